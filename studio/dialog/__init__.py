@@ -1,0 +1,1 @@
+"""Scripts, dialogs and plans: pure text. No audio, no torch, no gradio."""

@@ -1,0 +1,157 @@
+"""What a line may say beside its text: language, seed and parameters of the backend."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import regex
+
+from studio.dialog.model import ParamValue
+from studio.errors import ScriptError
+
+MAX_SEED = 2**63 - 1
+
+_KEY = regex.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
+_ITEM_KEYS = frozenset(("type", "speaker_id", "text", "language", "seed", "params"))
+_RESERVED = _ITEM_KEYS.union(("speaker", "lang", "audio", "duration", "path"))
+_LANGUAGE = regex.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,6}")
+_INTEGER = regex.compile(r"[+-]?\d{1,20}", regex.ASCII)
+_DECIMAL = regex.compile(r"[+-]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})(e[+-]?\d{1,5})?", regex.ASCII)
+_BARE_WORD = regex.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SURROGATE = regex.compile(r"\p{Cs}")
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """A line's language, seed and parameters; all valid."""
+
+    language: str | None = None
+    seed: int | None = None
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+
+
+def parse_attributes(parts: list[str]) -> Attributes:
+    """Read `lang:de`, `seed:42`, `speed:1.2` and the like.
+
+    Args:
+        parts: One `name:value` each; blank ones are skipped.
+
+    Raises:
+        ScriptError: One is not of that form, is given twice or holds an unusable value.
+    """
+    found: dict[str, ParamValue] = {}
+    for part in filter(str.strip, parts):
+        key, value = _key_and_value(part)
+        if key in found:
+            raise ScriptError(f"“{key}” is given twice. Keep one of them.")
+        found[key] = value
+    language, seed = found.pop("language", None), found.pop("seed", None)
+    return Attributes(
+        language=None if language is None else checked_language(str(language)),
+        seed=None if seed is None else checked_seed(seed),
+        params={key: checked_param(key, value) for key, value in found.items()},
+    )
+
+
+def write_attributes(attributes: Attributes) -> list[str]:
+    """Write attributes as `parse_attributes` reads them; no part holds `[ ] |`."""
+    parts = [] if attributes.language is None else [f"lang:{attributes.language}"]
+    if attributes.seed is not None:
+        parts.append(f"seed:{attributes.seed}")
+    return parts + [f"{key}:{_write_value(value)}" for key, value in attributes.params.items()]
+
+
+def checked_language(code: str) -> str:
+    """Hold a language to the form of a BCP-47 code; `de_AT` becomes `de-AT`.
+
+    Raises:
+        ScriptError: It is no such code.
+    """
+    code = code.strip().replace("_", "-")
+    if not _LANGUAGE.fullmatch(code):
+        raise ScriptError(f"“{code[:40]}” is no language code. Write one such as en, de or pt-BR.")
+    return code
+
+
+def checked_seed(seed: ParamValue) -> int:
+    """Hold a seed to 0..`MAX_SEED`.
+
+    Raises:
+        ScriptError: It is no such whole number.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+        shown = str(seed)[:40]
+        raise ScriptError(f"The seed {shown} can't be used: write a whole number from 0 up.")
+    return seed
+
+
+def checked_param(key: str, value: ParamValue) -> ParamValue:
+    """Hold a parameter to what every format can write.
+
+    Raises:
+        ScriptError: The name can't be a parameter's, or the value can't be written.
+    """
+    if not _KEY.fullmatch(key) or key in _RESERVED:
+        raise ScriptError(
+            f"“{key[:40]}” can't be a setting's name here. "
+            "Give a line lang, seed or a setting of the voice, such as speed:1.2."
+        )
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise ScriptError(f"The value of “{key}” holds characters that no text file can.")
+    too_large = isinstance(value, int) and abs(value) > MAX_SEED
+    if too_large or (isinstance(value, float) and not math.isfinite(value)):
+        raise ScriptError(f"The value of “{key}” is not a number that can be used.")
+    return value
+
+
+def _key_and_value(part: str) -> tuple[str, ParamValue]:
+    key, colon, written = part.partition(":")
+    key, written = key.strip(), written.strip()
+    if not colon or not written:
+        raise ScriptError(
+            f"“{part.strip()[:40]}” can't be read. Behind the name write pairs such as "
+            "[Anna | lang:de | seed:42 | speed:1.2]."
+        )
+    if key in ("lang", "language"):
+        return "language", written
+    return key, _read_value(written)
+
+
+def _read_value(written: str) -> ParamValue:
+    if written.startswith('"'):
+        return _read_quoted(written)
+    if _INTEGER.fullmatch(written):
+        return int(written)
+    if _DECIMAL.fullmatch(written.lower()):
+        return float(written)
+    return _BOOLEANS.get(written, written)
+
+
+def _read_quoted(written: str) -> str:
+    try:
+        value = json.loads(written)
+    except ValueError:
+        value = None
+    if not isinstance(value, str):
+        raise ScriptError(f"The value {written[:40]} lacks its closing quotation mark.")
+    return value
+
+
+def _write_value(value: ParamValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return repr(value)
+    if _BARE_WORD.fullmatch(value) and value not in _BOOLEANS:
+        return value
+    return quoted(value)
+
+
+def quoted(text: str) -> str:
+    r"""Write text as a JSON string of visible ASCII without `[ ] |`, which headers are made of."""
+    written = json.dumps(text)
+    return written.replace("[", r"\u005b").replace("]", r"\u005d").replace("|", r"\u007c")

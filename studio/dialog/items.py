@@ -1,0 +1,194 @@
+"""Dialog items in JSON: a list, or JSON lines with one item each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from studio.dialog.attributes import checked_language, checked_param, checked_seed
+from studio.dialog.audio_path import checked_path
+from studio.dialog.model import (
+    MAX_LINES,
+    MAX_SCRIPT_BYTES,
+    Audio,
+    Dialog,
+    Line,
+    ParamValue,
+    ParsedScript,
+    Silence,
+    Speech,
+)
+from studio.dialog.names import clean_name
+from studio.dialog.paragraph import paragraph
+from studio.dialog.place import placed
+from studio.dialog.spelling import spelling_notices
+from studio.dialog.tags import checked_pause, cut_pauses
+from studio.errors import ScriptError
+
+_HOW = 'such as {"type": "speech", "speaker_id": "Anna", "text": "Good evening."}'
+
+
+class _SpeechItem(BaseModel):
+    """Keys beside the named ones are the backend's parameters; null stands for its default."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    __pydantic_extra__: dict[str, ParamValue | None] = Field(init=False)
+
+    type: Literal["speech"]
+    speaker_id: str
+    text: str
+    language: str | None = None
+    seed: int | None = None
+    params: dict[str, ParamValue | None] = Field(default_factory=dict)
+
+    def line(self, number: int) -> Line:
+        text = paragraph(self.text)
+        cut_pauses(text)
+        return Speech(
+            clean_name(self.speaker_id),
+            text,
+            None if self.language is None else checked_language(self.language),
+            None if self.seed is None else checked_seed(self.seed),
+            _given({**self.params, **self.__pydantic_extra__}),
+            number,
+        )
+
+
+class _SilenceItem(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["silence"]
+    duration: float
+
+    def line(self, number: int) -> Line:
+        return Silence(checked_pause(self.duration, written=f"of {self.duration:g} s"), number)
+
+
+class _AudioItem(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["audio"]
+    path: str
+
+    def line(self, number: int) -> Line:
+        return Audio(checked_path(self.path), number)
+
+
+_Item = Annotated[_SpeechItem | _SilenceItem | _AudioItem, Field(discriminator="type")]
+_ITEM: TypeAdapter[_SpeechItem | _SilenceItem | _AudioItem] = TypeAdapter(_Item)
+
+
+def parse_items(text: str) -> ParsedScript:
+    """Read a JSON list of items, or JSON lines; a list begins with `[`.
+
+    Lines are numbered by item in a list, by line in JSON lines.
+
+    Raises:
+        ScriptError: It is no such list, or an item can't be read; names the item or line.
+    """
+    if len(text) > MAX_SCRIPT_BYTES:
+        raise ScriptError(
+            f"The items are larger than {MAX_SCRIPT_BYTES // 1_000_000} MB. Divide them into parts."
+        )
+    text = text.removeprefix("\ufeff")
+    is_list = text.lstrip().startswith("[")
+    unit = "Item" if is_list else "Line"
+    items = _list_items(text) if is_list else _line_items(text)
+    lines = tuple(_read_item(item, number, unit) for number, item in islice(items, MAX_LINES + 1))
+    if not lines:
+        raise ScriptError(f"The file holds no items. Write at least one, {_HOW}.")
+    if len(lines) > MAX_LINES:
+        raise ScriptError(f"A dialog has at most {MAX_LINES:,} items. Divide it into parts.")
+    return ParsedScript(Dialog(lines), spelling_notices(lines))
+
+
+def write_items(dialog: Dialog) -> str:
+    """Write a dialog as a JSON list with one item a line."""
+    return "[\n" + ",\n".join(_write_item(line) for line in dialog) + "\n]\n"
+
+
+def write_json_lines(dialog: Dialog) -> str:
+    """Write a dialog as JSON lines."""
+    return "".join(f"{_write_item(line)}\n" for line in dialog)
+
+
+def _list_items(text: str) -> Iterator[tuple[int, object]]:
+    items = _parse_json(text)
+    assert isinstance(items, list), "text that begins with [ is a list"
+    return iter(enumerate(items, start=1))
+
+
+def _line_items(text: str) -> Iterator[tuple[int, object]]:
+    # Not splitlines(): JSON strings may hold the line breaks of Unicode as they are.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            with placed(number):
+                yield number, _parse_json(line)
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise ScriptError(
+            f"This is no valid JSON: {error.msg} ({place}column {error.colno})."
+        ) from error
+    except RecursionError as error:
+        raise ScriptError("This JSON is nested too deeply to be dialog items.") from error
+    except ValueError as error:
+        raise ScriptError("This JSON holds a number that is too long.") from error
+
+
+def _refuse_constant(name: str) -> float:
+    raise ScriptError(f"This JSON holds {name}, which is not a number that can be used.")
+
+
+def _read_item(item: object, number: int, unit: str) -> Line:
+    with placed(number, unit=unit):
+        try:
+            return _ITEM.validate_python(item).line(number)
+        except ValidationError as error:
+            raise ScriptError(_explain(error)) from error
+
+
+def _explain(error: ValidationError) -> str:
+    """The first thing that is wrong with an item, as a sentence."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    key = "".join(f" “{part}”" for part in first["loc"][1:2])
+    match first["type"]:
+        case "union_tag_invalid" | "union_tag_not_found":
+            return f'An item has a "type" of "speech", "silence" or "audio", {_HOW}.'
+        case "model_attributes_type" | "model_type" | "dict_type":
+            return f"An item is a JSON object, {_HOW}."
+        case "missing":
+            return f"The item lacks{key}."
+        case "extra_forbidden":
+            return f"The item has an unknown{key}. Take it out."
+        case _:
+            reason = first["msg"].removeprefix("Input ")
+            return f"The item's{key} can't be used: it {reason}."
+
+
+def _given(params: Mapping[str, ParamValue | None]) -> dict[str, ParamValue]:
+    return {key: checked_param(key, value) for key, value in params.items() if value is not None}
+
+
+def _write_item(line: Line) -> str:
+    return json.dumps(_item(line), ensure_ascii=False, allow_nan=False)
+
+
+def _item(line: Line) -> dict[str, object]:
+    match line:
+        case Silence():
+            return {"type": "silence", "duration": line.duration_s}
+        case Audio():
+            return {"type": "audio", "path": line.path}
+        case Speech():
+            item = {"type": "speech", "speaker_id": line.speaker, "text": line.text}
+            settings = {"language": line.language, "seed": line.seed, **line.params}
+            return item | {key: value for key, value in settings.items() if value is not None}

@@ -1,0 +1,241 @@
+"""From a dialog to segments, the units of generation.
+
+A plan is made whole before anything is spoken, so every segment has its final `segment_idx`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from studio.dialog.model import Audio, Dialog, Line, Notice, ParamValue, Silence, Speech
+from studio.dialog.names import name_key
+from studio.dialog.paragraph import heard, is_speakable
+from studio.dialog.splitting import split_text
+from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
+from studio.errors import ScriptError
+
+_SHOWN_CHARS = 40
+_SHOWN_LANGUAGES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechSegment:
+    """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags."""
+
+    segment_idx: int
+    line_idx: int
+    line_number: int
+    speaker: str
+    text: str
+    language: str | None = None
+    seed: int | None = None
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceSegment:
+    """Exact silence; from a line of its own or from a pause tag inside a line."""
+
+    segment_idx: int
+    line_idx: int
+    line_number: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AudioSegment:
+    """Existing audio, laid in as it is; `path` as written in the script."""
+
+    segment_idx: int
+    line_idx: int
+    line_number: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSegment:
+    """A line that can't be spoken, known before anything is (empty text, a word too long)."""
+
+    segment_idx: int
+    line_idx: int
+    line_number: int
+    speaker: str
+    text: str
+    message: str
+
+
+Segment = SpeechSegment | SilenceSegment | AudioSegment | FailedSegment
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the chosen backend can take; made from its capabilities.
+
+    `params` maps a parameter's name to its (minimum, maximum); `languages` None means any.
+    """
+
+    max_chars: int
+    tags: frozenset[str] = frozenset()
+    params: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    languages: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Segments with `segments[i].segment_idx == i`, in the order they are heard."""
+
+    segments: tuple[Segment, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+def plan(dialog: Dialog, limits: Limits, *, seed: int | None = None) -> Plan:
+    """Cut a dialog into segments for a backend.
+
+    Speakers whose names differ only in case get the first spelling. Pause tags inside a line cut
+    it; what remains is split to `limits.max_chars`. A line that can't be spoken becomes one
+    FailedSegment, and its neighbours don't suffer.
+
+    Args:
+        dialog: Lines as parsed or as made on the page.
+        limits: What the backend can take.
+        seed: For lines without one of their own.
+    """
+    planner = _Planner(limits, seed, {name_key(name): name for name in dialog.speakers()})
+    for line_idx, line in enumerate(dialog):
+        planner.add(line, line_idx)
+    return Plan(tuple(planner.segments), tuple(planner.notices.values()))
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Takes lines in order; `notices` keeps the first of each cause."""
+
+    limits: Limits
+    seed: int | None
+    names: Mapping[str, str]
+    segments: list[Segment] = field(default_factory=list)
+    notices: dict[tuple[str, str], Notice] = field(default_factory=dict)
+
+    def add(self, line: Line, line_idx: int) -> None:
+        number = line.line_number or line_idx + 1
+        idx = len(self.segments)
+        match line:
+            case Silence():
+                self.segments.append(SilenceSegment(idx, line_idx, number, line.duration_s))
+            case Audio():
+                self.segments.append(AudioSegment(idx, line_idx, number, line.path))
+            case Speech():
+                self.segments += self._speech(line, line_idx, number)
+
+    def _speech(self, line: Speech, line_idx: int, number: int) -> list[Segment]:
+        speaker = self.names[name_key(line.speaker)]
+        first_idx = len(self.segments)
+        try:
+            language = self._language(line.language)
+            params = self._params(line.params, number)
+            parts = self._parts(line.text, language or line.language, number)
+        except ScriptError as error:
+            message = _sentence(str(error))
+            return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
+        if not parts:
+            message = _why_silent(line.text, speaker)
+            return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
+        seed = self.seed if line.seed is None else line.seed
+        return [
+            SpeechSegment(idx, line_idx, number, speaker, part, language, seed, params)
+            if isinstance(part, str)
+            else SilenceSegment(idx, line_idx, number, part)
+            for idx, part in enumerate(parts, start=first_idx)
+        ]
+
+    def _parts(self, text: str, language: str | None, number: int) -> list[str | float]:
+        """Texts to speak and pauses in seconds; nothing when the line's text can't be spoken."""
+        parts: list[str | float] = []
+        cut = cut_pauses(heard(text))
+        for part in cut:
+            if isinstance(part, float):
+                parts.append(part)
+            else:
+                parts += self._speakable(part, language, number)
+        is_spoken = any(isinstance(part, str) for part in parts)
+        is_pause = all(isinstance(part, float) for part in cut)
+        return parts if is_spoken or is_pause else []
+
+    def _speakable(self, text: str, language: str | None, number: int) -> list[str]:
+        text = replace_tags(text, lambda tag, name: self._tag(tag, name, number))
+        has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
+        if not has_sound and not is_speakable(replace_tags(text, lambda _tag, _name: "")):
+            return []
+        return list(filter(is_speakable, split_text(text, self.limits.max_chars, language)))
+
+    def _tag(self, tag: str, name: str, number: int) -> str:
+        """What stands in a tag's place."""
+        if name in self.limits.tags:
+            return f"[{name}]"
+        if name in SOUND_TAGS:
+            self._notice("tag", name, number, f"this voice can't perform {tag}; it is left out.")
+            return ""
+        advice = "would be read aloud by this voice. Take it out if that is not meant."
+        self._notice("tag", tag.replace("/", ""), number, f"{tag} {advice}")
+        return tag
+
+    def _language(self, code: str | None) -> str | None:
+        known = self.limits.languages
+        if code is None or known is None:
+            return code
+        match = _matching_language(code, known)
+        if match is None:
+            raise ScriptError(
+                f"this voice does not speak “{code}”. It speaks {_listed(sorted(known))}. "
+                "Change the line's language, or choose another backend."
+            )
+        return match
+
+    def _params(self, params: Mapping[str, ParamValue], number: int) -> Mapping[str, ParamValue]:
+        taken = {}
+        for name, value in params.items():
+            if name in self.limits.params:
+                taken[name] = _within(name, value, *self.limits.params[name])
+            else:
+                message = f"this voice has no setting “{name}”; it is ignored."
+                self._notice("param", name, number, message)
+        return taken
+
+    def _notice(self, kind: str, name: str, number: int, message: str) -> None:
+        self.notices.setdefault((kind, name), Notice(_sentence(message), number))
+
+
+def _matching_language(code: str, known: frozenset[str]) -> str | None:
+    """The backend's own code: the same, else a wider one, else one of the same language."""
+    by_key = {language.casefold(): language for language in sorted(known)}
+    subtags = code.casefold().split("-")
+    for length in range(len(subtags), 0, -1):
+        if match := by_key.get("-".join(subtags[:length])):
+            return match
+    return next((by_key[key] for key in by_key if key.split("-")[0] == subtags[0]), None)
+
+
+def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> ParamValue:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not minimum <= float(value) <= maximum:
+        raise ScriptError(f"“{name}” is {value}, but this voice takes {minimum:g} to {maximum:g}.")
+    return value
+
+
+def _why_silent(text: str, speaker: str) -> str:
+    if not heard(text):
+        return f"This line is empty. Write what {speaker} says, or delete the line."
+    shown = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+    return f"This line holds nothing to speak: “{shown}” has no letter or digit outside of tags."
+
+
+def _sentence(text: str) -> str:
+    """Whoever shows it puts the line's number before it."""
+    return text[:1].upper() + text[1:]
+
+
+def _listed(codes: Sequence[str]) -> str:
+    more = len(codes) - _SHOWN_LANGUAGES
+    shown = ", ".join(codes[:_SHOWN_LANGUAGES])
+    return f"{shown} and {more} more" if more > 0 else shown

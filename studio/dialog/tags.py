@@ -1,0 +1,161 @@
+"""Tags inside text: pauses, which become exact silence, and sounds, which a voice performs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import regex
+
+from studio.dialog.model import MAX_PAUSE_S
+from studio.errors import ScriptError
+
+DEFAULT_PAUSE_S = 0.5
+
+_LAUGHTER = "laugh laughs laughing laughter chuckle chuckles chuckling giggle giggles giggling"
+_BREATH = "breath breathes breathing exhale exhales gasp gasps gasping inhale inhales pant panting"
+_THROAT = "cough coughs coughing groan groans groaning gulp hiccup moan mumble scoff snore snort"
+_NOSE = "sniff sniffs sniffles sigh sighs sighing yawn yawns"
+_SORROW = "cry cries crying sob sobs sobbing"
+_LOUDNESS = (
+    "scream screams screaming shout shouts shouting shush shushes whisper whispers whispering"
+)
+_MUSIC = "applause cheer clap hum hums humming music sing sings singing whistle whistles"
+_PHRASES = ("clear throat", "clears throat", "throat clearing")
+
+SOUND_TAGS = frozenset(
+    " ".join((_LAUGHTER, _BREATH, _THROAT, _NOSE, _SORROW, _LOUDNESS, _MUSIC)).split()
+).union(_PHRASES)
+"""Sounds that scripts ask for; a `[tag]` of these is never a speaker's name."""
+
+# Every repeat is bounded, so that no input makes matching slower than linear.
+_PAUSE = regex.compile(
+    r"""
+      \[ \s? pause \b (?P<inner>[^\[\]|]{0,60}) \]
+    | \( \s? pause \b (?P<inner>\s{0,3}[:=+\-.\d][^()]{0,60}|\s?) \)
+    | < break \b (?P<time>[^<>]{0,80}) > (?:\s?</break\s?>)?
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_LENGTH = regex.compile(
+    r"[\s:=]*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(?P<unit>[a-z]*)\s*",
+    regex.IGNORECASE,
+)
+_BREAK_TIME = regex.compile(
+    r"""\s*time\s*=\s*(?P<quote>["']?)(?P<length>[^"'/]*)(?P=quote)\s*/?\s*""", regex.IGNORECASE
+)
+_UNITS = {
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+
+TAG = regex.compile(r"\[(?P<square>[^\[\]]{1,40})\]|</?(?P<angle>[A-Za-z][^<>]{0,60})>")
+"""Anything in brackets that looks like a tag; short, as prose in brackets is no tag."""
+
+
+_STRAY_SPACE = regex.compile(r"\s(?=[,.;:!?…](?:\s|$))|^[,.;:]+\s+")
+
+
+def sound_name(inner: str) -> str:
+    """The one form of a sound tag's name: `[ Clear  Throat ]` is "clear throat"."""
+    return " ".join(inner.casefold().split())
+
+
+def cut_pauses(text: str) -> list[str | float]:
+    """Cut text at its pause tags.
+
+    Returns:
+        Stripped pieces of text, none empty, and the pauses between them in seconds, in order.
+
+    Raises:
+        ScriptError: A pause can't be read or is not within 0 to `MAX_PAUSE_S`.
+    """
+    parts: list[str | float] = []
+    end = 0
+    for match in _PAUSE.finditer(text):
+        parts += _words(text[end : match.start()])
+        parts.append(_seconds(match))
+        end = match.end()
+    return parts + _words(text[end:])
+
+
+def leading_pauses(text: str) -> tuple[list[float], str]:
+    """Take pause tags off the beginning of text.
+
+    Returns:
+        The pauses in seconds, and the rest of the text.
+
+    Raises:
+        ScriptError: As `cut_pauses`.
+    """
+    pauses: list[float] = []
+    while match := _PAUSE.match(text):
+        pauses.append(_seconds(match))
+        text = text[match.end() :].lstrip()
+    return pauses, text
+
+
+def checked_pause(duration_s: float, *, written: str) -> float:
+    """Hold a pause to its range; `written` is how the source has it.
+
+    Raises:
+        ScriptError: Not within 0 to `MAX_PAUSE_S`.
+    """
+    if not 0 <= duration_s <= MAX_PAUSE_S:
+        raise ScriptError(
+            f"The pause {written} is out of range: a pause lasts 0 to {MAX_PAUSE_S:g} seconds."
+        )
+    return duration_s
+
+
+def write_pause(duration_s: float) -> str:
+    """Write a pause so that it reads back exactly."""
+    return f"[pause:{duration_s!r}s]"
+
+
+def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
+    """Replace every tag, and tidy the spaces around those replaced by nothing.
+
+    Args:
+        text: Without pause tags.
+        replace: Takes the tag as written and its `sound_name`, which is "" for `<tag>`.
+    """
+    replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
+    return text if replaced == text else _STRAY_SPACE.sub("", " ".join(replaced.split()))
+
+
+def _words(text: str) -> list[str | float]:
+    stripped = text.strip()
+    return [stripped] if stripped else []
+
+
+def _seconds(match: regex.Match[str]) -> float:
+    length = match["inner"]
+    if length is None:
+        length = _break_length(match["time"], written=match[0])
+    if not length.strip():
+        return DEFAULT_PAUSE_S
+    number = _LENGTH.fullmatch(length)
+    unit = number["unit"].lower() if number else None
+    if number is None or (unit != "ms" and unit not in _UNITS):
+        raise _unreadable(match[0])
+    value = float(number["number"])
+    # Dividing rounds once, so 3 ms is the same float as 0.003 s.
+    duration_s = value / 1000 if unit == "ms" else value * _UNITS[unit or ""]
+    return checked_pause(duration_s, written=match[0])
+
+
+def _break_length(attributes: str, *, written: str) -> str:
+    if not attributes.strip(" /"):
+        return ""
+    time = _BREAK_TIME.fullmatch(attributes)
+    if time is None or not time["length"].strip():
+        raise _unreadable(written)
+    return str(time["length"])
+
+
+def _unreadable(written: str) -> ScriptError:
+    return ScriptError(
+        f"The pause {written} can't be read. Write its length in seconds or milliseconds, such as "
+        f"[pause:1.5s] or [pause:500ms]; it may last 0 to {MAX_PAUSE_S:g} seconds."
+    )

@@ -1,0 +1,116 @@
+"""Every error the studio raises on purpose.
+
+StudioError
+├── BadInput               what the person gave can't be used
+│   ├── SettingError       an environment variable or option
+│   ├── ScriptError        a script or dialog file; knows its line
+│   ├── AudioRejected      a recording that can't be decoded or is too large
+│   ├── SampleRejected     a recording that decodes but can't serve as a voice
+│   └── NameRejected       a speaker's name
+├── NotFound               a speaker, job or file that isn't there
+├── Conflict               the state of things forbids it now
+│   ├── SpeakerExists
+│   └── ModelInUse         unload refused while a lease is held
+├── EngineBusy             the queue is full; says when to come back
+├── ModelUnavailable       a package, weights or device is missing; names the remedy
+├── SpeechFailed           one segment could not be spoken
+│   └── OutOfMemory
+├── SetupFailed            the environment can't be made or completed
+├── StorageFailed          the workspace can't be read or written
+└── Cancelled              the person stopped it
+
+The domain raises; `api/` turns an error into a status and `ui/` into a message.
+Every message is a full sentence for the person at the page and names the remedy.
+"""
+
+from __future__ import annotations
+
+
+class StudioError(Exception):
+    """Base of every error the studio raises on purpose."""
+
+
+class BadInput(StudioError):
+    """What the person gave can't be used."""
+
+
+class SettingError(BadInput):
+    """An environment variable or a command-line option holds an unusable value."""
+
+
+class ScriptError(BadInput):
+    """A script or dialog file can't be read as a dialog.
+
+    Attributes:
+        line: 1-based line (or item) number in the source, None when it concerns all of it.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, unit: str = "Line") -> None:
+        """Prefix the message with its place, so that it reads alone; JSON lists count by "Item"."""
+        super().__init__(f"{unit} {line}: {message}" if line is not None else message)
+        self.line = line
+
+
+class AudioRejected(BadInput):
+    """A recording can't be decoded, or is larger or longer than allowed."""
+
+
+class SampleRejected(BadInput):
+    """A recording decodes but can't serve as a speaker's sample."""
+
+
+class NameRejected(BadInput):
+    """A speaker's name is empty, too long, or holds characters a script can't write."""
+
+
+class NotFound(StudioError):
+    """A speaker, job or file that isn't there."""
+
+
+class Conflict(StudioError):
+    """The state of things forbids it now."""
+
+
+class SpeakerExists(Conflict):
+    """A speaker of that name (whatever its case) is in the library already."""
+
+
+class ModelInUse(Conflict):
+    """Unloading was refused because a lease is held."""
+
+
+class EngineBusy(StudioError):
+    """The queue is full.
+
+    Attributes:
+        retry_after_s: Seconds after which a new try makes sense.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        """Keep the time beside the message."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ModelUnavailable(StudioError):
+    """A package, weights or a device is missing; the message names the remedy."""
+
+
+class SpeechFailed(StudioError):
+    """One segment could not be spoken; the others go on."""
+
+
+class OutOfMemory(SpeechFailed):
+    """The device had no memory left for this segment, also on a second, smaller try."""
+
+
+class SetupFailed(StudioError):
+    """The environment can't be made or completed; the message names the remedy."""
+
+
+class StorageFailed(StudioError):
+    """The workspace can't be read or written."""
+
+
+class Cancelled(StudioError):
+    """The person stopped it."""

@@ -1,0 +1,57 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.names import MAX_NAME_CHARS, clean_name, name_key, same_name
+from studio.errors import NameRejected
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Anna", "Anna"),
+        ("  The \t Old\u00a0Man\n", "The Old Man"),
+        ("A\u200bn\u202ena\ufeff", "Anna"),
+        ("Zoe\u0308", "Zoë"),
+        ("Zoe\u200b\u0308", "Zoë"),
+        ("The \u200b Man", "The Man"),
+        ("ليلى", "ليلى"),
+        ("👻", "👻"),
+        ("a" * MAX_NAME_CHARS, "a" * MAX_NAME_CHARS),
+    ],
+)
+def test_names_are_kept_in_one_form(written, name):
+    assert clean_name(written) == name
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "at least one visible"),
+        (" \u200b\u200d ", "at least one visible"),
+        ("a" * (MAX_NAME_CHARS + 1), "61 characters; 60 are the most"),
+        ("A[1]", "holds \\["),
+        ("A|B", "holds \\|"),
+    ],
+)
+def test_what_cannot_be_a_name_is_refused_with_the_reason(written, said):
+    with pytest.raises(NameRejected, match=said):
+        clean_name(written)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Anna", "ANNA"), ("Straße", "STRASSE"), ("Éva", "e\u0301va")]
+)
+def test_case_does_not_tell_names_apart(one, other):
+    assert same_name(clean_name(one), clean_name(other))
+    assert not same_name("Anna", "Anne")
+
+
+@given(st.text(max_size=70) | st.text("ae \u200b\u0301\t", max_size=12))
+def test_cleaning_twice_changes_nothing(written):
+    try:
+        name = clean_name(written)
+    except NameRejected:
+        return
+    assert clean_name(name) == name
+    assert name_key(name_key(name)) == name_key(name)

@@ -1,0 +1,208 @@
+import time
+
+import pytest
+from dialog_strategies import dialogs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.model import Audio, Dialog, Silence, Speech
+from studio.dialog.paragraph import is_speakable
+from studio.dialog.planning import (
+    AudioSegment,
+    FailedSegment,
+    Limits,
+    SilenceSegment,
+    SpeechSegment,
+    plan,
+)
+from studio.dialog.script import parse_script
+
+LIMITS = Limits(
+    max_chars=300,
+    tags=frozenset(("laugh",)),
+    params={"speed": (0.5, 2.0)},
+    languages=frozenset(("de", "en-gb", "en-us", "pt-BR")),
+)
+
+
+def planned(script, limits=LIMITS, **options):
+    return plan(parse_script(script).dialog, limits, **options)
+
+
+def only(script, limits=LIMITS):
+    (segment,) = planned(script, limits).segments
+    return segment
+
+
+def test_every_kind_of_line_gets_its_index():
+    script = "Anna: One.\n[pause:1s]\n[audio: x.wav]\nBen: Two [pause:250ms] three."
+    assert planned(script).segments == (
+        SpeechSegment(0, 0, 1, "Anna", "One."),
+        SilenceSegment(1, 1, 2, 1.0),
+        AudioSegment(2, 2, 3, "x.wav"),
+        SpeechSegment(3, 3, 4, "Ben", "Two"),
+        SilenceSegment(4, 3, 4, 0.25),
+        SpeechSegment(5, 3, 4, "Ben", "three."),
+    )
+
+
+def test_lines_without_a_source_are_numbered_by_their_order():
+    dialog = Dialog((Silence(1.0), Speech("Anna", ""), Audio("x")))
+    segments = plan(dialog, LIMITS).segments
+    assert [segment.line_number for segment in segments] == [1, 2, 3]
+    assert "This line is empty" in segments[1].message
+
+
+def test_long_text_is_split_and_shares_its_settings():
+    text = "This sentence is rather long, as it should be. " * 5
+    script = f"[Anna | lang:de | seed:4 | speed:1.5] {text}"
+    segments = planned(script, Limits(100, params={"speed": (0.5, 2)}), seed=9).segments
+    assert [segment.segment_idx for segment in segments] == [0, 1, 2]
+    assert {segment.seed for segment in segments} == {4}
+    assert {segment.language for segment in segments} == {"de"}
+    assert all(segment.params == {"speed": 1.5} for segment in segments)
+    assert " ".join(segment.text for segment in segments) == text.strip()
+
+
+def test_the_seed_of_the_plan_serves_lines_without_one():
+    segments = planned("Anna: a\n[Ben | seed:0] b", seed=9).segments
+    assert [segment.seed for segment in segments] == [9, 0]
+
+
+def test_one_speaker_has_one_spelling():
+    segments = planned("Anna: a\nANNA: b\nanna:").segments
+    assert [segment.speaker for segment in segments] == ["Anna"] * 3
+
+
+@pytest.mark.parametrize("text", ["", "\u200b\u200e"])
+def test_an_empty_line_fails_and_says_what_to_do(text):
+    failed = only(f"\n\n\nAnna: {text}")
+    assert isinstance(failed, FailedSegment)
+    assert failed.message == "This line is empty. Write what Anna says, or delete the line."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["…", "😀 👩‍🚀", "?!", "[sigh]", "[footsteps]", "<b></b>", "[pause] …", "[sigh] [pause]"],
+)
+def test_text_without_letter_or_digit_fails(text):
+    failed = only(f"Anna: {text}")
+    assert isinstance(failed, FailedSegment)
+    assert failed.message.startswith("This line holds nothing to speak")
+    assert failed.text == text
+
+
+@pytest.mark.parametrize("text", ["5", "Ж", "你", "ا", "😀 yes", "[laugh]"])
+def test_text_with_anything_to_speak_is_spoken(text):
+    assert only(f"Anna: {text}") == SpeechSegment(0, 0, 1, "Anna", text)
+
+
+def test_a_line_of_pauses_is_silence():
+    segments = planned("Anna: [pause:1s] (pause)").segments
+    assert segments == (SilenceSegment(0, 0, 1, 1.0), SilenceSegment(1, 0, 1, 0.5))
+
+
+def test_marks_left_over_between_pauses_are_dropped():
+    segments = planned("Anna: Wait [pause:1s]. [pause:2s] …").segments
+    assert [type(segment) for segment in segments] == [SpeechSegment, *[SilenceSegment] * 2]
+
+
+def test_what_cannot_be_heard_is_not_spoken_but_stays_in_the_dialog():
+    script = "Anna: he\u200bll\u200do \u202ethere\u2069, a\u00adgain\ufeff"
+    assert only(script).text == "hello there, again"
+    assert "\u200b" in parse_script(script).dialog.lines[0].text
+
+
+def test_joiners_that_spell_words_stay():
+    assert only("Anna: می\u200cخواهم").text == "می\u200cخواهم"
+    assert only("Anna: क्\u200dष").text == "क्\u200dष"
+
+
+@pytest.mark.parametrize("value", ["9", "0.49", "fast", "true"])
+def test_a_setting_out_of_range_fails_the_line_with_its_range(value):
+    failed = only(f"[Anna | speed:{value}] Hi.")
+    assert isinstance(failed, FailedSegment)
+    assert failed.message.startswith("“speed” is ")
+    assert failed.message.endswith("this voice takes 0.5 to 2.")
+
+
+def test_an_unknown_setting_is_dropped_with_one_notice():
+    result = planned("[Anna | warmth:1 | speed:1] a\n[Ben | warmth:2] b")
+    assert [dict(segment.params) for segment in result.segments] == [{"speed": 1}, {}]
+    (notice,) = result.notices
+    assert notice.line_number == 1
+    assert "“warmth”" in notice.message
+
+
+@pytest.mark.parametrize(
+    ("code", "spoken"),
+    [("de", "de"), ("de-AT", "de"), ("DE", "de"), ("en", "en-gb"), ("en-US", "en-us"),
+     ("en-US-x-drawl", "en-us"), ("en-AU", "en-gb"), ("pt", "pt-BR")],
+)  # fmt: skip
+def test_languages_match_by_their_primary_subtag(code, spoken):
+    assert only(f"[Anna | lang:{code}] Hi.").language == spoken
+
+
+def test_an_unknown_language_fails_and_lists_the_known():
+    failed = only("[Anna | lang:fr] Salut.")
+    assert isinstance(failed, FailedSegment)
+    assert "does not speak “fr”. It speaks de, en-gb, en-us, pt-BR." in failed.message
+    many = Limits(300, languages=frozenset(f"{a}{b}" for a in "abcde" for b in "abcde"))
+    assert "and 13 more" in only("[Anna | lang:fr] Salut.", many).message
+
+
+def test_any_language_passes_where_none_are_listed():
+    assert only("[Anna | lang:fr] Salut.", Limits(300)).language == "fr"
+
+
+def test_sounds_are_kept_in_one_form_where_the_voice_has_them():
+    assert only("Anna: Oh [ LAUGH ] no.").text == "Oh [laugh] no."
+
+
+def test_sounds_the_voice_lacks_are_left_out_with_one_notice_each():
+    result = planned("Anna: Oh [sigh], no [Sigh].\nBen: [sigh] Yes [cough] indeed.")
+    assert [segment.text for segment in result.segments] == ["Oh, no.", "Yes indeed."]
+    assert [notice.line_number for notice in result.notices] == [1, 2]
+    assert "can't perform [sigh]" in result.notices[0].message
+
+
+def test_unknown_tags_stay_and_are_noticed():
+    result = planned("Anna: Oh [footsteps] <b>no</b>.\nBen: Yes [footsteps]")
+    assert result.segments[0].text == "Oh [footsteps] <b>no</b>."
+    assert ["read aloud" in notice.message for notice in result.notices] == [True] * 2
+
+
+def test_a_word_too_long_fails_alone():
+    script = f"Anna: a\nBen: {'x' * 10_000}\nCleo: c"
+    first, failed, last = planned(script).segments
+    assert (first.text, last.text) == ("a", "c")
+    assert isinstance(failed, FailedSegment)
+    assert failed.message.startswith("A word of 10,000 characters")
+
+
+def test_a_bad_pause_in_a_line_made_by_hand_fails_alone():
+    dialog = Dialog((Speech("A", "x [pause:10h]"), Speech("B", "y")))
+    failed, spoken = plan(dialog, LIMITS).segments
+    assert isinstance(failed, FailedSegment)
+    assert spoken.text == "y"
+
+
+@given(dialogs, st.integers(1, 50), st.sets(st.sampled_from(["laugh", "clear throat"])))
+def test_every_plan_is_in_order_and_within_limits(dialog, max_chars, tags):
+    result = plan(dialog, Limits(max_chars, frozenset(tags), {"speed": (0.5, 2)}))
+    assert [segment.segment_idx for segment in result.segments] == list(range(len(result.segments)))
+    line_idxs = [segment.line_idx for segment in result.segments]
+    assert line_idxs == sorted(line_idxs)
+    assert set(line_idxs) == set(range(len(dialog)))
+    for segment in result.segments:
+        if isinstance(segment, SpeechSegment):
+            assert 0 < len(segment.text) <= max_chars
+            assert is_speakable(segment.text)
+
+
+def test_5_000_lines_are_planned_quickly():
+    text = "She looked up, at last, and laughed. [pause:200ms] “No,” she said, “not tonight.” "
+    dialog = Dialog((Speech("Anna", (text * 5).strip()),) * 5_000)
+    start = time.process_time()
+    assert len(plan(dialog, LIMITS).segments) == 55_000
+    assert time.process_time() - start < 6.0

@@ -1,0 +1,137 @@
+import contextlib
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.splitting import split_text
+from studio.errors import ScriptError
+
+WORDS = ["one", "two,", "three.", "Four", "don't", "[clear throat]", "—", "z.B.", "5", "(six)", "…"]
+
+
+def joined(pieces):
+    return "".join("".join(pieces).split())
+
+
+def test_short_text_is_one_piece():
+    assert split_text("  One. Two.  ", 300) == ["One. Two."]
+    assert split_text("   ", 300) == []
+
+
+def test_sentences_are_packed():
+    text = "One is here. Two is here. Three is here. Four."
+    assert split_text(text, 26) == ["One is here. Two is here.", "Three is here. Four."]
+
+
+def test_abbreviations_end_no_sentence_of_their_language():
+    german = "Das war am 3. Mai im kleinen Ort. Danach nie wieder."
+    assert split_text(german, 40, "de-AT")[0] == "Das war am 3. Mai im kleinen Ort."
+    assert split_text("I met Dr. Ames there. Then we went home.", 25)[0] == "I met Dr. Ames there."
+
+
+@pytest.mark.parametrize(
+    ("text", "max_chars", "pieces"),
+    [
+        ("If it rains, we stay; if not, we go", 22, ["If it rains, we stay;", "if not, we go"]),
+        ("He came — and went “away,” she said", 28, ["He came — and went “away,”", "she said"]),
+        ("若下雨，我们就留下。若天晴，就走", 10, ["若下雨，我们就留下。", "若天晴，就走"]),
+        ("若天气很好，我们就走", 7, ["若天气很好，", "我们就走"]),
+        ("إذا أمطرت، نبقى هنا", 12, ["إذا أمطرت،", "نبقى هنا"]),
+    ],
+)
+def test_long_sentences_are_cut_at_clauses(text, max_chars, pieces):
+    assert split_text(text, max_chars) == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "max_chars", "pieces"),
+    [
+        ("one two three four", 9, ["one two", "three", "four"]),
+        ("a well-known don't", 10, ["a", "well-known", "don't"]),
+        ("我们今天去公园玩", 3, ["我们今", "天去公", "园玩"]),
+        ("カタカナ語です", 4, ["カタカナ", "語です"]),
+        ("你好吗？再见", 3, ["你好", "吗？", "再见"]),
+    ],
+)
+def test_long_clauses_are_cut_at_words(text, max_chars, pieces):
+    assert split_text(text, max_chars) == pieces
+
+
+def test_tags_stay_whole():
+    text = "Well [clear throat] I never [laugh] did <prosody rate=x> that"
+    pieces = split_text(text, 18)
+    for tag in ("[clear throat]", "[laugh]", "<prosody rate=x>"):
+        assert any(tag in piece for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 10_000, "Well, " + "x" * 10_000, "[clear throat]" + "x" * 9_990]
+)
+def test_a_word_too_long_is_refused(text):
+    with pytest.raises(ScriptError, match=r"A word of (9,9|10,0)\d\d characters .* 300"):
+        split_text(text, 300)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join), st.integers(14, 60))
+def test_words_and_tags_survive_whole(text, max_chars):
+    pieces = split_text(text, max_chars)
+    assert " ".join(pieces).split() == text.split()
+    assert all(0 < len(piece) <= max_chars for piece in pieces)
+    for piece, following in pairwise(pieces):
+        assert len(piece) + len(following) + 1 > max_chars
+
+
+@given(
+    st.text(max_size=300) | st.text("ab .,，。[]<>'\u0301\u200d🇩我アก", max_size=300),
+    st.integers(1, 60),
+    st.sampled_from([None, "de", "zh", "x-unknown", "ar"]),
+)
+def test_nothing_but_white_space_is_lost(text, max_chars, language):
+    try:
+        pieces = split_text(text, max_chars, language)
+    except ScriptError:
+        return
+    assert joined(pieces) == "".join(text.split())
+    assert all(piece == piece.strip() and 0 < len(piece) <= max_chars for piece in pieces)
+
+
+def _seconds(text, max_chars=300):
+    start = time.process_time()
+    with contextlib.suppress(ScriptError):
+        split_text(text, max_chars)
+    return time.process_time() - start
+
+
+def test_a_line_of_10_000_characters_takes_little():
+    text = ("The lamp went out, and nobody said a word about it for a long while. " * 150)[:10_000]
+    assert min(_seconds(text) for _ in range(3)) < 0.05
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 20_000,
+        "我" * 100_000,
+        "🇩🇪" * 50_000,
+        "🇩" * 99_999 + "a",
+        "." * 100_000,
+        "[" * 100_000,
+        "<a" * 50_000,
+        "a\u0301" * 50_000,
+        "a." * 50_000,
+        "a:\u200d" * 33_000,
+        "\u200d" * 100_000,
+        "!? " * 33_000,
+        "(“" * 50_000,
+        "a, " * 33_000,
+        "'" * 100_000,
+        "1," * 50_000,
+        'א"' * 50_000,
+    ],
+)
+def test_the_longest_line_takes_linear_time(text):
+    assert _seconds(text) < 2.0
+    assert _seconds(text, 20_000) < 2.0
