@@ -1,0 +1,1 @@
+"""Clips, files and the timeline. No torch, no gradio."""

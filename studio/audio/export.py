@@ -1,0 +1,179 @@
+"""Finished audio for the person: one file, or a zip with every segment and a manifest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+import unicodedata
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from studio.audio.atomic_file import replacing
+from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.encode import AudioFormat, encode_blocks, format_of
+from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.errors import BadInput
+
+MANIFEST_VERSION = 1
+
+_MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
+
+OnProgress = Callable[[float], None]
+"""Called with the share written so far, 0 to 1; an error it raises ends the export, traceless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What the manifest says of a segment beside its place.
+
+    Attributes:
+        line_number: 1-based place in the script.
+        speaker: None for a silence or reused audio.
+        text: What is said, None likewise.
+    """
+
+    line_number: int
+    speaker: str | None = None
+    text: str | None = None
+
+
+def export_audio(path: Path, timeline: Timeline, *, on_progress: OnProgress | None = None) -> None:
+    """Write the joined audio; the suffix chooses .wav, .flac or .mp3.
+
+    The file is whole or not there; an earlier one stays as it was after any error.
+
+    Raises:
+        BadInput: The suffix is another one, or the timeline holds no audio.
+        StorageFailed: A take can't be read, or the file can't be written.
+    """
+    audio_format = format_of(path)
+    _check_not_empty(timeline)
+    with replacing(path) as file:
+        encode_blocks(file, _reported(timeline, on_progress), audio_format)
+
+
+def export_zip(
+    path: Path,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    *,
+    joined_format: AudioFormat = AudioFormat.WAV,
+    on_progress: OnProgress | None = None,
+) -> None:
+    """Write a zip: a WAV for every take, the joined audio as `scene.*`, and `manifest.json`.
+
+    File names are made of the segment's place and the speaker's letters, so they are safe on every
+    system. Silences are in the joined audio and the manifest only. Memory holds one block.
+
+    Args:
+        path: The zip; whole or not there, as in `export_audio`.
+        timeline: What is exported.
+        captions: By `segment_idx`, for taken and skipped segments alike.
+        joined_format: Of the joined audio.
+        on_progress: Told while the joined audio is written, which takes nearly all the time.
+
+    Raises:
+        BadInput: The timeline holds no audio.
+        StorageFailed: A take can't be read, or the zip can't be written.
+    """
+    _check_not_empty(timeline)
+    scene = f"scene.{joined_format.value}"
+    with replacing(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
+        with tempfile.TemporaryFile(dir=path.parent) as joined:
+            encode_blocks(joined, _reported(timeline, on_progress), joined_format)
+            _add_file(archive, scene, joined)
+        for entry in timeline.entries:
+            if entry.source is not None:
+                with entry.source.open("rb") as take:
+                    _add_file(archive, _file_name(entry, captions), take)
+        manifest = json.dumps(_manifest(timeline, captions, scene), ensure_ascii=False, indent=2)
+        archive.writestr("manifest.json", manifest, zipfile.ZIP_DEFLATED)
+
+
+def _check_not_empty(timeline: Timeline) -> None:
+    if timeline.n_samples == 0:
+        raise BadInput("There is no audio to save yet. Render at least one line first.")
+
+
+def _reported(timeline: Timeline, on_progress: OnProgress | None) -> Iterator[Samples]:
+    done = 0
+    for block in timeline.blocks():
+        yield block
+        done += len(block)
+        if on_progress is not None:
+            on_progress(done / timeline.n_samples)
+
+
+def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
+    info = zipfile.ZipInfo(name, date_time=time.localtime()[:6])
+    info.external_attr = 0o644 << 16
+    info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
+    source.seek(0)
+    with archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _file_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+    caption = captions.get(entry.segment_idx)
+    label = _label(caption.speaker if caption and caption.speaker else "audio")
+    return f"{entry.segment_idx + 1:04d}-{label}.wav"
+
+
+def _label(speaker: str) -> str:
+    """Letters, marks and digits of a name, everything else as one underscore."""
+    kept = (
+        char if unicodedata.category(char)[0] in "LMN" else " "
+        for char in unicodedata.normalize("NFC", speaker)
+    )
+    return "_".join("".join(kept).split())[:_MAX_LABEL_CHARS].strip("_") or "speaker"
+
+
+def _manifest(timeline: Timeline, captions: Mapping[int, Caption], scene: str) -> dict[str, object]:
+    records = {entry.segment_idx: _entry_record(entry, captions) for entry in timeline.entries}
+    records |= {part.segment_idx: _failed_record(part, captions) for part in timeline.skipped}
+    return {
+        "version": MANIFEST_VERSION,
+        "file": scene,
+        "rate_hz": STUDIO_RATE_HZ,
+        "duration_s": timeline.duration_s,
+        "n_samples": timeline.n_samples,
+        "failed": len(timeline.skipped),
+        "segments": [records[segment_idx] for segment_idx in sorted(records)],
+    }
+
+
+def _entry_record(entry: TimelineEntry, captions: Mapping[int, Caption]) -> dict[str, object]:
+    is_silence = entry.source is None
+    return {
+        **_caption_record(entry.segment_idx, captions),
+        "type": "silence" if is_silence else "audio",
+        "start_s": entry.start_s,
+        "duration_s": entry.duration_s,
+        "start_sample": entry.start_sample,
+        "n_samples": entry.n_samples,
+        "file": None if is_silence else _file_name(entry, captions),
+    }
+
+
+def _failed_record(part: FailedPart, captions: Mapping[int, Caption]) -> dict[str, object]:
+    return {
+        **_caption_record(part.segment_idx, captions),
+        "type": "failed",
+        "message": part.message,
+        "file": None,
+    }
+
+
+def _caption_record(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
+    caption = captions.get(segment_idx)
+    return {
+        "segment": segment_idx,
+        "line": caption.line_number if caption else None,
+        "speaker": caption.speaker if caption else None,
+        "text": caption.text if caption else None,
+    }

@@ -1,0 +1,176 @@
+"""Chosen takes and silences laid end to end, exact to the sample."""
+
+from __future__ import annotations
+
+import wave
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.pcm import from_pcm16
+from studio.errors import StorageFailed
+
+BLOCK_SAMPLES = 65_536
+"""Longest block of `Timeline.blocks`: 2.7 s at the studio's rate, 256 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakePart:
+    """A finished segment: mono 16-bit WAV at the studio's rate, as `write_wav` makes it."""
+
+    segment_idx: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SilencePart:
+    """Exact silence, rounded to the nearest sample as `Clip.silence` does."""
+
+    segment_idx: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPart:
+    """A segment without audio, and why."""
+
+    segment_idx: int
+    message: str
+
+
+Part = TakePart | SilencePart | FailedPart
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """One segment's place: samples `start_sample` to `end_sample`, silence when `source` is None.
+
+    Times in seconds are at the studio's rate.
+    """
+
+    segment_idx: int
+    start_sample: int
+    n_samples: int
+    source: Path | None = None
+
+    @property
+    def end_sample(self) -> int:
+        """The first sample after it."""
+        return self.start_sample + self.n_samples
+
+    @property
+    def start_s(self) -> float:
+        """Where it starts on the timeline, in seconds."""
+        return self.start_sample / STUDIO_RATE_HZ
+
+    @property
+    def duration_s(self) -> float:
+        """Its length in seconds."""
+        return self.n_samples / STUDIO_RATE_HZ
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Entries without gaps or overlaps, and the segments that are left out.
+
+    Made by `lay_out`. Nothing but the entries is in memory: the audio is read when it is asked for.
+    """
+
+    entries: tuple[TimelineEntry, ...]
+    skipped: tuple[FailedPart, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Length in samples: the sum of the entries."""
+        return self.entries[-1].end_sample if self.entries else 0
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.n_samples / STUDIO_RATE_HZ
+
+    def blocks(self) -> Iterator[Samples]:
+        """Read the whole timeline, at most `BLOCK_SAMPLES` at a time.
+
+        Yields:
+            float32 [samples] at the studio's rate; joined they have `n_samples`.
+
+        Raises:
+            StorageFailed: A take is gone or has changed since the timeline was laid out.
+        """
+        for entry in self.entries:
+            yield from _silence_blocks(entry) if entry.source is None else _take_blocks(entry)
+
+
+def lay_out(parts: Iterable[Part]) -> Timeline:
+    """Lay parts end to end in the order given.
+
+    A failed part and a take whose file can't be used take no time; both stand in `skipped`.
+    """
+    entries: list[TimelineEntry] = []
+    skipped: list[FailedPart] = []
+    at_sample = 0
+    for part in parts:
+        entry = _place(part, at_sample)
+        if isinstance(entry, FailedPart):
+            skipped.append(entry)
+        else:
+            entries.append(entry)
+            at_sample = entry.end_sample
+    return Timeline(tuple(entries), tuple(skipped))
+
+
+def _place(part: Part, at_sample: int) -> TimelineEntry | FailedPart:
+    match part:
+        case FailedPart():
+            return part
+        case SilencePart():
+            n_samples = max(0, round(part.duration_s * STUDIO_RATE_HZ))
+            return TimelineEntry(part.segment_idx, at_sample, n_samples)
+        case TakePart():
+            try:
+                with _open_take(part.path) as take:
+                    n_samples = take.getnframes()
+            except StorageFailed as error:
+                return FailedPart(part.segment_idx, str(error))
+            return TimelineEntry(part.segment_idx, at_sample, n_samples, part.path)
+
+
+@contextmanager
+def _open_take(path: Path) -> Iterator[wave.Wave_read]:
+    try:
+        with wave.open(str(path), "rb") as take:
+            form = (take.getnchannels(), take.getsampwidth(), take.getframerate())
+            if form != (1, 2, STUDIO_RATE_HZ):
+                raise wave.Error(f"it is not mono 16-bit WAV at {STUDIO_RATE_HZ:,} Hz")
+            yield take
+    except (OSError, EOFError, wave.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error) or "it is cut off"
+        raise StorageFailed(f"The take {path} can't be read: {reason}. Render it again.") from error
+
+
+def _silence_blocks(entry: TimelineEntry) -> Iterator[Samples]:
+    for start in range(0, entry.n_samples, BLOCK_SAMPLES):
+        yield np.zeros(min(BLOCK_SAMPLES, entry.n_samples - start), dtype=np.float32)
+
+
+def _take_blocks(entry: TimelineEntry) -> Iterator[Samples]:
+    assert entry.source is not None
+    left = entry.n_samples
+    with _open_take(entry.source) as take:
+        if take.getnframes() != left:
+            raise _changed(entry.source)
+        while left:
+            block = np.frombuffer(take.readframes(min(left, BLOCK_SAMPLES)), dtype="<i2")
+            if not len(block):
+                raise _changed(entry.source)
+            left -= len(block)
+            yield from_pcm16(block)
+
+
+def _changed(path: Path) -> StorageFailed:
+    return StorageFailed(f"The take {path} has changed or is cut off. Render the line again.")

@@ -1,0 +1,147 @@
+import io
+import json
+import zipfile
+from pathlib import PurePosixPath
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.encode import AudioFormat, write_wav
+from studio.audio.export import Caption, export_audio, export_zip
+from studio.audio.timeline import FailedPart, SilencePart, TakePart, lay_out
+from studio.errors import BadInput, Cancelled, StorageFailed
+
+
+@pytest.fixture
+def scene(tmp_path, harmonic):
+    """Two spoken segments with a pause and a failed line between them."""
+    folder = tmp_path / "takes"
+    folder.mkdir()
+    write_wav(folder / "0.wav", harmonic(120, duration_s=0.5))
+    write_wav(folder / "3.wav", harmonic(200, duration_s=0.25))
+    return lay_out(
+        [
+            TakePart(0, folder / "0.wav"),
+            SilencePart(1, 0.3),
+            FailedPart(2, "The line is empty."),
+            TakePart(3, folder / "3.wav"),
+        ]
+    )
+
+
+CAPTIONS = {
+    0: Caption(1, "Zoë", "Hello."),
+    1: Caption(2),
+    2: Caption(3, "Ben", ""),
+    3: Caption(4, "../Ben: <2>", "Good “night”."),
+}
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac", "mp3"])
+def test_the_joined_audio_has_the_length_of_the_timeline(tmp_path, scene, suffix):
+    export_audio(tmp_path / f"scene.{suffix}", scene)
+    samples, rate_hz = soundfile.read(tmp_path / f"scene.{suffix}")
+    assert rate_hz == STUDIO_RATE_HZ
+    assert len(samples) == scene.n_samples == round(1.05 * STUDIO_RATE_HZ)
+
+
+def test_an_unknown_suffix_writes_nothing(tmp_path, scene):
+    with pytest.raises(BadInput, match=r"\.wav, \.flac or \.mp3"):
+        export_audio(tmp_path / "scene.ogg", scene)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["takes"]
+
+
+@pytest.mark.parametrize("export", [export_audio, lambda path, line: export_zip(path, line, {})])
+def test_a_timeline_without_audio_is_refused(tmp_path, export):
+    with pytest.raises(BadInput, match="no audio"):
+        export(tmp_path / "scene.wav", lay_out([FailedPart(0, "The line is empty.")]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_zip_holds_segments_joined_audio_and_manifest(tmp_path, scene):
+    export_zip(tmp_path / "scene.zip", scene, CAPTIONS)
+    with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
+        assert archive.testzip() is None
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(contents.pop("manifest.json"))
+    lengths = {name: len(soundfile.read(io.BytesIO(data))[0]) for name, data in contents.items()}
+    assert lengths == {"scene.wav": 25_200, "0001-Zoë.wav": 12_000, "0004-Ben_2.wav": 6_000}
+    assert (manifest["file"], manifest["n_samples"], manifest["failed"]) == ("scene.wav", 25_200, 1)
+    assert manifest["duration_s"] == 1.05
+    rows = [(row["segment"], row["line"], row["type"], row["file"]) for row in manifest["segments"]]
+    assert rows == [
+        (0, 1, "audio", "0001-Zoë.wav"),
+        (1, 2, "silence", None),
+        (2, 3, "failed", None),
+        (3, 4, "audio", "0004-Ben_2.wav"),
+    ]
+    last = manifest["segments"][3]
+    assert (last["start_s"], last["duration_s"], last["text"]) == (0.8, 0.25, "Good “night”.")
+    assert last["speaker"] == "../Ben: <2>"
+    assert manifest["segments"][2]["message"] == "The line is empty."
+
+
+@pytest.mark.parametrize("joined_format", AudioFormat)
+def test_the_joined_audio_of_the_zip_can_be_any_format(tmp_path, scene, joined_format):
+    export_zip(tmp_path / "scene.zip", scene, CAPTIONS, joined_format=joined_format)
+    with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
+        samples, _ = soundfile.read(io.BytesIO(archive.read(f"scene.{joined_format.value}")))
+    assert len(samples) == scene.n_samples
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    names=st.lists(
+        st.one_of(st.text(), st.sampled_from(["", "..", "a/b", "CON", "🙂"])), max_size=4
+    )
+)
+def test_file_names_are_safe_and_unique_for_any_speaker(tmp_path, names):
+    take = tmp_path / "a.wav"
+    write_wav(take, Clip(np.full(10, 0.5, dtype=np.float32)))
+    captions = {index: Caption(index, name) for index, name in enumerate([*names, *names, "x"])}
+    export_zip(tmp_path / "a.zip", lay_out(TakePart(index, take) for index in captions), captions)
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        files = [info.filename for info in archive.infolist()]
+    assert len({name.casefold() for name in files}) == len(files) == len(captions) + 2
+    for name in files:
+        assert PurePosixPath(name).name == name
+        assert len(name.encode()) < 200
+        assert not set(name) & set('<>:"/\\|?*\0\n\r')
+        assert not name.startswith(".")
+
+
+@pytest.mark.parametrize("name", ["scene.mp3", "scene.zip"])
+def test_cancelling_or_losing_a_take_leaves_the_earlier_file(tmp_path, scene, name):
+    path = tmp_path / name
+    path.write_bytes(b"earlier")
+
+    def export(on_progress=None):
+        if name.endswith("zip"):
+            export_zip(path, scene, CAPTIONS, on_progress=on_progress)
+        else:
+            export_audio(path, scene, on_progress=on_progress)
+
+    def cancel(share):
+        raise Cancelled("stopped")
+
+    with pytest.raises(Cancelled):
+        export(cancel)
+    scene.entries[2].source.unlink()
+    with pytest.raises(StorageFailed, match=r"3\.wav"):
+        export()
+    assert path.read_bytes() == b"earlier"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [name, "takes"]
+
+
+def test_progress_grows_to_one(tmp_path, scene):
+    shares = []
+    export_audio(tmp_path / "scene.flac", scene, on_progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) >= 3

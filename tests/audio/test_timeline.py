@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.encode import AudioFormat, encode_blocks, write_wav
+from studio.audio.pcm import to_pcm16
+from studio.audio.timeline import (
+    BLOCK_SAMPLES,
+    FailedPart,
+    SilencePart,
+    TakePart,
+    TimelineEntry,
+    lay_out,
+)
+from studio.errors import StorageFailed
+
+part_kinds = st.one_of(
+    st.tuples(st.just("take"), st.sampled_from([0, 1, 2, 999, 24_000, BLOCK_SAMPLES + 1])),
+    st.tuples(st.just("silence"), st.floats(0, 4)),
+    st.tuples(st.just("failed"), st.none()),
+)
+
+
+@pytest.fixture
+def take(tmp_path):
+    """The path of a take with so many samples, none of them zero."""
+
+    def make(n_samples):
+        path = tmp_path / f"take{n_samples}.wav"
+        if not path.exists():
+            ramp = np.linspace(0.1, 0.9, n_samples, dtype=np.float32)
+            write_wav(path, Clip(ramp))
+        return path
+
+    return make
+
+
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(kinds=st.lists(part_kinds, max_size=12))
+def test_the_joined_file_is_the_sum_of_its_parts_to_the_sample(tmp_path, take, kinds):
+    parts, wanted = [], []
+    for segment_idx, (kind, size) in enumerate(kinds):
+        if kind == "take":
+            parts.append(TakePart(segment_idx, take(size)))
+            wanted.append(soundfile.read(take(size), dtype="int16")[0])
+        elif kind == "silence":
+            parts.append(SilencePart(segment_idx, size))
+            wanted.append(np.zeros(len(Clip.silence(size)), dtype=np.int16))
+        else:
+            parts.append(FailedPart(segment_idx, "too long a word"))
+    timeline = lay_out(parts)
+    with (tmp_path / "joined.wav").open("wb") as file:
+        written = encode_blocks(file, timeline.blocks(), AudioFormat.WAV)
+    joined, _ = soundfile.read(tmp_path / "joined.wav", dtype="int16")
+    assert written == timeline.n_samples == sum(map(len, wanted))
+    assert np.array_equal(joined, np.concatenate([np.zeros(0, dtype=np.int16), *wanted]))
+    assert timeline.duration_s == written / STUDIO_RATE_HZ
+
+
+@given(kinds=st.lists(st.floats(0, 100), max_size=30))
+def test_entries_lie_end_to_end_in_the_order_given(kinds):
+    timeline = lay_out(SilencePart(index, duration) for index, duration in enumerate(kinds))
+    at_sample = 0
+    for index, entry in enumerate(timeline.entries):
+        assert (entry.segment_idx, entry.start_sample) == (index, at_sample)
+        assert entry.start_s == at_sample / STUDIO_RATE_HZ
+        at_sample = entry.end_sample
+    assert at_sample == timeline.n_samples
+
+
+def test_blocks_are_short_and_long_silence_costs_nothing(take):
+    timeline = lay_out([SilencePart(0, 60.0), TakePart(1, take(200_000))])
+    lengths = [len(block) for block in timeline.blocks()]
+    assert max(lengths) <= BLOCK_SAMPLES
+    assert sum(lengths) == 60 * STUDIO_RATE_HZ + 200_000
+    assert timeline.entries[1] == TimelineEntry(1, 60 * STUDIO_RATE_HZ, 200_000, take(200_000))
+
+
+def test_blocks_hold_the_samples_of_the_take(tmp_path):
+    clip = Clip(np.random.default_rng(2).uniform(-1, 1, 100_000).astype(np.float32))
+    write_wav(tmp_path / "a.wav", clip)
+    blocks = list(lay_out([TakePart(0, tmp_path / "a.wav")]).blocks())
+    assert blocks[0].dtype == np.float32
+    assert np.array_equal(to_pcm16(np.concatenate(blocks)), to_pcm16(clip.samples))
+
+
+def test_failed_segments_are_skipped_and_named(take):
+    failed = FailedPart(1, "The line is empty.")
+    timeline = lay_out([TakePart(0, take(10)), failed, TakePart(2, take(20))])
+    assert timeline.skipped == (failed,)
+    assert [entry.start_sample for entry in timeline.entries] == [0, 10]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"RIFF", b"no audio at all", "stereo", "rate"])
+def test_a_take_that_is_lost_or_something_else_is_skipped(tmp_path, take, content):
+    path = tmp_path / "lost.wav"
+    if content == "stereo":
+        soundfile.write(path, np.zeros((100, 2)), STUDIO_RATE_HZ)
+    elif content == "rate":
+        soundfile.write(path, np.zeros(100), 48_000)
+    elif content is not None:
+        path.write_bytes(content)
+    timeline = lay_out([TakePart(0, path), TakePart(1, take(10))])
+    assert timeline.n_samples == 10
+    assert timeline.skipped[0].segment_idx == 0
+    assert "lost.wav can't be read" in timeline.skipped[0].message
+    assert "Render it again." in timeline.skipped[0].message
+
+
+@pytest.mark.parametrize("change", ["gone", "shorter", "longer"])
+def test_a_take_that_changes_later_is_an_error_not_a_wrong_length(tmp_path, change):
+    path = tmp_path / "a.wav"
+    write_wav(path, Clip.silence(1.0))
+    timeline = lay_out([TakePart(0, path)])
+    if change == "gone":
+        path.unlink()
+    elif change == "shorter":
+        path.write_bytes(path.read_bytes()[:1_000])
+    else:
+        write_wav(path, Clip.silence(2.0))
+    with pytest.raises(StorageFailed, match=r"a\.wav"):
+        list(timeline.blocks())
