@@ -1,0 +1,1 @@
+"""Sample checks and the speaker library on disk. No torch, no gradio."""

@@ -1,0 +1,89 @@
+"""Who speaks with which voice in one dialog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+
+from studio.dialog.names import name_key
+from studio.errors import NotFound, SampleRejected
+from studio.speakers.library import SpeakerLibrary
+from studio.speakers.sample import load_sample
+from studio.speakers.speaker import Sample, Speaker, Voice
+
+_Stamp = tuple[int, int, int]
+
+
+class Cast:
+    """Finds the voice of each name; safe to use from several threads.
+
+    A sample given for this dialog outranks the speaker assigned to a name, and that one the
+    library's speaker of the same name; a name that nobody knows has the backend's built-in voice.
+    """
+
+    def __init__(
+        self,
+        library: SpeakerLibrary,
+        overrides: Mapping[str, Path],
+        assigned: Mapping[str, str] | None = None,
+    ) -> None:
+        """Cast from a library.
+
+        Args:
+            library: Speakers by name.
+            overrides: Recordings by name.
+            assigned: Ids of the library's speakers by the name they speak for.
+        """
+        self._library = library
+        self._overrides = {name_key(name): path for name, path in overrides.items()}
+        self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
+        # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
+        self._lock = Lock()
+        self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
+
+    def voice_of(self, name: str) -> Voice:
+        """The voice for a name as a script writes it.
+
+        Raises:
+            SampleRejected: The sample or the assigned speaker is missing or can't serve; this
+                concerns `name` only.
+            StorageFailed: The library can't be read.
+        """
+        override = self._overrides.get(name_key(name))
+        if override is not None:
+            return Voice(name, self._sample(override, name, None))
+        speaker = self._speaker_of(name)
+        if speaker is None:
+            return Voice(name)
+        sample = None
+        if speaker.sample is not None:
+            sample = self._sample(speaker.sample, speaker.name, speaker.transcript)
+        return Voice(speaker.name, sample, speaker.preset, speaker.description)
+
+    def _speaker_of(self, name: str) -> Speaker | None:
+        speaker_id = self._assigned.get(name_key(name))
+        if speaker_id is None:
+            return self._library.find(name)
+        try:
+            return self._library.by_id(speaker_id)
+        except NotFound as error:
+            raise SampleRejected(
+                f"The voice chosen for {name} was removed from the library. Choose another one."
+            ) from error
+
+    def _sample(self, path: Path, speaker: str, transcript: str | None) -> Sample:
+        """Load a sample, once for each state of its file."""
+        with self._lock:
+            try:
+                status = path.stat()
+            except (OSError, ValueError) as error:
+                raise SampleRejected(
+                    f"The sample of {speaker} can't be found at {path}. Choose a recording again."
+                ) from error
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            known = self._loaded.get(path)
+            if known is None or known[0] != stamp:
+                known = self._loaded[path] = (stamp, load_sample(path, speaker=speaker))
+        sample = known[1]
+        return Sample(sample.clip, sample.sha256, transcript)

@@ -1,0 +1,191 @@
+"""Whether a recording can serve as a speaker's sample, in words a person understands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from studio.audio.clip import Clip
+from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
+from studio.audio.measure import Levels, measure_levels
+from studio.errors import AudioRejected, SampleRejected
+from studio.speakers.speaker import Sample
+
+MIN_SAMPLE_S = 1.0
+GOOD_SAMPLE_S = 3.0
+MAX_SAMPLE_S = 60.0
+"""What comes after it in a recording takes no part in the voice."""
+
+_GOOD_RATE_HZ = 16_000
+_SPEECH_SHARE = 0.4
+_CLIPPED_SHARE = 0.001
+_QUIET_DB = -38.0
+_AUDIBLE_NOISE_DB = -60.0
+_CLEAN_DB = 18.0  # speech above the noise
+_STEADY_DB = 3.0  # below it the quietest moments are the sound itself, not noise between words
+
+
+class ProblemCode(StrEnum):
+    """Kinds of problems, for pages that show a sign beside the message."""
+
+    TOO_SHORT = "too_short"
+    SHORT = "short"
+    LONG = "long"
+    LOW_RATE = "low_rate"
+    CHANNELS = "channels"
+    SILENT = "silent"
+    MOSTLY_SILENCE = "mostly_silence"
+    CLIPPING = "clipping"
+    QUIET = "quiet"
+    NOISY = "noisy"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something about a sample; one that is not `fatal` is advice.
+
+    `message` has the figure and what to do, as full sentences.
+    """
+
+    code: ProblemCode
+    message: str
+    fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReport:
+    """A checked recording; `clip` is the part that is used, mono at the studio's rate."""
+
+    info: AudioInfo
+    levels: Levels
+    problems: tuple[Problem, ...]
+    clip: Clip
+
+    @property
+    def fatal(self) -> Problem | None:
+        """Why the recording can't serve as a sample; None when it can."""
+        return next((problem for problem in self.problems if problem.fatal), None)
+
+
+def check_sample(
+    path: Path, *, limits: DecodeLimits = DEFAULT_LIMITS, display_name: str | None = None
+) -> SampleReport:
+    """Decode a recording and tell what stands against it as a sample.
+
+    Args:
+        path: The recording, in any format `decode` takes.
+        limits: What is decoded at all.
+        display_name: What messages call the file, where its own name means nothing to a person.
+
+    Raises:
+        AudioRejected: It can't be decoded, or is larger than the limits.
+    """
+    info = probe(path, limits=limits, display_name=display_name)
+    whole = decode(path, limits=limits, display_name=display_name)
+    clip = Clip(whole.samples[: round(MAX_SAMPLE_S * whole.rate_hz)], whole.rate_hz)
+    levels = measure_levels(clip)
+    problems = tuple(_problems(info, whole.duration_s, levels))
+    return SampleReport(info, levels, problems, clip)
+
+
+def load_sample(path: Path, *, transcript: str | None = None, speaker: str | None = None) -> Sample:
+    """Read a recording that is to serve as a voice.
+
+    Args:
+        path: The recording, in any format `decode` takes.
+        transcript: What it says, when known.
+        speaker: Whose sample messages call it; the file's name stands in for it.
+
+    Raises:
+        SampleRejected: It is missing, can't be decoded, or has a fatal problem.
+    """
+    whose = f"The sample of {speaker}" if speaker else f"The sample “{path.name}”"
+    if not path.exists():
+        raise SampleRejected(f"{whose} can't be found at {path}. Choose a recording again.")
+    try:
+        report = check_sample(path)
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    except (AudioRejected, OSError) as error:
+        raise SampleRejected(f"{whose} can't be used. {error}") from error
+    if report.fatal:
+        raise SampleRejected(f"{whose} can't be used. {report.fatal.message}")
+    return Sample(report.clip, sha256, transcript)
+
+
+def _problems(info: AudioInfo, duration_s: float, levels: Levels) -> Iterator[Problem]:
+    yield from _length_problems(duration_s)
+    yield from _form_problems(info)
+    if levels.speech_share == 0:
+        message = (
+            f"The recording is silent: its loudest moment has {levels.peak_db:.0f} dB. Check the"
+            " microphone and record again."
+        )
+        yield Problem(ProblemCode.SILENT, message, fatal=True)
+    else:
+        yield from _speech_problems(levels)
+        yield from _noise_problems(levels)
+
+
+def _length_problems(duration_s: float) -> Iterator[Problem]:
+    if duration_s < MIN_SAMPLE_S:
+        message = (
+            f"The recording lasts {duration_s:.1f} s; a voice needs {MIN_SAMPLE_S:g} s at least."
+            " Record one or two sentences."
+        )
+        yield Problem(ProblemCode.TOO_SHORT, message, fatal=True)
+    elif duration_s < GOOD_SAMPLE_S:
+        message = f"The recording lasts only {duration_s:.1f} s. 5 to 15 s give a better likeness."
+        yield Problem(ProblemCode.SHORT, message)
+    elif duration_s > MAX_SAMPLE_S:
+        message = (
+            f"The recording lasts {duration_s:.0f} s. Its first {MAX_SAMPLE_S:g} s are used; cut it"
+            " yourself to choose another part."
+        )
+        yield Problem(ProblemCode.LONG, message)
+
+
+def _form_problems(info: AudioInfo) -> Iterator[Problem]:
+    if info.rate_hz < _GOOD_RATE_HZ:
+        message = (
+            f"The recording has {info.rate_hz:,} samples a second, as on the telephone, and sounds"
+            f" dull. Record with {_GOOD_RATE_HZ:,} or more."
+        )
+        yield Problem(ProblemCode.LOW_RATE, message)
+    if info.channels > 1:
+        message = f"The recording has {info.channels} channels. They are mixed into one."
+        yield Problem(ProblemCode.CHANNELS, message)
+
+
+def _speech_problems(levels: Levels) -> Iterator[Problem]:
+    if levels.speech_share < _SPEECH_SHARE:
+        message = (
+            f"Only {levels.speech_share:.0%} of the recording is speech, the rest is silence. Cut"
+            " the silence away."
+        )
+        yield Problem(ProblemCode.MOSTLY_SILENCE, message)
+    if levels.clipped_share > _CLIPPED_SHARE:
+        message = (
+            f"The recording is distorted: {levels.clipped_share:.1%} of it is at the loudest value."
+            " Turn the microphone down and record again."
+        )
+        yield Problem(ProblemCode.CLIPPING, message)
+    if levels.speech_db < _QUIET_DB:
+        message = (
+            f"The recording is quiet: its speech has {levels.speech_db:.0f} dB; around -20 dB is"
+            " good. Move closer to the microphone."
+        )
+        yield Problem(ProblemCode.QUIET, message)
+
+
+def _noise_problems(levels: Levels) -> Iterator[Problem]:
+    above_noise_db = levels.speech_db - levels.noise_db
+    if _STEADY_DB < above_noise_db < _CLEAN_DB and levels.noise_db > _AUDIBLE_NOISE_DB:
+        message = (
+            f"The recording is noisy: speech is only {above_noise_db:.0f} dB louder than the"
+            " background. Record in a quieter place."
+        )
+        yield Problem(ProblemCode.NOISY, message)
