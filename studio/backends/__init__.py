@@ -1,0 +1,1 @@
+"""Everything that makes speech; the only place where torch may be imported."""

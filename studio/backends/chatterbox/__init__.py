@@ -1,0 +1,1 @@
+"""Chatterbox: English, multilingual and turbo, and voice conversion."""

@@ -1,0 +1,169 @@
+"""A loaded Chatterbox model: conditions voices, speaks lines and converts recordings.
+
+Its modules are shared by all requests and only read; whatever belongs to a request lives in the
+call that serves it. So any number of threads may call it at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from chatterbox import mtl_tts, tts, tts_turbo
+
+from studio.audio.clip import Clip, Samples
+from studio.backends.chatterbox.alignment import use_watched_attention
+from studio.backends.chatterbox.conditioning import ClonedVoice, clone, voice_of
+from studio.backends.chatterbox.noise import Noise
+from studio.backends.chatterbox.package import forget_devices, load_package
+from studio.backends.chatterbox.sound import Sound
+from studio.backends.chatterbox.text import language_or_guess, max_tokens
+from studio.backends.chatterbox.tokens import (
+    Decoder,
+    Gpt2Decoder,
+    LlamaDecoder,
+    SpeechTokens,
+    Steps,
+    speech_tokens,
+)
+from studio.backends.chatterbox.variants import MULTILINGUAL, TURBO, Variant
+from studio.backends.chatterbox.voice import converted
+from studio.errors import SpeechFailed
+
+N_SOUNDS = 6_561
+"""Speech tokens below this one are sounds; the others steer the model."""
+
+_TURBO_TAIL = (4_299, 4_299, 4_299)  # silence, which the package puts after a turbo line
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line to speak: its text, voice and settings, complete."""
+
+    text: str
+    voice: ClonedVoice
+    language: str | None
+    params: Mapping[str, Any]
+    seed: int
+    cancelled: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A line's sound, and whether the model ended the line by itself."""
+
+    samples: Samples
+    ended: bool
+
+
+class ChatterboxModel:
+    """One variant in memory."""
+
+    def __init__(self, variant: Variant, folder: Path, device: str, *, amp: bool) -> None:
+        """Load a variant.
+
+        Args:
+            variant: Which.
+            folder: Holds all files that the variant needs.
+            device: "cuda", "mps" or "cpu".
+            amp: Whether T3 runs in mixed precision; CUDA only. S3Gen stays in float32.
+
+        Raises:
+            ModelUnavailable: A file is broken or belongs to another model.
+        """
+        self.device = device
+        self._variant = variant
+        self._package = load_package(variant, folder, device)
+        self._sound = Sound(self._package.s3gen, self._package.watermarker)
+        self._amp = amp and device == "cuda"
+        self._builtin = voice_of(self._package.conds)
+        # Metal's command queue takes one thread at a time.
+        self._turn = threading.Lock() if device == "mps" else contextlib.nullcontext()
+        if variant is MULTILINGUAL:
+            use_watched_attention(self._package.t3.tfmr)
+            logging.getLogger("chatterbox.models.t3.inference").setLevel(logging.ERROR)
+
+    def release(self) -> None:
+        """Let go of what the package holds for the whole process."""
+        forget_devices()
+
+    def voice(self, clip: Clip | None) -> ClonedVoice:
+        """The voice of a sample, or the model's own."""
+        if clip is None:
+            return self._builtin
+        with self._turn:
+            return clone(self._package, clip)
+
+    def speak(self, line: Line) -> Spoken:
+        """Speak a line.
+
+        Raises:
+            SpeechFailed: The model made no sound of it.
+            Cancelled: `line.cancelled` became true.
+        """
+        noise = Noise(line.seed)
+        with self._turn, torch.inference_mode():
+            made = self._tokens(line, noise)
+            sounds = made.tokens[made.tokens < N_SOUNDS]
+            if not len(sounds):
+                raise SpeechFailed(
+                    f"{self._variant.title} made no sound for this line. Change its seed or its "
+                    "words."
+                )
+            if self._variant is TURBO:
+                sounds = torch.cat([sounds, sounds.new_tensor(_TURBO_TAIL)])
+            samples = self._sound.spoken(sounds, line.voice, noise, line.cancelled)
+        return Spoken(samples, made.ended)
+
+    def convert(
+        self, recording: Clip, voice: ClonedVoice, seed: int, cancelled: Callable[[], bool]
+    ) -> Clip:
+        """Say a recording again in another voice.
+
+        Raises:
+            Cancelled: `cancelled` became true.
+        """
+        with self._turn, torch.inference_mode():
+            tokens = converted(self._package.s3gen, recording)
+            return Clip(self._sound.spoken(tokens, voice, Noise(seed), cancelled))
+
+    def _tokens(self, line: Line, noise: Noise) -> SpeechTokens:
+        steps = Steps(max_tokens(line.text), noise, line.cancelled)
+        with self._precision():
+            return speech_tokens(self._decoder(line), steps)
+
+    def _decoder(self, line: Line) -> Decoder:
+        t3 = self._package.t3
+        exaggeration = float(line.params.get("exaggeration", 0.0))
+        conditioning = line.voice.to(self.device).for_t3(exaggeration)
+        text = self._text_tokens(line).to(self.device, torch.long)
+        if self._variant is TURBO:
+            return Gpt2Decoder(t3, conditioning, text, line.params)
+        text = F.pad(text, (1, 0), value=t3.hp.start_text_token)
+        text = F.pad(text, (0, 1), value=t3.hp.stop_text_token)
+        return LlamaDecoder(t3, conditioning, text, line.params)
+
+    def _text_tokens(self, line: Line) -> torch.Tensor:
+        """The text as the package reads it, [1, n]."""
+        tokenizer = self._package.tokenizer
+        if self._variant is TURBO:
+            text = tts_turbo.punc_norm(line.text)
+            return tokenizer(text, return_tensors="pt", truncation=True).input_ids
+        if self._variant is MULTILINGUAL:
+            language = language_or_guess(line.language, line.text)
+            text = mtl_tts.punc_norm(line.text)
+            return tokenizer.text_to_tokens(text, language_id=language)
+        return tokenizer.text_to_tokens(tts.punc_norm(line.text))
+
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        if not self._amp:
+            return contextlib.nullcontext()
+        kind = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+        return torch.autocast("cuda", dtype=kind)

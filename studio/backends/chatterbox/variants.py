@@ -1,0 +1,131 @@
+"""The three Chatterbox models: what each is called, reads, and lets a line set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import Capabilities, Param
+
+LANGUAGES = MappingProxyType(
+    {
+        "ar": "Arabic", "da": "Danish", "de": "German", "el": "Greek", "en": "English",
+        "es": "Spanish", "fi": "Finnish", "fr": "French", "he": "Hebrew", "hi": "Hindi",
+        "it": "Italian", "ja": "Japanese", "ko": "Korean", "ms": "Malay", "nl": "Dutch",
+        "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish",
+        "sw": "Swahili", "tr": "Turkish", "zh": "Chinese",
+    }
+)  # fmt: skip
+"""What the multilingual model speaks; the package's own list, which needs torch to import."""
+
+ENGLISH_ONLY = MappingProxyType({"en": LANGUAGES["en"]})
+"""So that a line in another language is refused, not misread."""
+
+TURBO_TAGS = frozenset(
+    ("clear throat", "sigh", "shush", "cough", "groan", "sniff", "gasp", "chuckle", "laugh")
+)
+"""Sounds in the tokenizer of the turbo model, each a token `[tag]` of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One Chatterbox model.
+
+    Attributes:
+        source: Its name on the hub.
+        needs: Files that the package's `from_local` reads, as glob patterns.
+        over_sample_s: A sample must be longer than this.
+    """
+
+    name: str
+    title: str
+    source: str
+    needs: tuple[str, ...]
+    capabilities: Capabilities
+    over_sample_s: float = 0.0
+
+
+_TEMPERATURE = Param(
+    "temperature", "Temperature", 0.05, 2.0, 0.8, 0.05,
+    "Higher is livelier and less reliable.",
+)  # fmt: skip
+_TOP_P = Param("top_p", "Top-p", 0.05, 1.0, 1.0, 0.05, "Lower leaves out unlikely sounds.")
+_TURBO_TOP_P = Param("top_p", "Top-p", 0.05, 1.0, 0.95, 0.05, _TOP_P.help)
+
+
+def _repetition_penalty(default: float) -> Param:
+    return Param(
+        "repetition_penalty", "Repetition penalty", 1.0, 2.5, default, 0.1,
+        "Higher keeps the voice from dwelling on a sound.",
+    )  # fmt: skip
+
+
+def _acting_params(repetition_penalty: float) -> tuple[Param, ...]:
+    """What the models with classifier-free guidance let a line set."""
+    return (
+        Param("exaggeration", "Exaggeration", 0.25, 2.0, 0.5, 0.05, "Higher acts more."),
+        Param(
+            "cfg_weight", "Pace (CFG weight)", 0.0, 1.0, 0.5, 0.05,
+            "Lower speaks slower and follows the text less; 0 is also quicker to make.",
+        ),
+        _TEMPERATURE,
+        _repetition_penalty(repetition_penalty),
+        Param("min_p", "Min-p", 0.0, 1.0, 0.05, 0.01, "Higher leaves out unlikely sounds."),
+        _TOP_P,
+    )  # fmt: skip
+
+
+def _capabilities(max_chars: int, **more: object) -> Capabilities:
+    # Not streaming: the flow that turns tokens into sound attends to the whole line in both
+    # directions and starts from noise of the line's length, so chunks joined are not the whole.
+    return Capabilities(
+        sample_rate_hz=STUDIO_RATE_HZ,
+        max_chars=max_chars,
+        cloning=True,
+        builtin_voice=True,
+        voice_conversion=True,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+ENGLISH = Variant(
+    name="chatterbox",
+    title="Chatterbox",
+    source="ResembleAI/chatterbox",
+    needs=("ve.safetensors", "t3_cfg.safetensors", "s3gen.safetensors", "tokenizer.json",
+           "conds.pt"),
+    capabilities=_capabilities(300, languages=ENGLISH_ONLY, params=_acting_params(1.2)),
+)  # fmt: skip
+
+MULTILINGUAL = Variant(
+    name="chatterbox-multilingual",
+    title="Chatterbox Multilingual",
+    source="ResembleAI/chatterbox",
+    needs=("ve.pt", "t3_mtl23ls_v2.safetensors", "s3gen.pt",
+           "grapheme_mtl_merged_expanded_v1.json", "conds.pt", "Cangjie5_TC.json"),
+    # 200 Chinese or Japanese characters last about as long as a line may: 40 s.
+    capabilities=_capabilities(200, languages=LANGUAGES, params=_acting_params(2.0)),
+)  # fmt: skip
+
+TURBO = Variant(
+    name="chatterbox-turbo",
+    title="Chatterbox Turbo",
+    source="ResembleAI/chatterbox-turbo",
+    needs=("ve.safetensors", "t3_turbo_v1.safetensors", "s3gen_meanflow.safetensors", "conds.pt",
+           "vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json"),
+    capabilities=_capabilities(
+        300,
+        languages=ENGLISH_ONLY,
+        tags=TURBO_TAGS,
+        params=(
+            _TEMPERATURE,
+            _repetition_penalty(1.2),
+            Param("top_k", "Top-k", 1, 1000, 1000, 1, "Lower leaves out unlikely sounds."),
+            _TURBO_TOP_P,
+        ),
+    ),
+    over_sample_s=5.0,
+)  # fmt: skip
+
+VARIANTS = (ENGLISH, MULTILINGUAL, TURBO)

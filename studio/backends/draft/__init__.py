@@ -1,0 +1,1 @@
+"""The draft voice: eSpeak NG in worker processes."""

@@ -1,0 +1,1 @@
+"""Qwen3-TTS: cloned, preset and described voices."""

@@ -1,0 +1,261 @@
+"""The qwen3 backend: Qwen3-TTS, with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
+
+What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
+VoiceDesign makes them from a description.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from studio.audio.clip import Samples
+from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
+from studio.backends.device import choose_device, give_back, memory_used_bytes
+from studio.backends.faults import speech_faults
+from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.backends.options import BackendOptions
+from studio.backends.qwen3.checkpoint import (
+    DEFAULT_SOURCE,
+    NEEDS,
+    Checkpoint,
+    Kind,
+    fingerprint,
+    read_checkpoint,
+)
+from studio.backends.qwen3.request import frame_bound, sampling_of, speakable
+from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.speakers.speaker import Voice
+
+if TYPE_CHECKING:
+    from studio.backends.qwen3.model import Qwen3Model, Task
+    from studio.backends.qwen3.voice import Qwen3Voice
+
+_PACKAGES = ("torch", "transformers", "safetensors", "qwen_tts")
+_CHOOSE_ANOTHER = "Or set QWEN3_TTS_MODEL to a"
+
+
+class Qwen3Backend:
+    """Qwen3-TTS as a backend.
+
+    On a CPU and on MPS any number of lines is made at once, each with state of its own; on CUDA
+    the graphs hold one line at a time, and the others wait.
+    """
+
+    name = "qwen3"
+    title = "Qwen3-TTS"
+
+    def __init__(self, options: BackendOptions) -> None:
+        """Load nothing yet."""
+        self._source = options.qwen3_model or DEFAULT_SOURCE
+        self._wanted_device = options.device
+        self._silence_s = options.reference_silence_s
+        self._known: tuple[Path, Checkpoint, str] | None = None  # what is in the folder at hand
+        self._device = "cpu"
+        self._model: Qwen3Model | None = None
+
+    @property
+    def revision(self) -> str:
+        """The package's version, the weights, and the silence that samples are encoded with."""
+        weights = self._known[2] if self._at_hand() and self._known else "not here yet"
+        version = "missing" if self.unavailable() else importlib.metadata.version("qwen-tts-hf")
+        return f"qwen-tts-hf {version}, {self._source} {weights}, silence {self._silence_s:g} s"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the checkpoint can do; that of a Base model while it isn't here."""
+        return (self._at_hand() or Checkpoint()).capabilities
+
+    def unavailable(self) -> str | None:
+        """Why it can't run here, with the remedy; None when its packages are there."""
+        missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+        if not missing:
+            return None
+        return (
+            f"Qwen3-TTS needs packages that aren't installed: {', '.join(missing)}. "
+            "Start python launch.py, which installs them."
+        )
+
+    def to_fetch(self) -> str | None:
+        """What a load would download; None when the weights are here."""
+        return to_fetch(self._source, NEEDS)
+
+    def memory_bytes(self) -> int:
+        """Bytes that models hold on the accelerator; 0 on a CPU and when not loaded."""
+        if self._model is None or self._device == "cpu":
+            return 0
+        return memory_used_bytes(self._device)
+
+    def load(self, progress: Callable[[LoadProgress], None]) -> None:
+        """Fetch the weights where needed, and bring them into memory.
+
+        Raises:
+            ModelUnavailable: A package, the weights or the device is missing or broken.
+            Cancelled: `progress` raised it.
+        """
+        if self._model is not None:
+            return
+        reason = self.unavailable()
+        if reason is not None:
+            raise ModelUnavailable(reason)
+        folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
+        progress(LoadProgress("Loading Qwen3-TTS into memory"))
+        from studio.backends.qwen3.model import load_model
+
+        self._device = choose_device(self._wanted_device)
+        self._known = _known(folder)
+        try:
+            self._model = load_model(folder, self._device)
+        except BaseException:
+            give_back(self._device)
+            raise
+        progress(LoadProgress(f"Qwen3-TTS is ready on {self._device}", 1.0))
+
+    def unload(self) -> None:
+        """Give all memory back. Safe when not loaded."""
+        self._model = None
+        give_back(self._device)
+
+    def condition(self, voice: Voice) -> Conditioning:
+        """Encode a sample, or look up a preset or an instruction.
+
+        A CustomVoice speaker's description is an instruction on how to speak.
+
+        Raises:
+            SampleRejected: This checkpoint can't make such a voice; names what would.
+            OutOfMemory: The sample is too long for what is left.
+        """
+        with speech_faults(self.title):
+            made = self._voice(self._loaded(), voice)
+        return Conditioning(made, made.size_bytes)
+
+    def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
+        """Write as safetensors."""
+        _voice_of(conditioning).write(path)
+
+    def read_conditioning(self, path: Path) -> Conditioning:
+        """Read what `write_conditioning` wrote."""
+        from studio.backends.qwen3.voice import Qwen3Voice
+
+        voice = Qwen3Voice.read(path)
+        return Conditioning(voice, voice.size_bytes)
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        """Speak one segment, chunk by chunk.
+
+        A line that doesn't stop within `frame_bound` of its text is cut there: what was made is
+        yielded, then `SpeechFailed` marks the line.
+
+        Raises:
+            SpeechFailed: There is nothing to speak, the language is unknown, or it never stops.
+            OutOfMemory: The line doesn't fit beside the others.
+            Cancelled: `request.cancelled` became true.
+        """
+        model, task = self._loaded(), self._task(request)
+        with speech_faults(self.title):
+            yield from model.speak(task)
+
+    def _task(self, request: SpeechRequest) -> Task:
+        from studio.backends.qwen3.model import Task
+
+        text = speakable(request.text)
+
+        def stop() -> None:
+            if request.cancelled():
+                raise Cancelled("The line was stopped before it was finished.")
+
+        return Task(
+            text=text,
+            voice=_voice_of(request.conditioning),
+            language=self._language(request.language),
+            seed=request.seed,
+            sampling=sampling_of(request),
+            max_frames=frame_bound(text),
+            stop=stop,
+        )
+
+    def _language(self, code: str | None) -> str | None:
+        if code is None:
+            return None
+        languages = (self._at_hand() or Checkpoint()).languages
+        found = languages.get(code.partition("-")[0].lower())
+        if found is None:
+            raise SpeechFailed(
+                f"Qwen3-TTS doesn't know the language “{code}”. Use one of "
+                f"{', '.join(sorted(languages))}, or leave the language out."
+            )
+        return found
+
+    def _voice(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+        match model.checkpoint.kind:
+            case Kind.BASE:
+                return self._cloned(model, voice)
+            case Kind.CUSTOM_VOICE:
+                return _preset(model, voice)
+            case Kind.VOICE_DESIGN:
+                return _described(model, voice)
+
+    def _cloned(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+        if voice.sample is None:
+            raise SampleRejected(
+                f"{voice.speaker} has no sample, from which this Qwen3-TTS model takes its voices. "
+                f"Add a sample. {_CHOOSE_ANOTHER} CustomVoice model, which has voices of its own."
+            )
+        return model.cloned(voice.sample.clip, voice.sample.transcript, self._silence_s)
+
+    def _loaded(self) -> Qwen3Model:
+        if self._model is None:
+            raise ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
+        return self._model
+
+    def _at_hand(self) -> Checkpoint | None:
+        """What the weights at hand can do; None while they aren't here or aren't readable."""
+        if self._known is None:
+            folder = weights_at_hand(self._source, NEEDS)
+            if folder is None:
+                return None
+            try:
+                self._known = _known(folder)
+            except ModelUnavailable:  # load tells
+                return None
+        return self._known[1]
+
+
+def _known(folder: Path) -> tuple[Path, Checkpoint, str]:
+    return folder, read_checkpoint(folder), fingerprint(folder)
+
+
+def _preset(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+    speakers = model.checkpoint.speakers
+    if voice.preset is None and voice.sample is not None:
+        raise SampleRejected(
+            f"This Qwen3-TTS model has voices of its own and can't clone {voice.speaker}'s sample. "
+            f"Choose one of {', '.join(speakers)}. {_CHOOSE_ANOTHER} Base model, which clones."
+        )
+    name = (voice.preset or speakers[0]).lower()
+    if name not in speakers:
+        raise SampleRejected(
+            f"This Qwen3-TTS model has no voice “{voice.preset}”. Choose one of: "
+            f"{', '.join(speakers)}."
+        )
+    return model.preset(name, voice.description if model.checkpoint.takes_instruction else None)
+
+
+def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+    if not voice.description or not voice.description.strip():
+        raise SampleRejected(
+            f"{voice.speaker} has no description, from which this Qwen3-TTS model makes its "
+            f"voices. Describe the voice in words. {_CHOOSE_ANOTHER} Base model, which clones."
+        )
+    return model.described(voice.description)
+
+
+def _voice_of(conditioning: Conditioning) -> Qwen3Voice:
+    from studio.backends.qwen3.voice import Qwen3Voice
+
+    voice = conditioning.payload
+    assert isinstance(voice, Qwen3Voice), "conditioning of another backend"
+    return voice

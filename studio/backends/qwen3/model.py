@@ -1,0 +1,209 @@
+"""A loaded Qwen3-TTS model: voices in, frames and audio out, and nothing kept of a request."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from studio.audio.clip import Clip, Samples
+from studio.audio.resample import resampled
+from studio.backends.qwen3.checkpoint import Checkpoint, read_checkpoint
+from studio.backends.qwen3.codec import CodecStream
+from studio.backends.qwen3.graphs import Graphs
+from studio.backends.qwen3.prompt import PromptBuilder
+from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.sampling import Sampler
+from studio.backends.qwen3.talker import EagerSteps, Line, Steps
+from studio.backends.qwen3.tokens import Tokens
+from studio.backends.qwen3.voice import Qwen3Voice
+from studio.errors import ModelUnavailable, SpeechFailed
+
+FIRST_CHUNK_FRAMES = 4  # 0.3 s of audio, so that a listener waits little
+CHUNK_FRAMES = 16  # each chunk costs ten frames of context
+
+_BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One line to make.
+
+    Attributes:
+        text: Checked by `speakable`.
+        language: The model's own name for it; None lets it find out.
+        max_frames: Where a line that doesn't stop is cut.
+        stop: Called after every frame; raises to end the line.
+    """
+
+    text: str
+    voice: Qwen3Voice
+    language: str | None
+    seed: int | None
+    sampling: Sampling
+    max_frames: int
+    stop: Callable[[], None]
+
+
+class Qwen3Model:
+    """The package's model on one device."""
+
+    def __init__(self, package_model: Any, checkpoint: Checkpoint) -> None:
+        """Take a loaded `qwen_tts.Qwen3TTSModel`; on CUDA, capture its graphs."""
+        self._model = package_model.model
+        self._codec = self._model.speech_tokenizer
+        self._tokens = Tokens(package_model.processor.tokenizer)
+        self._prompts = PromptBuilder(self._model)
+        self.checkpoint = checkpoint
+        self._graphs = Graphs(self._model.talker) if self._device.type == "cuda" else None
+
+    def preset(self, name: str, instruction: str | None) -> Qwen3Voice:
+        """One of the checkpoint's own voices, spoken in a manner."""
+        return Qwen3Voice(preset=name, instruction=self._instruction(instruction))
+
+    def described(self, description: str) -> Qwen3Voice:
+        """A voice made from words."""
+        return Qwen3Voice(instruction=self._instruction(description))
+
+    def cloned(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
+        """The voice of a recording.
+
+        Args:
+            clip: At least a second.
+            transcript: What it says; without it only the timbre is taken.
+            silence_s: Silence after the recording, so that its last sound doesn't begin the line.
+        """
+        encoder_hz = int(self._model.speaker_encoder_sample_rate)
+        timbre = self._model.extract_speaker_embedding(_at_rate(clip, encoder_hz), encoder_hz)
+        embedding = timbre.float().cpu().clone()
+        if not transcript or not transcript.strip():
+            return Qwen3Voice(embedding=embedding)
+        codec_hz = self._codec.get_input_sample_rate()
+        silence = Clip.silence(silence_s, codec_hz).samples
+        encoded = self._codec.encode(np.append(_at_rate(clip, codec_hz), silence), sr=codec_hz)
+        return Qwen3Voice(
+            embedding=embedding,
+            ref_codes=encoded.audio_codes[0].cpu().clone(),
+            ref_tokens=self._tokens.transcript(transcript),
+        )
+
+    def frames(self, task: Task) -> Generator[torch.Tensor, None, None]:
+        """Make a line's frames; int64 [groups] each.
+
+        Raises:
+            SpeechFailed: The line didn't end within `max_frames`, all of which were yielded.
+        """
+        task.stop()
+        talker = self._model.talker
+        sampler = Sampler(task.sampling, task.seed, self._device)
+        with torch.inference_mode():
+            prompt = self._prompts.build(self._tokens.line(task.text), task.voice, task.language)
+        with self._steps(task, sampler) as steps:
+            for codes in Line(talker, prompt, sampler, steps).frames(task.max_frames):
+                yield codes
+                task.stop()
+
+    def speak(self, task: Task) -> Iterator[Samples]:
+        """Make a line's audio; float32 [samples], a small chunk first.
+
+        Raises:
+            SpeechFailed: As from `frames`; all that was made has been yielded.
+        """
+        stream = self._stream(task.voice)
+        waiting: list[torch.Tensor] = []
+        wanted, failure = FIRST_CHUNK_FRAMES, None
+        with closing(self.frames(task)) as frames:
+            try:
+                for codes in frames:
+                    waiting.append(codes)
+                    if len(waiting) == wanted:
+                        yield stream.decode(torch.stack(waiting))
+                        waiting, wanted = [], CHUNK_FRAMES
+            except SpeechFailed as error:
+                failure = error
+        if waiting:
+            yield stream.decode(torch.stack(waiting))
+        if failure is not None:
+            raise failure
+
+    @property
+    def _device(self) -> torch.device:
+        return self._model.talker.device
+
+    def _steps(self, task: Task, sampler: Sampler) -> AbstractContextManager[Steps]:
+        if self._graphs is None:
+            return nullcontext(EagerSteps(self._model.talker, sampler))
+        return self._graphs.line(greedy=task.sampling.greedy, seed=task.seed, stop=task.stop)
+
+    def _stream(self, voice: Qwen3Voice) -> CodecStream:
+        """A decoder that has heard the voice's sample, if it has one."""
+        stream = CodecStream(self._codec.model.decoder)
+        if voice.ref_codes is not None:
+            stream.skip(voice.ref_codes)
+        return stream
+
+    def _instruction(self, text: str | None) -> torch.Tensor | None:
+        return self._tokens.instruction(text) if text and text.strip() else None
+
+
+def load_model(folder: Path, device: str) -> Qwen3Model:
+    """Load a checkpoint: the talker in float32, on CUDA in bfloat16; the codec in float32.
+
+    Raises:
+        ModelUnavailable: A file is broken or lacks something, or a package doesn't fit.
+    """
+    from safetensors import SafetensorError
+
+    checkpoint = read_checkpoint(folder)
+    try:
+        _check_json(folder)
+        from qwen_tts import Qwen3TTSModel, Qwen3TTSTokenizer
+
+        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        package_model = Qwen3TTSModel.from_pretrained(
+            str(folder), device_map=device, dtype=dtype, use_safetensors=True
+        )
+        if dtype is not torch.float32:
+            # It was loaded in the talker's precision, which is audible.
+            codec = Qwen3TTSTokenizer.from_pretrained(
+                str(folder / "speech_tokenizer"), device_map=device, dtype=torch.float32
+            )
+            package_model.model.load_speech_tokenizer(codec)
+        return Qwen3Model(package_model, checkpoint)
+    except torch.OutOfMemoryError:
+        raise ModelUnavailable(
+            "There is not enough memory on the device for Qwen3-TTS. Unload other models, or "
+            "choose a smaller checkpoint with QWEN3_TTS_MODEL."
+        ) from None
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"Qwen3-TTS's packages don't fit together: {error}. Start python launch.py, which "
+            "installs the versions that do."
+        ) from error
+    except (*_BROKEN, SafetensorError) as error:
+        log.warning("loading %s failed", folder, exc_info=True)
+        raise ModelUnavailable(
+            f"The Qwen3-TTS model in “{folder}” can't be loaded; a file of it is broken or "
+            f"missing ({type(error).__name__}). Delete that folder and load again."
+        ) from error
+
+
+def _check_json(folder: Path) -> None:
+    """Find a broken file before the tokenizer does, which raises nothing more than `Exception`."""
+    for path in folder.rglob("*.json"):
+        json.loads(path.read_bytes())
+
+
+def _at_rate(clip: Clip, rate_hz: int) -> Samples:
+    if clip.rate_hz == rate_hz:
+        return clip.samples
+    return np.concatenate(list(resampled(iter([clip.samples]), clip.rate_hz, rate_hz)))

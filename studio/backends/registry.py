@@ -1,0 +1,102 @@
+"""The backends there are, by the names in `TTS_BACKEND` and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from studio.backends.base import Backend, FetchesWeights
+from studio.backends.chatterbox.backend import ChatterboxBackend
+from studio.backends.chatterbox.variants import VARIANTS
+from studio.backends.draft.backend import DraftBackend
+from studio.backends.options import BackendOptions
+from studio.backends.qwen3.backend import Qwen3Backend
+from studio.errors import ModelUnavailable, SettingError
+
+BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
+    "qwen3": Qwen3Backend,
+    **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
+    "draft": lambda _options: DraftBackend(),
+}
+"""Name to factory, best first: `auto` takes the first that can run now."""
+
+DEFAULTS = BackendOptions()
+
+
+def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
+    """Make a backend, not loaded yet; imports no model.
+
+    Raises:
+        SettingError: No backend has this name; the message lists those there are.
+    """
+    factory = BACKENDS.get(name)
+    if factory is None:
+        raise SettingError(f"There is no backend “{name}”. Choose one of: {', '.join(BACKENDS)}.")
+    return factory(options)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one backend can do for a person now; both None when it can speak at once.
+
+    Attributes:
+        unavailable: Why it can't run here, with the remedy.
+        to_fetch: What it downloads when it is loaded.
+    """
+
+    name: str
+    title: str
+    unavailable: str | None
+    to_fetch: str | None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can speak without network."""
+        return self.unavailable is None and self.to_fetch is None
+
+
+def offers(options: BackendOptions = DEFAULTS) -> tuple[Offer, ...]:
+    """What each backend can do now, best first. Cheap: imports no model, asks no network."""
+    return tuple(offer_of(create(name, options)) for name in BACKENDS)
+
+
+def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | None]:
+    """Turn `auto` into the best backend that can speak now, without a download.
+
+    Returns:
+        The backend's name and, where `auto` had to pass over better ones, that it did and where
+        what they lack is told.
+
+    Raises:
+        SettingError: No backend has this name.
+        ModelUnavailable: It is `auto`, and nothing can run.
+    """
+    if name != "auto":
+        return create(name, options).name, None
+    passed_over: list[Offer] = []
+    for offer in offers(options):
+        if offer.ready:
+            return offer.name, _why(offer, passed_over)
+        passed_over.append(offer)
+    lacks = [f"{offer.title}: {offer.unavailable or offer.to_fetch}" for offer in passed_over]
+    raise ModelUnavailable(f"No voice can run here. {' '.join(lacks)}")
+
+
+def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
+    if not passed_over:
+        return None
+    names = ", ".join(offer.title for offer in passed_over)
+    return (
+        f"{taken.title} speaks, since it needs no download. There are better voices: {names}. "
+        "Choose one under the voice engine or with --backend; python launch.py doctor tells what "
+        "each of them lacks."
+    )
+
+
+def offer_of(backend: Backend) -> Offer:
+    """What a backend can do now."""
+    unavailable, lacking = backend.unavailable(), None
+    if unavailable is None and isinstance(backend, FetchesWeights):
+        lacking = backend.to_fetch()
+    return Offer(backend.name, backend.title, unavailable, lacking)

@@ -1,0 +1,268 @@
+"""Small real Qwen3-TTS checkpoints: the package's own classes, a few dimensions, random weights.
+
+They load through the package's `from_pretrained` and speak noise, in lines that end by
+themselves after one or two seconds.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LANGUAGES = {"english": 2050, "chinese": 2055, "german": 2053, "beijing_dialect": 2074}
+SPEAKERS = {"vivian": 3000, "eric": 3010, "ryan": 3020}
+SPECIAL_TOKENS = (
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    *("<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"),
+)
+
+_N_BYTES = 256
+_TEXT_VOCABULARY = 512
+_CODEC_EOS = 2150
+_END_PULL = {"base": 1.6, "custom_voice": 1.3, "voice_design": 1.3}
+
+
+@cache
+def small_checkpoint(kind: str = "base", size: str = "1b7", *, ends: bool = True) -> Path:
+    """A checkpoint that all tests of a run share; only read it."""
+    folder = Path(tempfile.mkdtemp(prefix="qwen3-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return build_checkpoint(folder / kind, kind, size=size, ends=ends)
+
+
+def build_checkpoint(
+    folder: Path,
+    kind: str = "base",
+    *,
+    size: str = "1b7",
+    ends: bool = True,
+    full_size: bool = False,
+    seed: int = 2,
+) -> Path:
+    """Write a checkpoint in the layout of the hub.
+
+    Args:
+        folder: Is made.
+        kind: "base", "custom_voice" or "voice_design".
+        size: "0b6" or "1b7"; the smaller CustomVoice takes no instruction.
+        ends: Whether its lines stop by themselves.
+        full_size: With the dimensions of the 0.6B model: 2.5 GB.
+        seed: Of the weights.
+    """
+    import torch
+
+    folder.mkdir(parents=True)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        _write_tokenizer(folder)
+        config = _model_config(kind, size, full_size=full_size)
+        _write_model(folder, config, _END_PULL[kind] if ends else 0.0)
+        _write_codec(folder / "speech_tokenizer", _FULL_CODEC if full_size else _CODEC)
+    (folder / "generation_config.json").write_text(json.dumps(_SAMPLING))
+    return folder
+
+
+_SAMPLING = {
+    **{"do_sample": True, "top_k": 50, "top_p": 1.0, "temperature": 0.9},
+    **{"subtalker_dosample": True, "subtalker_top_k": 50, "subtalker_top_p": 1.0},
+    **{"subtalker_temperature": 0.9, "repetition_penalty": 1.05, "max_new_tokens": 8192},
+}
+
+_ATTENTION = {
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16},
+    **{"num_hidden_layers": 2, "max_position_embeddings": 4096, "rope_theta": 1_000_000},
+    "initializer_range": 0.08,  # so that attention, and with it the prompt, is heard
+}
+
+_PREDICTOR = {
+    **_ATTENTION,
+    **{"vocab_size": 2048, "hidden_size": 32, "intermediate_size": 64, "num_code_groups": 16},
+    "num_hidden_layers": 1,
+}
+
+_TALKER = {
+    **_ATTENTION,
+    **{"vocab_size": 3072, "hidden_size": 64, "intermediate_size": 128, "num_code_groups": 16},
+    **{"text_hidden_size": 64, "text_vocab_size": _TEXT_VOCABULARY},
+    **{"codec_eos_token_id": _CODEC_EOS, "codec_think_id": 2154, "codec_nothink_id": 2155},
+    **{"codec_think_bos_id": 2156, "codec_think_eos_id": 2157},
+    **{"codec_pad_id": 2148, "codec_bos_id": 2149},
+    "codec_language_id": LANGUAGES,
+    "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "interleaved": True},
+}
+
+_SPEAKER_ENCODER = {
+    **{"enc_dim": 64, "enc_channels": [16, 16, 16, 16, 48], "enc_attention_channels": 8},
+    **{"enc_res2net_scale": 2, "enc_se_channels": 8},
+}
+
+_CODEC_ENCODER = {
+    **{"hidden_size": 32, "num_filters": 4, "codebook_dim": 16, "num_hidden_layers": 1},
+    **{"vector_quantization_hidden_dimension": 16, "num_attention_heads": 2, "head_dim": 16},
+    **{"num_key_value_heads": 2, "intermediate_size": 64, "upsample_groups": 32},
+    **{"codebook_size": 2048, "num_quantizers": 32, "rope_theta": 10_000.0},
+}
+
+_CODEC_DECODER = {
+    **{"hidden_size": 32, "latent_dim": 32, "decoder_dim": 64, "codebook_dim": 32},
+    **{"intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2},
+    **{"num_key_value_heads": 2, "head_dim": 16},
+}
+
+_CODEC = {"encoder_config": _CODEC_ENCODER, "decoder_config": _CODEC_DECODER}
+
+_FULL_CODEC = {
+    "encoder_config": {"rope_theta": 10_000.0},
+    "decoder_config": {
+        **{"codebook_dim": 512, "head_dim": 64, "hidden_size": 512, "intermediate_size": 1024},
+    },
+}
+
+_FULL_ATTENTION = {
+    "initializer_range": 0.02,
+    **{"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128},
+    **{"hidden_size": 1024, "intermediate_size": 3072},
+}
+
+_FULL_TALKER = {
+    **_FULL_ATTENTION,
+    **{"num_hidden_layers": 28, "text_hidden_size": 2048, "max_position_embeddings": 32_768},
+    "rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20], "interleaved": True},
+}
+
+
+def _write_model(folder: Path, config: dict[str, Any], end_pull: float) -> None:
+    from qwen_tts.core.models import Qwen3TTSConfig, Qwen3TTSForConditionalGeneration
+    from safetensors.torch import save_file
+
+    model = Qwen3TTSForConditionalGeneration(Qwen3TTSConfig(**config))
+    _lend_an_end(model, end_pull)
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    written = {"architectures": ["Qwen3TTSForConditionalGeneration"], "model_type": "qwen3_tts"}
+    (folder / "config.json").write_text(json.dumps(written | config))
+
+
+def _model_config(kind: str, size: str, *, full_size: bool) -> dict[str, Any]:
+    talker = _TALKER | (_FULL_TALKER if full_size else {})
+    predictor = _PREDICTOR | (_FULL_ATTENTION | {"num_hidden_layers": 5} if full_size else {})
+    custom = kind == "custom_voice"
+    dialects = {name: "beijing_dialect" if name == "eric" else False for name in SPEAKERS}
+    speakers = {
+        "spk_id": SPEAKERS if custom else {},
+        "spk_is_dialect": dialects if custom else {},
+    }
+    ids = {token: _N_BYTES + n for n, token in enumerate(SPECIAL_TOKENS)}
+    return {
+        "tts_model_type": kind,
+        "tts_model_size": size,
+        "tokenizer_type": "qwen3_tts_tokenizer_12hz",
+        "im_start_token_id": ids["<|im_start|>"],
+        "im_end_token_id": ids["<|im_end|>"],
+        "tts_pad_token_id": ids["<tts_pad>"],
+        "tts_bos_token_id": ids["<tts_text_bos>"],
+        "tts_eos_token_id": ids["<tts_text_eod>"],
+        "talker_config": talker | speakers | {"code_predictor_config": predictor},
+        "speaker_encoder_config": {"enc_dim": 1024} if full_size else _SPEAKER_ENCODER,
+    }
+
+
+def _lend_an_end(model: Any, pull: float) -> None:
+    """Let lines vary, hear their text, and stop.
+
+    The end is made likely, about one frame in ten, by what stands in for text once all text is
+    spoken. So a line lasts longer the longer its text is, where text is fed frame by frame.
+    """
+    import torch
+
+    talker, ids = model.talker, model.config
+    tables = (talker.model.codec_embedding, *talker.code_predictor.model.codec_embedding)
+    with torch.no_grad():
+        for table in tables:
+            table.weight.normal_(std=0.3)
+        talker.model.text_embedding.weight.normal_()
+        talker.text_projection.linear_fc1.weight.normal_(std=0.15)
+        talker.text_projection.linear_fc2.weight.normal_(std=0.1)
+        for head in talker.code_predictor.lm_head:
+            head.weight.normal_(std=0.5)
+        talker.codec_head.weight.normal_(std=0.2)
+        silent = talker.text_projection(talker.model.text_embedding.weight[ids.tts_pad_token_id])
+        talker.codec_head.weight[_CODEC_EOS] = pull * silent / silent.norm()
+
+
+def _write_codec(folder: Path, config: dict[str, Any]) -> None:
+    import torch
+    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
+        Qwen3TTSTokenizerV2Config,
+    )
+    from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import (
+        Qwen3TTSTokenizerV2Model,
+    )
+    from safetensors.torch import save_file
+    from transformers import EncodecFeatureExtractor
+
+    folder.mkdir()
+    model = Qwen3TTSTokenizerV2Model(Qwen3TTSTokenizerV2Config(**config))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            _audible(name, parameter)
+    for name, buffer in model.named_buffers():
+        if name.endswith("embed_sum"):
+            buffer.normal_()
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    written = {
+        "architectures": ["Qwen3TTSTokenizerV2Model"],
+        "model_type": "qwen3_tts_tokenizer_12hz",
+    }
+    (folder / "config.json").write_text(json.dumps(written | config))
+    EncodecFeatureExtractor(feature_size=1, sampling_rate=24_000).save_pretrained(folder)
+
+
+def _audible(name: str, parameter: Any) -> None:
+    """Weights that carry a signal through; the layers' own start values nearly mute it.
+
+    Layer scales of 1 let attention matter, so that a too short context shows in the audio.
+    """
+    if not name.startswith("decoder."):
+        return
+    if name.endswith("embedding_sum"):
+        parameter.normal_()
+    elif name.endswith(("scale", "gamma")):
+        parameter.fill_(0.5)
+    elif name.endswith((".alpha", ".beta")):
+        parameter.fill_(-1.0 if name.endswith(".alpha") else 2.0)
+    elif parameter.ndim > 1:
+        fan_in = parameter[0].numel()
+        loud = 0.015 if name.endswith("decoder.6.conv.weight") else 1.0
+        parameter.normal_(std=loud * fan_in**-0.5)
+
+
+def _write_tokenizer(folder: Path) -> None:
+    """A byte-level tokenizer without merges: every byte is a token."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    vocabulary = {letter: n for n, letter in enumerate(sorted(ByteLevel.alphabet()))}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    added = {
+        str(_N_BYTES + n): {
+            **{"content": token, "special": True, "normalized": False},
+            **{"lstrip": False, "rstrip": False, "single_word": False},
+        }
+        for n, token in enumerate(SPECIAL_TOKENS)
+    }
+    written = {
+        "tokenizer_class": "Qwen2Tokenizer",
+        "added_tokens_decoder": added,
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        "unk_token": None,
+        "model_max_length": 131_072,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(written))

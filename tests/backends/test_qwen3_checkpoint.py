@@ -1,0 +1,128 @@
+"""What a checkpoint's folder tells before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+from qwen3_checkpoint import small_checkpoint
+
+from studio.backends.options import BackendOptions
+from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.qwen3.checkpoint import fingerprint, read_checkpoint
+from studio.errors import ModelUnavailable
+
+pytestmark = pytest.mark.models
+
+
+def test_a_base_model_clones():
+    can = read_checkpoint(small_checkpoint("base")).capabilities
+    assert (can.cloning, can.presets, can.described_voices, can.builtin_voice) == (
+        *(True, ()),
+        *(False, False),
+    )
+    assert can.languages == {"zh": "Chinese", "en": "English", "de": "German"}
+    assert can.streaming
+
+
+def test_a_custom_voice_model_has_presets():
+    can = read_checkpoint(small_checkpoint("custom_voice")).capabilities
+    assert [preset.preset_id for preset in can.presets] == ["vivian", "eric", "ryan"]
+    assert (can.cloning, can.described_voices, can.builtin_voice) == (False, False, True)
+
+
+def test_a_voice_design_model_takes_descriptions():
+    can = read_checkpoint(small_checkpoint("voice_design")).capabilities
+    assert (can.cloning, can.described_voices, can.builtin_voice) == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "takes"),
+    [("custom_voice", "1b7", True), ("custom_voice", "0b6", False), ("base", "1b7", False)],
+)
+def test_instructions_are_for_the_checkpoints_trained_on_them(kind, size, takes):
+    assert read_checkpoint(small_checkpoint(kind, size)).takes_instruction is takes
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"tts_model_type": "base"}', None])
+def test_a_folder_with_another_model_is_named(tmp_path: Path, content: str | None):
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ModelUnavailable, match="no Qwen3-TTS model"):
+        read_checkpoint(tmp_path)
+
+
+def test_the_fingerprint_follows_the_weights_and_not_the_place(tmp_path: Path):
+    original = small_checkpoint("base")
+    copy = Path(shutil.copytree(original, tmp_path / "copy"))
+    assert fingerprint(copy) == fingerprint(original)
+    weights = copy / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    assert fingerprint(copy) != fingerprint(original)
+
+
+def test_what_a_checkpoint_can_do_is_known_before_it_is_loaded():
+    source = str(small_checkpoint("custom_voice"))
+    backend = Qwen3Backend(BackendOptions(qwen3_model=source, device="cpu"))
+    assert backend.capabilities.presets
+    assert backend.to_fetch() is None
+    assert fingerprint(Path(source)) in backend.revision
+
+
+def test_without_weights_it_counts_as_a_base_model_that_has_to_be_fetched(tmp_path: Path):
+    backend = Qwen3Backend(BackendOptions(qwen3_model=str(tmp_path / "none"), device="cpu"))
+    assert backend.capabilities.cloning
+    assert backend.to_fetch()
+    assert "not here" in backend.revision
+
+
+def test_the_revision_tells_apart_what_changes_a_voice():
+    source = str(small_checkpoint("base"))
+    revisions = {
+        Qwen3Backend(BackendOptions(qwen3_model=source, reference_silence_s=s)).revision
+        for s in (0.0, 0.5)
+    }
+    assert len(revisions) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b"\x10\0\0\0\0\0\0\0not safetensors!"),
+        ("model.safetensors", b""),
+        ("config.json", b"{"),
+        ("speech_tokenizer/config.json", b"{}"),
+        ("vocab.json", b"[1, 2"),
+        ("generation_config.json", b"nothing"),
+    ],
+)
+def test_a_broken_file_is_one_message_and_the_next_try_works(
+    tmp_path: Path, name: str, content: bytes
+):
+    folder = Path(shutil.copytree(small_checkpoint("base"), tmp_path / "model"))
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(content)
+    backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
+    with pytest.raises(ModelUnavailable) as failure:
+        backend.load(lambda _progress: None)
+    assert str(folder) in str(failure.value)
+    (folder / name).write_bytes(whole)
+    backend.load(lambda _progress: None)
+    backend.unload()
+
+
+def test_weights_of_other_dimensions_are_refused(tmp_path: Path):
+    folder = Path(shutil.copytree(small_checkpoint("base"), tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    config["talker_config"]["intermediate_size"] = 96
+    (folder / "config.json").write_text(json.dumps(config))
+    backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
+    with pytest.raises(ModelUnavailable, match="can't be loaded"):
+        backend.load(lambda _progress: None)

@@ -1,0 +1,88 @@
+"""What `auto` chooses, and what it says of those it passes over."""
+
+import pytest
+
+from studio.backends import registry
+from studio.backends.draft.backend import DraftBackend
+from studio.backends.options import BackendOptions
+from studio.errors import ModelUnavailable, SettingError
+
+
+class Neural(DraftBackend):
+    """Stands in the registry as a voice with weights."""
+
+    name = "neural"
+    title = "Neural"
+
+    def __init__(self, *, reason=None, lacking=None):
+        super().__init__()
+        self._reason = reason
+        self._lacking = lacking
+
+    def unavailable(self):
+        return self._reason
+
+    def to_fetch(self):
+        return self._lacking
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    def register(**backends):
+        table = {name: lambda _options, one=one: one for name, one in backends.items()}
+        monkeypatch.setattr(registry, "BACKENDS", table)
+
+    return register
+
+
+def test_the_first_that_can_speak_now_is_taken(registered):
+    registered(neural=Neural(), draft=DraftBackend())
+    assert registry.choose("auto") == ("neural", None)
+
+
+def test_better_ones_that_were_passed_over_are_named_with_the_way_to_them(registered):
+    registered(
+        packages=Neural(reason="Its packages are missing; install them."),
+        weights=Neural(lacking="Its weights are not here; choose it by name."),
+        draft=DraftBackend(),
+    )
+    name, reason = registry.choose("auto")
+    assert name == "draft"
+    assert "better voices: Neural, Neural." in reason
+    assert "doctor" in reason
+
+
+def test_a_name_is_taken_though_it_must_download(registered):
+    registered(neural=Neural(lacking="Its weights are not here."), draft=DraftBackend())
+    assert registry.choose("neural") == ("neural", None)
+
+
+def test_nothing_can_run(registered):
+    registered(neural=Neural(reason="No packages."))
+    with pytest.raises(ModelUnavailable, match=r"No voice can run here\. Neural: No packages\."):
+        registry.choose("auto")
+
+
+def test_a_backend_is_made_with_the_options_given(monkeypatch):
+    got = []
+
+    def make(options):
+        got.append(options)
+        return DraftBackend()
+
+    monkeypatch.setattr(registry, "BACKENDS", {"draft": make})
+    options = BackendOptions(device="cpu")
+    registry.create("draft", options)
+    registry.create("draft")
+    assert got == [options, BackendOptions()]
+
+
+def test_offers_tell_what_is_ready(registered):
+    registered(neural=Neural(lacking="Its weights are not here."), draft=DraftBackend())
+    assert [offer.ready for offer in registry.offers()] == [False, True]
+
+
+def test_an_unknown_name(registered):
+    registered(draft=DraftBackend())
+    with pytest.raises(SettingError, match="draft"):
+        registry.choose("nobody")
