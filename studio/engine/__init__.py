@@ -1,0 +1,1 @@
+"""The in-process part that schedules segments on a backend and looks after its life."""

@@ -1,0 +1,300 @@
+"""The life of one model: loaded on first use, kept while leased, unloaded when idle.
+
+A `ModelManager` lives on the engine's event loop. All its state changes happen there, between
+two awaits, so no lock is needed: what is checked still holds when it is acted on. Loading and
+unloading themselves run in a thread; while one runs it is the `_transition` that everybody else
+waits for, shielded, so that a caller who is cancelled can't leave a half-done load behind. A load
+that nobody waits for any more is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from studio.backends.base import Backend, LoadProgress
+from studio.engine.memory import Memory, MemoryChange, measure_memory
+from studio.engine.model_load import Listener, ModelLoad
+from studio.errors import Cancelled, ModelInUse, StudioError
+
+log = logging.getLogger(__name__)
+
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class ModelState(StrEnum):
+    """Where a model is in its life."""
+
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    LOADED = "loaded"
+    UNLOADING = "unloading"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class ModelCounters:
+    """What happened to a model since the studio started."""
+
+    loads: int = 0
+    unloads: int = 0
+    failed_loads: int = 0
+    cancelled_loads: int = 0
+    refused_unloads: int = 0
+    resident_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPolicy:
+    """When an idle model is unloaded; `idle_timeout_s` 0 means never."""
+
+    enabled: bool = True
+    idle_timeout_s: float = 900.0
+    check_interval_s: float = 60.0
+
+    @property
+    def active(self) -> bool:
+        """Whether idle models are unloaded at all."""
+        return self.enabled and self.idle_timeout_s > 0
+
+
+class ModelManager:
+    """Loads one backend once, hands out leases, and unloads it when nobody holds one."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        forget: Callable[[], None] = lambda: None,
+        measure: Callable[[Backend], Memory] = measure_memory,
+        clock: Callable[[], float] = time.monotonic,
+        run_blocking: RunBlocking = asyncio.to_thread,
+    ) -> None:
+        """Manage a backend that isn't loaded yet.
+
+        Args:
+            backend: What to load and unload; nobody else may.
+            forget: Drops what others keep of the backend's memory; called before it is unloaded.
+            measure: Tells the memory in use; called before and after.
+            clock: Monotonic seconds.
+            run_blocking: Runs load and unload off the event loop.
+        """
+        self.backend = backend
+        self.counters = ModelCounters()
+        self.listeners: list[Listener] = []
+        self.memory: MemoryChange | None = None
+        self._forget = forget
+        self._measure = measure
+        self._clock = clock
+        self._run_blocking = run_blocking
+        self._state = ModelState.UNLOADED
+        self._transition: asyncio.Task[None] | None = None
+        self._loading: ModelLoad | None = None
+        self._failure: LoadProgress | None = None
+        self._active = 0
+        self._last_used_s = clock()
+        self._loaded_at_s = 0.0
+
+    @property
+    def state(self) -> ModelState:
+        """Where the model is in its life now."""
+        return self._state
+
+    @property
+    def active(self) -> int:
+        """Leases held now."""
+        return self._active
+
+    @property
+    def progress(self) -> LoadProgress | None:
+        """How far the load is, or the reason why the last one failed."""
+        return self._loading.latest if self._loading is not None else self._failure
+
+    @property
+    def last_used_s(self) -> float:
+        """Time of the last use, on the manager's clock."""
+        return self._last_used_s
+
+    def touch(self) -> None:
+        """Count as used now."""
+        self._last_used_s = self._clock()
+
+    async def get(self) -> Backend:
+        """The loaded backend; loads it first where needed.
+
+        Raises:
+            ModelUnavailable: It can't be loaded here.
+            Cancelled: The load was stopped.
+        """
+        await self.load()
+        self.touch()
+        return self.backend
+
+    async def load(self) -> None:
+        """Load unless loaded. However many ask at once, one load is made, and all share its fate.
+
+        Raises:
+            ModelUnavailable: It can't be loaded here. The next call tries again.
+            Cancelled: The load was stopped.
+        """
+        while self._state is not ModelState.LOADED:
+            if self._transition is None:
+                self._state = ModelState.LOADING
+                self._failure = None
+                self._loading = ModelLoad(self.backend, self.listeners, self._clock)
+                self._transition = asyncio.ensure_future(self._load(self._loading))
+                self._transition.add_done_callback(_take_notice)
+            if self._loading is None or self._loading.stopped.done():
+                await asyncio.wait([self._transition])
+            else:
+                await self._wait_for(self._loading, self._transition)
+
+    def cancel_load(self) -> bool:
+        """Stop a load in progress; returns whether there was one.
+
+        Who waits for it gets `Cancelled` at once. The load itself ends at its next progress, and
+        until then the next load waits.
+        """
+        if self._loading is None or self._loading.stopped.done():
+            return False
+        self._loading.stop()
+        return True
+
+    async def unload(self) -> None:
+        """Unload unless unloaded; waits for a load in progress.
+
+        Raises:
+            ModelInUse: A lease is held; nothing changed.
+        """
+        while True:
+            if self._active:
+                self.counters.refused_unloads += 1
+                raise ModelInUse(
+                    f"{self.backend.title} is speaking {self._active} line(s) now; "
+                    "cancel the render or wait for its end, then unload."
+                )
+            if self._transition is not None:
+                await asyncio.wait([self._transition])
+            elif self._state is ModelState.LOADED:
+                await self._begin_unload("asked")
+                return
+            else:
+                return
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Backend]:
+        """Lease the loaded backend: it is not unloaded before the lease ends.
+
+        The lease counts from before the load, so no expiry can slip in between.
+        """
+        self._active += 1
+        try:
+            yield await self.get()
+        finally:
+            self._active -= 1
+            self.touch()
+
+    async def expire(self, idle_timeout_s: float) -> bool:
+        """Unload if it has been idle for `idle_timeout_s`; returns whether it was unloaded."""
+        idle_s = self._clock() - self._last_used_s
+        resting = self._state is ModelState.LOADED and self._transition is None
+        if not resting or self._active or idle_s < idle_timeout_s:
+            return False
+        await self._begin_unload(f"idle for {idle_s:.0f} s")
+        return True
+
+    async def _wait_for(self, loading: ModelLoad, transition: asyncio.Task[None]) -> None:
+        loading.waiting += 1
+        try:
+            await asyncio.wait([transition, loading.stopped], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            loading.waiting -= 1
+            if not loading.waiting and not transition.done():
+                loading.stop()
+        if not transition.done():
+            raise Cancelled("The load was stopped; what was downloaded is kept.")
+        transition.result()
+
+    async def _load(self, loading: ModelLoad) -> None:
+        started_s = self._clock()
+        try:
+            self.memory = await self._run_blocking(
+                lambda: loading.run(lambda: self._measure(self.backend))
+            )
+        except Cancelled:
+            self._state = ModelState.UNLOADED
+            self.counters.cancelled_loads += 1
+            log.info("model %s: load stopped", self.backend.name)
+            raise
+        except BaseException as error:
+            self._fail("load", error)
+            self.counters.failed_loads += 1
+            raise
+        else:
+            self._state = ModelState.LOADED
+            self.counters.loads += 1
+            self._loaded_at_s = self._clock()
+            self.touch()
+            took_s = self._clock() - started_s
+            log.info("model %s: loaded in %.2f s, %s", self.backend.name, took_s, self.memory)
+        finally:
+            self._loading = None
+            self._transition = None
+
+    async def _begin_unload(self, why: str) -> None:
+        self._state = ModelState.UNLOADING
+        self._transition = asyncio.ensure_future(self._unload(why))
+        await asyncio.shield(self._transition)
+
+    async def _unload(self, why: str) -> None:
+        try:
+            self.memory = await self._run_blocking(self._unload_measured)
+        except BaseException as error:
+            # What is left in memory is unknown: the next load starts from a backend that
+            # has to clean up first, and nobody leases this one as it is.
+            self._fail("unload", error)
+            raise
+        else:
+            self._state = ModelState.UNLOADED
+            self.counters.unloads += 1
+            resident_s = self._clock() - self._loaded_at_s
+            self.counters.resident_s += resident_s
+            log.info(
+                "model %s: unloaded (%s) after %.1f s, %s",
+                self.backend.name,
+                why,
+                resident_s,
+                self.memory,
+            )
+        finally:
+            self._transition = None
+
+    def _unload_measured(self) -> MemoryChange:
+        before = self._measure(self.backend)
+        # First: what the backend's own clean-up still finds referenced, it can't give back.
+        self._forget()
+        self.backend.unload()
+        return MemoryChange(before, self._measure(self.backend))
+
+    def _fail(self, what: str, error: BaseException) -> None:
+        self._state = ModelState.FAILED
+        self._failure = LoadProgress(_reason(self.backend, error))
+        log.warning("model %s: %s failed: %s", self.backend.name, what, error)
+
+
+def _take_notice(transition: asyncio.Task[None]) -> None:
+    """Look at a load's error, which nobody else does when all who waited were let go."""
+    if not transition.cancelled():
+        transition.exception()
+
+
+def _reason(backend: Backend, error: BaseException) -> str:
+    if isinstance(error, StudioError):
+        return str(error)
+    return f"{backend.title} failed: {type(error).__name__}: {error}"

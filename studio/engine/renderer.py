@@ -1,0 +1,278 @@
+"""Bounded concurrency: speaks the segments of all jobs, a few at a time, in the right order.
+
+A backend's lane holds at most `bound` segments in flight: in a thread each, from the first step
+of conditioning to the last sample. A segment gives its slot back before its file is written, so
+generation goes on while files are saved.
+
+A segment for which the memory didn't suffice is set aside until its lane is empty, and tried once
+more with the device to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.audio.decode import decode
+from studio.audio.encode import write_wav
+from studio.audio.resample import resampled
+from studio.backends.base import Backend, SpeechRequest
+from studio.dialog.planning import AudioSegment, SpeechSegment
+from studio.engine.conditioning import ConditioningCache
+from studio.engine.job import Job, SegmentRecord, SegmentState
+from studio.engine.lane import Lane, Turn
+from studio.engine.model_manager import ModelManager
+from studio.engine.models import Models
+from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+
+log = logging.getLogger(__name__)
+
+Save = Callable[[Path, Clip], None]
+
+
+class Renderer:
+    """Runs jobs on the engine's event loop; all its methods are called there."""
+
+    def __init__(
+        self,
+        models: Models,
+        conditioning: ConditioningCache,
+        *,
+        max_concurrency: int,
+        save: Save = write_wav,
+    ) -> None:
+        """Serve jobs for the backends in `models`.
+
+        Args:
+            models: Loads and leases the backends.
+            conditioning: Shared by all jobs.
+            max_concurrency: Segments in flight on a backend that has no slots of its own.
+            save: Writes a clip; called in threads.
+        """
+        self._models = models
+        self._conditioning = conditioning
+        self._max_concurrency = max_concurrency
+        self._save = save
+        self._lanes: dict[str, Lane] = {}
+        self._jobs: dict[str, Job] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Segments that wait for a load, to be woken when their job is cancelled.
+        self._at_the_door: dict[asyncio.Task[Any], Job] = {}
+        # Not the loop's default executor: that one is small, and saves must not wait for speech.
+        self._threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="speak")
+
+    @property
+    def in_flight(self) -> int:
+        """Segments being generated now, on all backends."""
+        return sum(lane.in_flight for lane in self._lanes.values())
+
+    @property
+    def queued(self) -> int:
+        """Segments waiting for a slot, on all backends."""
+        return sum(lane.waiting for lane in self._lanes.values())
+
+    def submit(self, job: Job) -> None:
+        """Take a job on; it runs until its event feed closes."""
+        lane = self._lane(job.order.backend_name)
+        self._jobs = {key: one for key, one in self._jobs.items() if not one.events.closed}
+        self._jobs[job.job_id] = job
+        lane.scheduler.add(job.job_id, job.settle())
+        for record in job.records:
+            if isinstance(record.segment, AudioSegment):
+                self._start(self._lay_in(job, record, record.segment))
+        self._pump(lane)
+
+    def focus(self, job: Job, segment_idx: int) -> None:
+        """Somebody listens to this job, at this segment: it and what follows go first."""
+        self._lane(job.order.backend_name).scheduler.focus(job.job_id, segment_idx)
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job: nothing more is started, and what is in flight stops at its next step."""
+        if job.cancelled or job.events.closed:
+            return
+        job.cancelled = True
+        for record in self._lane(job.order.backend_name).discard(job):
+            job.advance(record, SegmentState.CANCELLED)
+        for task, waiting in self._at_the_door.items():
+            if waiting is job:
+                task.cancel()
+
+    async def close(self) -> None:
+        """Cancel all jobs and wait for their threads."""
+        for job in self._jobs.values():
+            self.cancel(job)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._threads.shutdown()
+
+    def _lane(self, backend_name: str) -> Lane:
+        if backend_name not in self._lanes:
+            manager = self._models.manager(backend_name)
+            bound = manager.backend.capabilities.slots or self._max_concurrency
+            self._lanes[backend_name] = Lane(manager, bound)
+        return self._lanes[backend_name]
+
+    def _pump(self, lane: Lane) -> None:
+        while lane.has_room():
+            lane.one_alone = bool(lane.set_aside)
+            turn = lane.set_aside.popleft() if lane.one_alone else self._next_turn(lane)
+            if turn is None:
+                return
+            job, record = turn
+            lane.in_flight += 1
+            lane.unsaved += 1
+            job.begin(record)
+            self._start(self._render(lane, job, record))
+
+    def _next_turn(self, lane: Lane) -> Turn | None:
+        taken = lane.scheduler.take()
+        if taken is None:
+            return None
+        job = self._jobs[taken[0]]
+        return job, job.records[taken[1]]
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _render(self, lane: Lane, job: Job, record: SegmentRecord) -> None:
+        try:
+            clip = await self._generate(lane, job, record)
+            if clip is not None:
+                await self._keep(job, record, clip)
+        finally:
+            lane.unsaved -= 1
+            self._pump(lane)
+
+    async def _generate(self, lane: Lane, job: Job, record: SegmentRecord) -> Clip | None:
+        """Speak a segment in a thread, holding a slot and a lease; None when there is no clip."""
+        try:
+            async with self._lease(lane.manager, job) as backend:
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._threads, self._speak, backend, job, record)
+        except Cancelled:
+            # When it was the load that was stopped: the next segment would only begin it anew.
+            self.cancel(job)
+            job.advance(record, SegmentState.CANCELLED)
+        except ModelUnavailable as error:
+            self._give_up(lane, job, str(error))
+            job.fail(record, str(error))
+        except OutOfMemory as error:
+            self._set_aside(lane, job, record, str(error))
+        except StudioError as error:
+            job.fail(record, str(error))
+        # The one place where a backend's own fault becomes a record: the other segments go on.
+        except Exception as error:
+            log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
+            reason = f"{type(error).__name__}: {error}"
+            job.fail(record, f"{lane.manager.backend.title} failed on this line ({reason}).")
+        finally:
+            lane.in_flight -= 1
+            lane.one_alone = False
+            job.leave()
+            self._pump(lane)
+        return None
+
+    @asynccontextmanager
+    async def _lease(self, manager: ModelManager, job: Job) -> AsyncIterator[Backend]:
+        """Lease a backend; a cancelled job doesn't wait for its load to end."""
+        task = asyncio.current_task()
+        assert task is not None
+        async with AsyncExitStack() as stack:
+            self._at_the_door[task] = job
+            try:
+                backend = await stack.enter_async_context(manager.using())
+            except asyncio.CancelledError:
+                if not job.cancelled:
+                    raise
+                task.uncancel()
+                raise Cancelled("The line was cancelled before it was spoken.") from None
+            finally:
+                del self._at_the_door[task]
+            yield backend
+
+    def _set_aside(self, lane: Lane, job: Job, record: SegmentRecord, message: str) -> None:
+        """Let a segment that found no memory wait for the second try, of which there is one."""
+        if lane.one_alone:
+            job.fail(record, message)
+        elif job.cancelled:
+            job.advance(record, SegmentState.CANCELLED)
+        else:
+            log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, message)
+            job.advance(record, SegmentState.QUEUED)
+            lane.set_aside.append((job, record))
+
+    def _speak(self, backend: Backend, job: Job, record: SegmentRecord) -> Clip:
+        """Everything of a segment that needs the backend; runs in a thread."""
+        segment = record.segment
+        assert isinstance(segment, SpeechSegment)
+        if job.cancelled:
+            raise Cancelled
+        request = SpeechRequest(
+            text=segment.text,
+            conditioning=self._conditioning.get(backend, job.order.cast.voice_of(segment.speaker)),
+            language=segment.language,
+            seed=segment.seed,
+            params=segment.params,
+            cancelled=lambda: job.cancelled,
+        )
+        chunks: list[Samples] = []
+        to_skip = record.heard_samples  # a second try's listeners have heard the first one's
+        with closing(_chunks(backend, request)) as spoken:
+            for chunk in spoken:
+                if job.cancelled:
+                    raise Cancelled
+                if len(chunk) > to_skip:
+                    job.heard(record, chunk[to_skip:])
+                to_skip = max(0, to_skip - len(chunk))
+                chunks.append(chunk)
+        if not chunks:
+            raise SpeechFailed(f"{backend.title} made no sound for this line.")
+        return Clip(np.concatenate(chunks))
+
+    async def _keep(self, job: Job, record: SegmentRecord, clip: Clip) -> None:
+        """Write a generated clip to disk, in a thread."""
+        record.samples = len(clip)
+        job.advance(record, SegmentState.GENERATED)
+        record.live.close()
+        path = job.segment_path(record)
+        try:
+            await asyncio.to_thread(self._save, path, clip)
+        except StudioError as error:
+            job.fail(record, str(error))
+        else:
+            record.path = path
+            job.advance(record, SegmentState.SAVED)
+
+    async def _lay_in(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
+        """Bring existing audio to the studio's rate, beside the other segments."""
+        try:
+            clip = await asyncio.to_thread(lambda: decode(job.order.resolve_audio(segment.path)))
+        except StudioError as error:
+            job.fail(record, str(error))
+            return
+        job.heard(record, clip.samples)
+        await self._keep(job, record, clip)
+
+    def _give_up(self, lane: Lane, job: Job, message: str) -> None:
+        """Without a model, what still waits of a job would fail one by one: fail it at once."""
+        for record in lane.discard(job):
+            job.fail(record, message)
+
+
+def _chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:
+    """A backend's chunks at the studio's rate; closing it closes the backend's iterator."""
+    rate_hz = backend.capabilities.sample_rate_hz
+    spoken: Iterator[Samples] = backend.speak(request)
+    if rate_hz != STUDIO_RATE_HZ:
+        spoken = resampled(spoken, rate_hz, STUDIO_RATE_HZ)
+    yield from spoken

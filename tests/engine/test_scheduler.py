@@ -1,0 +1,63 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.engine.scheduler import Scheduler
+
+
+def drain(scheduler: Scheduler) -> list[tuple[str, int]]:
+    taken = []
+    while (one := scheduler.take()) is not None:
+        taken.append(one)
+    return taken
+
+
+def test_segments_come_in_order_and_jobs_in_turn() -> None:
+    scheduler = Scheduler()
+    scheduler.add("a", [2, 0, 1])
+    scheduler.add("b", [0])
+    assert drain(scheduler) == [("a", 0), ("a", 1), ("a", 2), ("b", 0)]
+
+
+def test_the_play_head_goes_first_and_what_lies_before_it_last() -> None:
+    scheduler = Scheduler()
+    scheduler.add("a", range(5))
+    scheduler.focus("a", 3)
+    assert [segment for _, segment in drain(scheduler)] == [3, 4, 0, 1, 2]
+
+
+def test_the_job_that_is_listened_to_outranks_older_ones_from_its_play_head_on() -> None:
+    scheduler = Scheduler()
+    scheduler.add("old", range(2))
+    scheduler.add("new", range(3))
+    scheduler.focus("new", 1)
+    assert drain(scheduler) == [("new", 1), ("new", 2), ("old", 0), ("old", 1), ("new", 0)]
+
+
+def test_a_discarded_job_gives_back_what_waited() -> None:
+    scheduler = Scheduler()
+    scheduler.add("a", range(3))
+    scheduler.take()
+    assert scheduler.discard("a") == [1, 2]
+    assert scheduler.discard("a") == []
+    assert scheduler.take() is None
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 50)), max_size=5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), max_size=10),
+)
+def test_every_segment_is_taken_once(jobs: list[set[int]], moves: list[tuple[int, int]]) -> None:
+    scheduler = Scheduler()
+    for number, segments in enumerate(jobs):
+        scheduler.add(str(number), segments)
+    expected = {(str(number), idx) for number, segments in enumerate(jobs) for idx in segments}
+    assert len(scheduler) == len(expected)
+    taken = []
+    for job, play_head in moves:
+        scheduler.focus(str(job), play_head)
+        one = scheduler.take()
+        if one is not None:
+            taken.append(one)
+    taken += drain(scheduler)
+    assert len(taken) == len(expected)
+    assert set(taken) == expected
