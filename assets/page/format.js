@@ -1,0 +1,30 @@
+/** Numbers as a person reads them. */
+
+/** @param {number} seconds @returns {string} "4:05", "1:02:09" */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const s = String(whole % 60).padStart(2, "0");
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes}:${s}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${s}`;
+}
+
+/** @param {number} seconds @returns {string} "3.4 s", from a minute on "1:04" */
+export function length(seconds) {
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
+}
+
+/** @param {number} n @param {string} one @param {string} [many] @returns {string} */
+export function count(n, one, many = `${one}s`) {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+/** @param {number} bytes @returns {string} in MB or GB of 10^6 and 10^9 bytes */
+export function memory(bytes) {
+  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+}
+
+/** Names that differ only in case mean one speaker. @param {string} name */
+export function fold(name) {
+  return name.trim().toLowerCase();
+}

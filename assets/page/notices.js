@@ -1,0 +1,48 @@
+/** What the studio has to say: notices that stay under the header, and words for screen readers. */
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+
+const DISMISSED_KEY = "tableread.dismissed";
+
+function dismissed() {
+  return new Set(JSON.parse(sessionStorage.getItem(DISMISSED_KEY) ?? "[]"));
+}
+
+/**
+ * Show, change or (with `text` null) take away the notice called `name`.
+ * A notice that was dismissed stays away until its text changes. `act` is a remedy at hand.
+ *
+ * @param {string} name
+ * @param {{kind?: string, title?: string, text?: string|null,
+ *   act?: {label: string, press: () => void}|null}} [about]
+ */
+export function notice(name, { kind = "info", title = "", text = null, act = null } = {}) {
+  const list = byId("notices");
+  const old = [...list.children].find((row) => row.dataset.notice === name);
+  if (text === null || dismissed().has(`${name}:${text}`)) return old?.remove();
+  const row = old ?? list.appendChild(fromTemplate("notice-template"));
+  row.dataset.notice = name;
+  row.dataset.kind = kind;
+  setText(row.querySelector(".notice-title"), title);
+  setText(row.querySelector(".notice-text"), text);
+  const remedy = row.querySelector(".notice-act");
+  setHidden(remedy, act === null);
+  setText(remedy, act?.label ?? "");
+  remedy.onclick = act?.press ?? null;
+  row.querySelector(".notice-close").onclick = () => {
+    const all = [...dismissed(), `${name}:${text}`];
+    sessionStorage.setItem(DISMISSED_KEY, JSON.stringify(all));
+    row.remove();
+  };
+}
+
+/** A refusal or fault that a gesture met; each one is shown, also when it repeats. */
+export function refused(title, error) {
+  const all = [...dismissed()].filter((key) => !key.startsWith("refused:"));
+  sessionStorage.setItem(DISMISSED_KEY, JSON.stringify(all));
+  notice("refused", { kind: "error", title, text: error.message });
+}
+
+/** Say something to screen readers. */
+export function announce(text) {
+  setText(byId("live"), text);
+}

@@ -1,0 +1,68 @@
+/** Samples of one segment, growing while they stream in. */
+import * as api from "./api.js";
+
+/** Event "grow" with every chunk and at the end. */
+export class SegmentPcm extends EventTarget {
+  #samples = new Int16Array(24_000);
+  #odd = null;
+  #abort = new AbortController();
+
+  /** @param {string} jobId @param {number} segmentIdx */
+  constructor(jobId, segmentIdx) {
+    super();
+    this.length = 0;
+    this.complete = false;
+    this.failed_at_ms = null;
+    this.#read(jobId, segmentIdx);
+  }
+
+  /** Stop the transfer and let nothing be told any more. */
+  drop() {
+    this.#abort.abort();
+  }
+
+  /** Float samples from `start`, at most `limit` of those that have arrived. */
+  slice(start, limit) {
+    const end = Math.min(this.length, start + limit);
+    return Float32Array.from(this.#samples.subarray(start, end), (sample) => sample / 32_768);
+  }
+
+  async #read(jobId, segmentIdx) {
+    try {
+      const response = await api.segmentAudio(jobId, segmentIdx, this.#abort.signal);
+      const reader = response.body.getReader();
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        this.#append(part.value);
+        this.dispatchEvent(new Event("grow"));
+      }
+      this.complete = true;
+    } catch (fault) {
+      if (this.#abort.signal.aborted) return;
+      this.failed_at_ms = performance.now();
+    }
+    this.dispatchEvent(new Event("grow"));
+  }
+
+  #append(bytes) {
+    const whole = this.#odd ? joined(this.#odd, bytes) : bytes;
+    const even = whole.length - (whole.length % 2);
+    this.#odd = even < whole.length ? whole.slice(even) : null;
+    this.#reserve(this.length + even / 2);
+    const view = new DataView(whole.buffer, whole.byteOffset, even);
+    for (let at = 0; at < even; at += 2) this.#samples[this.length++] = view.getInt16(at, true);
+  }
+
+  #reserve(length) {
+    if (length <= this.#samples.length) return;
+    const larger = new Int16Array(Math.max(length, this.#samples.length * 2));
+    larger.set(this.#samples.subarray(0, this.length));
+    this.#samples = larger;
+  }
+}
+
+function joined(first, second) {
+  const whole = new Uint8Array(first.length + second.length);
+  whole.set(first);
+  whole.set(second, first.length);
+  return whole;
+}

@@ -1,0 +1,78 @@
+"""The studio's state in one body: backend, model, engine, set-up and speakers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from studio.api.schemas import capabilities_body
+from studio.audio.decode import probe
+from studio.backends.registry import offer_of
+from studio.engine.memory import Memory, resident_bytes
+from studio.engine.model_manager import ModelState
+from studio.service import Studio
+from studio.setup_report import SetupReport
+from studio.speakers.speaker import Speaker
+
+
+def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
+    """All that the page shows besides the dialog."""
+    backend = studio.models.manager(studio.backend_name).backend
+    latest = studio.latest_job()
+    return {
+        "backend": {"name": backend.name, "title": backend.title}
+        | capabilities_body(backend.capabilities),
+        "backends": [
+            {
+                "name": offer.name,
+                "title": offer.title,
+                "reason": offer.unavailable,
+                "to_fetch": offer.to_fetch,
+            }
+            for offer in map(offer_of, studio.backends().values())
+        ],
+        "auto_reason": studio.backend_reason,
+        "model": model_body(studio),
+        "engine": {
+            "in_flight": studio.renderer.in_flight,
+            "queued": studio.renderer.queued,
+            "max_concurrency": studio.options.max_concurrency,
+        },
+        "setup": setup.snapshot(),
+        "speakers": [_speaker_body(speaker) for speaker in studio.speakers.list()],
+        "latest_job": latest.job_id if latest else None,
+    }
+
+
+def model_body(studio: Studio) -> dict[str, Any]:
+    """The chosen backend's model."""
+    status = studio.models.status(studio.backend_name)
+    policy = studio.models.policy
+    return {
+        "state": status.state,
+        "message": status.progress.message if status.progress else None,
+        "fraction": status.progress.fraction if status.progress else None,
+        "active": status.active,
+        "idle_timeout_s": policy.idle_timeout_s,
+        "eviction_enabled": policy.enabled,
+        "unload_in_s": status.unload_in_s,
+        "loads": status.counters.loads,
+        "unloads": status.counters.unloads,
+        "cancelled_loads": status.counters.cancelled_loads,
+        "memory_bytes": resident_bytes() if status.state is ModelState.LOADED else None,
+        "memory_before": _memory_body(status.memory.before) if status.memory else None,
+        "memory_after": _memory_body(status.memory.after) if status.memory else None,
+    }
+
+
+def _memory_body(memory: Memory) -> dict[str, int | None]:
+    return {"resident_bytes": memory.resident_bytes, "device_bytes": memory.device_bytes}
+
+
+def _speaker_body(speaker: Speaker) -> dict[str, Any]:
+    return {
+        "speaker_id": speaker.speaker_id,
+        "name": speaker.name,
+        "colour": speaker.colour,
+        "sample_s": probe(speaker.sample).duration_s if speaker.sample else None,
+        "transcript": speaker.transcript,
+    }

@@ -1,0 +1,1 @@
+"""The command line behind `launch.py`, once the environment stands."""

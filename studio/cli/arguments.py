@@ -1,0 +1,99 @@
+"""The command line's grammar."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from studio.errors import SettingError
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands that need the studio."""
+    parser = argparse.ArgumentParser(
+        prog="launch.py", description="Tableread: a studio for dialog."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
+    _add_render(commands.add_parser("render", help="render a script to a file"))
+    _add_bench(commands.add_parser("bench", help="run the benchmarks, as tables"))
+    commands.add_parser("doctor", help="what runs here, and why the rest doesn't")
+    return parser
+
+
+def parse_voice(text: str) -> tuple[str, Path]:
+    """Read `NAME=SAMPLE`.
+
+    Raises:
+        SettingError: There is no name or no path.
+    """
+    name, equals, path = text.partition("=")
+    if not (name.strip() and equals and path.strip()):
+        raise SettingError(f"--voice {text} can't be used: write --voice NAME=SAMPLE.")
+    return name.strip(), Path(path.strip())
+
+
+def parse_auth(text: str) -> tuple[str, str]:
+    """Read `NAME:PASSWORD`.
+
+    Raises:
+        SettingError: There is no name or no password.
+    """
+    name, colon, password = text.partition(":")
+    if not (name and colon and password):
+        raise SettingError("--auth can't be used: write --auth NAME:PASSWORD.")
+    return name, password
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", metavar="B", help="who speaks (default: TTS_BACKEND, auto)")
+    parser.add_argument(
+        "--workspace", metavar="DIR", type=Path, help="folder of speakers and renders"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log every step")
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    _add_common(parser)
+    parser.add_argument("--host", metavar="H", default=None, help="address (default: 127.0.0.1)")
+    parser.add_argument("--port", metavar="P", type=int, default=None, help="port (default: 7860)")
+    parser.add_argument("--share", action="store_true", help="also open a public Gradio link")
+    parser.add_argument("--auth", metavar="NAME:PASSWORD", help="ask for this name and password")
+    parser.add_argument("--no-browser", action="store_true", help="don't open the page")
+    parser.add_argument(
+        "--no-models", action="store_true", help="don't install the model packages beside it"
+    )
+
+
+def _add_render(parser: argparse.ArgumentParser) -> None:
+    _add_common(parser)
+    parser.add_argument("script", metavar="SCRIPT", type=Path, help="script text or JSON items")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, required=True, help=".wav .flac .mp3 or .zip"
+    )
+    parser.add_argument(
+        "--voice",
+        metavar="NAME=SAMPLE",
+        action="append",
+        default=[],
+        help="a sample for a speaker; may be given several times",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, help="for lines without a seed")
+    parser.add_argument("--json", action="store_true", help="end with one JSON object")
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="overhead",
+        choices=("overhead", "start", "setup", "concurrency"),
+        help="which one (default: overhead)",
+    )
+    parser.add_argument(
+        "--lines", metavar="N", type=int, help="lines of the dialog (default: 200, or 16)"
+    )
+    parser.add_argument(
+        "--backend", metavar="B", help="for concurrency (default: all that can speak now)"
+    )
+    parser.add_argument("--runs", metavar="N", type=int, default=5, help="counted runs")

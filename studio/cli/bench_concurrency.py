@@ -1,0 +1,146 @@
+"""Sequential against bounded concurrency: the same dialog, each backend, in one run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends import registry
+from studio.backends.base import Backend
+from studio.backends.options import BackendOptions
+from studio.cli.gpu_use import GpuUse
+from studio.dialog.model import Dialog, Speech
+from studio.engine.job import Job
+from studio.errors import StudioError
+from studio.service import RenderOptions, Studio, StudioOptions
+
+BOUNDS = (1, 3, 8)
+_SEED = 7
+_SAMPLE_TEXT = (
+    "I kept the light for eleven winters, and in all that time I never once saw the harbour as "
+    "still as it was on that morning."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One render of the dialog.
+
+    Attributes:
+        bound: Lines in flight at most.
+        job: As it ended.
+        gpu_percent: None without a graphics card to ask.
+    """
+
+    bound: int
+    job: Job
+    gpu_percent: float | None
+
+    @property
+    def wall_s(self) -> float:
+        """From the order to the last file."""
+        return self.job.summary().wall_s
+
+    @property
+    def audio_s(self) -> float:
+        """All that was made, also of lines that were cut because they didn't stop."""
+        return sum(record.heard_samples for record in self.job.records) / STUDIO_RATE_HZ
+
+
+def concurrency_rows(
+    dialog: Dialog, options: BackendOptions, backend_name: str | None
+) -> Iterator[dict[str, object]]:
+    """Rows of the table, each as soon as it is measured.
+
+    Args:
+        dialog: What is rendered, once for each of `BOUNDS`; before, one line of each speaker
+            warms up and computes the conditioning.
+        options: For the backends.
+        backend_name: Only this one, downloading it where needed; None for all that can speak now.
+
+    Raises:
+        StudioError: A line made no sound. One that was cut counts, and is counted: models with
+            random weights, which are as fast as trained ones, rarely stop by themselves.
+    """
+    names = [backend_name] if backend_name else _ready(options)
+    with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
+        for name in names:
+            workspace = Path(folder) / name
+            _enlist(workspace, dialog, registry.create(name, options))
+            alone_s = 0.0
+            for bound in BOUNDS:
+                figures = _measure(workspace, dialog, name, options, bound)
+                alone_s = alone_s or figures.wall_s
+                yield _row(name, len(dialog), figures, alone_s)
+
+
+def _ready(options: BackendOptions) -> list[str]:
+    return [offer.name for offer in registry.offers(options) if offer.ready]
+
+
+def _row(name: str, lines: int, figures: Figures, alone_s: float) -> dict[str, object]:
+    summary, used = figures.job.summary(), figures.gpu_percent
+    return {
+        "backend": name,
+        "lines": lines,
+        "cut": summary.failed,
+        "in flight": f"{figures.bound} (reached {summary.max_in_flight})",
+        "audio s": f"{figures.audio_s:.1f}",
+        "wall s": f"{figures.wall_s:.2f}",
+        "audio s a second": f"{figures.audio_s / figures.wall_s:.2f}",
+        "times as fast": f"{alone_s / figures.wall_s:.2f}",
+        "GPU %": "-" if used is None else f"{used:.0f}",
+    }
+
+
+def _measure(
+    workspace: Path, dialog: Dialog, name: str, options: BackendOptions, bound: int
+) -> Figures:
+    with _studio(workspace, name, options, bound) as studio:
+        studio.load_model()
+        _rendered(studio, _one_line_each(dialog))
+        with GpuUse() as used:
+            job = _rendered(studio, dialog)
+    return Figures(bound, job, used.mean_percent)
+
+
+@contextmanager
+def _studio(workspace: Path, name: str, options: BackendOptions, bound: int) -> Iterator[Studio]:
+    studio_options = StudioOptions(workspace, name, max_concurrency=bound)
+    with Studio(studio_options, lambda name: registry.create(name, options)) as studio:
+        yield studio
+
+
+def _rendered(studio: Studio, dialog: Dialog) -> Job:
+    job = studio.render(dialog, RenderOptions(seed=_SEED))
+    for _ in job.events.follow():
+        pass
+    for record in job.records:
+        if not record.heard_samples:
+            raise StudioError(f"{job.order.backend_name}: {record.message}")
+    return job
+
+
+def _one_line_each(dialog: Dialog) -> Dialog:
+    return Dialog(tuple(Speech(name, "And now the scene.") for name in dialog.speakers()))
+
+
+def _enlist(workspace: Path, dialog: Dialog, backend: Backend) -> None:
+    """Give every speaker a voice of each kind the backend knows; samples are the draft voice's."""
+    can = backend.capabilities
+    samples: Sequence[Path | None] = [None] * len(dialog.speakers())
+    with _studio(workspace, "draft", BackendOptions(), 1) as studio:
+        if can.cloning:
+            lines = tuple(Speech(name, _SAMPLE_TEXT) for name in dialog.speakers())
+            samples = [record.path for record in _rendered(studio, Dialog(lines)).records]
+        for name, sample in zip(dialog.speakers(), samples, strict=True):
+            studio.speakers.add(
+                name,
+                sample=sample,
+                transcript=_SAMPLE_TEXT if sample else None,
+                description="A calm, clear voice." if can.described_voices else None,
+            )

@@ -1,0 +1,1 @@
+"""The page: Gradio Blocks, one file per part; its browser code is in `assets/page/`."""

@@ -1,0 +1,54 @@
+"""The page: its parts in the order a person meets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from studio.service import Studio
+from studio.ui import editor, model, player, speakers
+from studio.ui.theme import theme
+
+_STYLES = ("colours", "window", "controls", "header", "editor", "cast", "player", "narrow")
+"""Style sheets in the order in which they may override each other."""
+
+_HEAD = "\n".join(
+    (
+        '<meta name="color-scheme" content="light dark">',
+        *(f'<link rel="stylesheet" href="studio/assets/page/{name}.css">' for name in _STYLES),
+        '<script type="module" src="studio/assets/page/main.js"></script>',
+    )
+)
+
+
+def create_ui(studio: Studio, *, opening_script: str) -> gr.Blocks:
+    """List the parts of the page.
+
+    Args:
+        studio: The use cases the page's handlers call; the rest of the page speaks HTTP.
+        opening_script: Shown until the person has written a script of their own.
+    """
+    with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:
+        model.build()
+        with gr.Row(elem_id="workbench"):
+            editor.build(opening_script)
+            with gr.Column(elem_id="cast-column"):
+                speakers.build(studio)
+        player.build()
+    return page
+
+
+def launch_look() -> dict[str, Any]:
+    """Arguments for `launch()` that make the page look and load as it should.
+
+    Addresses are relative to the page's base, so that a root path or a share link works.
+    """
+    return {
+        "theme": theme(),
+        "head": _HEAD,
+        "footer_links": [],
+        "run_history": False,
+        "ssr_mode": False,
+        "enable_monitoring": False,
+    }

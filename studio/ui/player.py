@@ -1,0 +1,57 @@
+"""The streaming player along the foot of the page."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from studio.ui.icons import icon
+
+_FORMATS = (("wav", "WAV"), ("flac", "FLAC"), ("mp3", "MP3"), ("zip", "ZIP, line by line"))
+
+_DOWNLOADS = "".join(
+    f'<a data-format="{name}" role="menuitem" download>{label}</a>' for name, label in _FORMATS
+)
+
+_PLAYER = f"""
+<section id="player" aria-label="Player">
+  <div id="timeline" role="slider" tabindex="0" aria-label="Place in the scene"
+    aria-valuemin="0" aria-valuemax="0" aria-valuenow="0" aria-valuetext="0:00">
+    <canvas id="timeline-blocks" aria-hidden="true"></canvas>
+    <div id="play-head" aria-hidden="true"></div>
+  </div>
+  <div class="transport">
+    <div class="transport-left">
+      <button id="read" class="button primary" type="button">Read the scene</button>
+      <button id="cancel" class="button" type="button" disabled>Cancel</button>
+      <span id="progress" class="soft"></span>
+    </div>
+    <div class="transport-middle">
+      <button id="play" class="round" type="button" aria-label="Play" disabled>
+        <span class="when-paused">{icon("play")}</span>
+        <span class="when-playing">{icon("pause")}</span>
+      </button>
+      <span id="clock" class="clock"><span id="clock-now">0:00</span>
+        <span class="soft">/ <span id="clock-whole">0:00</span></span></span>
+      <span id="now-speaking" class="soft" dir="auto"></span>
+    </div>
+    <div class="transport-right">
+      <label class="volume" for="volume">{icon("volume")}
+        <span class="visually-hidden">Volume</span>
+        <input id="volume" type="range" min="0" max="1" step="0.01" value="1"></label>
+      <div class="menu">
+        <button id="download" class="button" type="button" aria-haspopup="menu"
+          aria-expanded="false" aria-controls="download-menu" disabled>{icon("download")}
+          Download</button>
+        <div id="download-menu" class="panel menu-items" role="menu" hidden>{_DOWNLOADS}</div>
+      </div>
+    </div>
+  </div>
+</section>
+"""
+
+
+def build() -> gr.HTML:
+    """Place the player; player.js streams into it, transport.js moves its controls."""
+    return gr.HTML(
+        html_template=_PLAYER, js_on_load=None, apply_default_css=False, elem_id="part-player"
+    )
