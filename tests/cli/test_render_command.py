@@ -1,0 +1,229 @@
+"""`render` as a person runs it, in process: exit status, messages, files."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from studio.app import main
+from studio.audio.clip import STUDIO_RATE_HZ
+
+ASSETS = Path(__file__).parents[2] / "assets" / "dialogs"
+
+
+class Command:
+    """Runs `render` in a workspace of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.out = folder / "scene.wav"
+        self._capsys = capsys
+        self.stdout = ""
+        self.stderr = ""
+
+    def write(self, script: str | bytes, name: str = "scene.txt") -> Path:
+        path = self.folder / name
+        path.write_bytes(script.encode() if isinstance(script, str) else script)
+        return path
+
+    def run(self, script: Path, *options: str) -> int:
+        argv = ["render", str(script), "-o", str(self.out), "--backend", "draft", "--json"]
+        argv += ["--workspace", str(self.folder / "workspace"), *options]
+        status = main(argv)
+        self.stdout, self.stderr = self._capsys.readouterr()
+        return status
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return json.loads(self.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, capsys)
+
+
+@pytest.mark.parametrize("script", sorted(ASSETS.iterdir()), ids=lambda path: path.stem)
+def test_the_sample_dialogs_render_whole(command: Command, script: Path) -> None:
+    command.out = command.folder / "scene.zip"
+    assert command.run(script) == 0
+    assert command.report["failed"] == []
+    assert command.report["out"] == str(command.out)
+
+
+def test_the_scene_is_the_sum_of_its_parts(command: Command) -> None:
+    script = command.write("Ida: One.\n[pause:1.25s]\nTom: Two. [pause] Three.\nIda: Four.")
+    assert command.run(script) == 0
+    report = command.report
+    assert (report["lines"], report["segments"], report["failed"]) == (4, 6, [])
+    assert report["backend"] == "draft"
+    assert 1 <= report["max_in_flight"] <= 3
+    assert 0 < report["first_audio_s"] <= report["wall_s"]
+    samples, rate_hz = soundfile.read(command.out)
+    assert rate_hz == STUDIO_RATE_HZ
+    assert len(samples) == round(report["audio_s"] * STUDIO_RATE_HZ)
+
+
+def test_segments_come_in_the_scripts_order_and_none_is_silent(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    script = command.write("Ida: One.\n[pause:1.25s]\nTom: Two. [pause] Three.\nIda: Four.")
+    assert command.run(script) == 0
+    with zipfile.ZipFile(command.out) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        scene, _ = soundfile.read(io.BytesIO(archive.read("scene.wav")), dtype="int16")
+        joined = []
+        for segment in manifest["segments"]:
+            if segment["type"] == "silence":
+                joined.append(np.zeros(segment["n_samples"], np.int16))
+                continue
+            part, _ = soundfile.read(io.BytesIO(archive.read(segment["file"])), dtype="int16")
+            assert np.abs(part).max() > 3_000, segment
+            joined.append(part)
+    assert [segment["text"] for segment in manifest["segments"]] == [
+        "One.",
+        None,
+        "Two.",
+        None,
+        "Three.",
+        "Four.",
+    ]
+    assert (np.concatenate(joined) == scene).all()
+
+
+def test_failed_lines_are_named_and_the_rest_is_written(command: Command) -> None:
+    broken = command.write("no sound", "broken.wav")
+    script = command.write("# a comment\nIda: I am here.\nTom: So am I.\n\nMia:\nBen: And I.")
+    status = command.run(
+        script, "--voice", f"Tom={command.folder / 'gone.wav'}", "--voice", f"ben={broken}"
+    )
+    assert status == 1
+    failed = command.report["failed"]
+    assert [failure["line"] for failure in failed] == [3, 5, 6]
+    assert "gone.wav" in failed[0]["message"]
+    assert "broken.wav" in failed[2]["message"]
+    for line in (3, 5, 6):
+        assert f"Line {line}: " in command.stderr
+    assert soundfile.info(command.out).duration == pytest.approx(command.report["audio_s"])
+
+
+def test_when_every_line_fails_nothing_is_written(command: Command) -> None:
+    assert command.run(command.write("Ida:\nTom: …")) == 1
+    assert command.report["out"] is None
+    assert not command.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"", "scene.txt", "empty"),
+        (b"just some words\nand some more", "scene.txt", "speaker's name"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "scene.txt", "text"),
+        ("Ida: schön".encode("latin-1"), "scene.txt", "UTF-8"),
+        (b"Ida: Hi.\n" * 1_200_000, "scene.txt", "MB"),
+        (b"Ida: Hi.\nTom: Well [pause:-1s] then.", "scene.txt", "Line 2"),
+        (b"Ida: Hi.\n[pause:10h]\n", "scene.txt", "Line 2"),
+        (b'{"type": "speech"', "scene.json", "scene.json"),
+        (b'[{"type": "speech", "text": "Hi."}]', "scene.json", "speaker_id"),
+    ],
+)
+def test_a_file_that_is_no_dialog_touches_nothing(
+    command: Command, content: bytes, name: str, message: str
+) -> None:
+    command.out.write_bytes(b"an earlier scene")
+    assert command.run(command.write(content, name)) == 2
+    assert command.out.read_bytes() == b"an earlier scene"
+    assert command.stdout == ""
+    assert message in command.stderr
+    assert len(command.stderr.strip().splitlines()) == 1
+    assert not (command.folder / "workspace").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--voice", "Ida"], "NAME=SAMPLE"),
+        (["--backend", "nobody"], "draft"),
+        (["-o", "scene.docx"], ".wav"),
+        (["-o", "/no/such/folder/scene.wav"], "folder"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_one_message(
+    command: Command, options: list[str], message: str
+) -> None:
+    assert command.run(command.write("Ida: Hi."), *options) == 2
+    assert message in command.stderr
+    assert len(command.stderr.strip().splitlines()) == 1
+
+
+def test_a_script_that_is_not_there(command: Command) -> None:
+    assert command.run(command.folder / "none.txt") == 2
+    assert "none.txt" in command.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "many"])
+def test_an_unusable_setting_is_named(
+    command: Command, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("TTS_MAX_CONCURRENCY", value)
+    assert command.run(command.write("Ida: Hi.")) == 2
+    assert "TTS_MAX_CONCURRENCY" in command.stderr
+
+
+def test_a_workspace_that_cannot_be_written(command: Command) -> None:
+    command.write("a file where the folder should be", "workspace")
+    assert command.run(command.write("Ida: Hi.")) == 2
+    assert "--workspace" in command.stderr
+
+
+def test_a_line_of_10000_characters_is_split_and_rendered(command: Command) -> None:
+    text = "Every wave that came in went out again with a little more of the pier. " * 141
+    assert command.run(command.write(f"Ida: {text}")) == 0
+    assert command.report["segments"] > 5
+
+
+def test_a_word_of_10000_letters_fails_its_line_only(command: Command) -> None:
+    assert command.run(command.write(f"Ida: {'a' * 10_000}\nTom: Bless you.")) == 1
+    assert [failure["line"] for failure in command.report["failed"]] == [1]
+
+
+def test_unusual_characters_in_text_and_names(command: Command) -> None:
+    script = command.write(
+        "Zoë 🎭: Hello 🎉 there.\nمريم: مرحبا بك.\nI\u200bda: In\u200bvisible.\n李: 你好。"
+    )
+    assert command.run(script) == 0
+    assert command.report["segments"] == 4
+
+
+def test_names_that_differ_in_case_share_a_voice_and_say_so(command: Command) -> None:
+    assert command.run(command.write("Ida: Hello.\nIDA: Hello.")) == 0
+    assert "IDA" in command.stderr
+    samples, _ = soundfile.read(command.out)
+    assert len(samples) % 2 == 0
+    first, second = samples[: len(samples) // 2], samples[len(samples) // 2 :]
+    assert (first == second).all()
+
+
+def test_json_items_render_like_a_script(command: Command) -> None:
+    items = [
+        {"type": "speech", "speaker_id": "Ida", "text": "Guten Abend.", "language": "de"},
+        {"type": "silence", "duration": 0.5},
+        {"type": "speech", "speaker_id": "Tom", "text": "Quickly now.", "speed": 1.5},
+    ]
+    assert command.run(command.write(json.dumps(items), "scene.json")) == 0
+    assert command.report["segments"] == 3
+
+
+def test_the_same_seed_gives_the_same_bytes(command: Command) -> None:
+    script = command.write("Ida: Once more.\nTom: The very same.")
+    made = []
+    for _ in range(2):
+        assert command.run(script, "--seed", "7") == 0
+        made.append(command.out.read_bytes())
+    assert made[0] == made[1]

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from studio.errors import SettingError
+from studio.settings import Settings
+
+
+def test_an_empty_environment_gives_the_documented_defaults() -> None:
+    settings = Settings.from_environment({})
+    assert settings.backend == "auto"
+    assert settings.max_concurrency == 3
+    assert settings.eviction_enabled
+    assert (settings.idle_timeout_s, settings.idle_check_interval_s) == (900, 60)
+    assert not settings.amp_on_cuda
+    assert settings.chatterbox_model is settings.qwen3_model is None
+    assert settings.reference_silence_s == 0.5
+
+
+def test_every_variable_is_read() -> None:
+    settings = Settings.from_environment(
+        {
+            "TTS_BACKEND": "draft",
+            "TTS_MAX_CONCURRENCY": "8",
+            "MODEL_EVICTION_ENABLED": "false",
+            "MODEL_IDLE_TIMEOUT_SECONDS": "2.5",
+            "MODEL_IDLE_CHECK_INTERVAL_SECONDS": "1",
+            "TTS_ENABLE_AMP_ON_CUDA": "true",
+            "CHATTERBOX_MODEL": "/models/chatterbox",
+            "QWEN3_TTS_MODEL": "ada/voice",
+            "TTS_REFERENCE_SILENCE_SECONDS": "0.25",
+            "TABLEREAD_WORKSPACE": "/somewhere",
+            "SOMETHING_ELSE": "is left alone",
+        }
+    )
+    assert settings == Settings.model_construct(
+        backend="draft",
+        max_concurrency=8,
+        eviction_enabled=False,
+        idle_timeout_s=2.5,
+        idle_check_interval_s=1.0,
+        amp_on_cuda=True,
+        chatterbox_model="/models/chatterbox",
+        qwen3_model="ada/voice",
+        reference_silence_s=0.25,
+        workspace=Path("/somewhere"),
+    )
+
+
+def test_an_empty_value_counts_as_not_set() -> None:
+    assert Settings.from_environment({"TTS_MAX_CONCURRENCY": " "}).max_concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TTS_MAX_CONCURRENCY", "0"),
+        ("TTS_MAX_CONCURRENCY", "many"),
+        ("TTS_MAX_CONCURRENCY", "-3"),
+        ("TTS_MAX_CONCURRENCY", "2.5"),
+        ("MODEL_EVICTION_ENABLED", "perhaps"),
+        ("MODEL_IDLE_TIMEOUT_SECONDS", "-1"),
+        ("MODEL_IDLE_TIMEOUT_SECONDS", "nan"),
+        ("MODEL_IDLE_CHECK_INTERVAL_SECONDS", "0"),
+        ("MODEL_IDLE_CHECK_INTERVAL_SECONDS", "inf"),
+        ("TTS_ENABLE_AMP_ON_CUDA", "half"),
+        ("TTS_REFERENCE_SILENCE_SECONDS", "5.1"),
+        ("TTS_REFERENCE_SILENCE_SECONDS", "-0.5"),
+    ],
+)
+def test_an_unusable_value_is_named_with_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name) as caught:
+        Settings.from_environment({name: value})
+    assert value in str(caught.value)
+
+
+def test_all_unusable_values_are_named_at_once() -> None:
+    with pytest.raises(SettingError, match=r"TTS_MAX_CONCURRENCY.*MODEL_EVICTION_ENABLED"):
+        Settings.from_environment({"TTS_MAX_CONCURRENCY": "0", "MODEL_EVICTION_ENABLED": "?"})

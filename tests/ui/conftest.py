@@ -1,0 +1,172 @@
+"""A real server process and a real browser for the page's tests."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
+START_TIMEOUT_S = 60
+BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--autoplay-policy=no-user-gesture-required",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+]
+
+
+def pytest_collection_modifyitems(items):
+    """Without a browser, what drives one is skipped, and the reason printed."""
+    if BROWSER:
+        return
+    reason = "no Chromium found; name one in TABLEREAD_BROWSER"
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    workspace: Path
+    process: subprocess.Popen
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait_until_up(server: Server, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if server.process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{server.url}studio/state", timeout=5):
+                return
+        except (urllib.error.URLError, TimeoutError):
+            time.sleep(0.1)
+    pytest.fail(f"The studio did not start:\n{log.read_text(encoding='utf-8')}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory) -> Iterator[Server]:
+    """The studio on a free port, on the draft voice, with models that soon count as idle."""
+    folder = tmp_path_factory.mktemp("page")
+    port = _free_port()
+    environ = os.environ | {
+        "TTS_BACKEND": "draft",
+        "MODEL_IDLE_TIMEOUT_SECONDS": "3",
+        "MODEL_IDLE_CHECK_INTERVAL_SECONDS": "1",
+    }
+    command = [sys.executable, "-c", START, "serve", "--port", str(port), "--no-browser"]
+    command += ["--workspace", str(folder / "workspace")]
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT
+        )
+    server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
+    try:
+        _wait_until_up(server, log)
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+
+
+# One browser a module: its event loop would stand in the way of asyncio tests that follow.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def open_page(server: Server, browser: Browser) -> Iterator:
+    """Opens the page in a window of its own; at the end nothing foreign or broken happened."""
+    contexts, faults = [], []
+
+    def foreign(route: Route) -> None:
+        faults.append(f"asked for {route.request.url}")
+        route.abort()
+
+    def opened(**look) -> Page:
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, **look)
+        contexts.append(context)
+        context.set_default_timeout(15_000)
+        context.route(lambda url: not url.startswith((server.url, "data:", "blob:")), foreign)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: faults.append(f"a dialog said {dialog.message}"))
+        page.goto(server.url)
+        page.wait_for_selector("body[data-tableread=ready]")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture(scope="module")
+def window(open_page) -> Page:
+    return open_page()
+
+
+@pytest.fixture
+def page(window: Page) -> Iterator[Page]:
+    """The module's window, silent again after each test; opening one takes a second."""
+    yield window
+    window.evaluate("() => window.tableread.player.stop()")
+
+
+@pytest.fixture
+def write(page: Page):
+    """Writes a script and waits until its lines are shown, and no earlier ones."""
+
+    def shown(lines: int) -> None:
+        page.wait_for_function(
+            "n => document.querySelectorAll('#lines .line').length === n", arg=lines
+        )
+
+    def wrote(text: str, lines: int) -> None:
+        page.fill("#script", "")
+        shown(0)
+        page.fill("#script", text)
+        shown(lines)
+
+    return wrote
+
+
+@pytest.fixture
+def recording(tmp_path) -> Path:
+    """Six seconds that pass for a voice."""
+    rate_hz = 24_000
+    time_s = np.arange(6 * rate_hz) / rate_hz
+    syllables = 0.55 + 0.45 * np.sin(2 * np.pi * 3 * time_s)
+    voice = sum(np.sin(2 * np.pi * 140 * n * time_s) / n for n in range(1, 8))
+    path = tmp_path / "voice.wav"
+    soundfile.write(path, 0.15 * syllables * voice, rate_hz)
+    return path

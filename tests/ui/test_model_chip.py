@@ -1,0 +1,112 @@
+"""The model's state in the header: loaded by use, counted down, unloaded, loaded again."""
+
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def wait_for_state(page, state):
+    page.wait_for_selector(f"#model-chip[data-state={state}]", timeout=15_000)
+
+
+def read(page):
+    page.click("#read")
+    page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
+
+
+def test_the_idle_countdown_runs_and_the_model_comes_back(page, write):
+    write("Mara: One.", 1)
+    read(page)
+    wait_for_state(page, "loaded")
+    page.wait_for_function(
+        "() => /unloads in 0:0[0-3]/.test(document.querySelector('#model-state').textContent)"
+    )
+    wait_for_state(page, "unloaded")
+    assert page.inner_text("#model-state") == "not loaded"
+    write("Mara: One.\nTomas: Two.", 2)
+    read(page)
+    wait_for_state(page, "loaded")
+    page.click("#model-chip")
+    loads = re.search(r"(\d+) loads", page.inner_text("#model-facts"))
+    assert loads
+    assert int(loads[1]) >= 2
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#model-panel")
+
+
+def test_the_model_is_loaded_and_unloaded_by_hand(page):
+    wait_for_state(page, "unloaded")
+    page.click("#model-chip")
+    page.click("#model-load")
+    wait_for_state(page, "loaded")
+    page.click("#model-unload")
+    wait_for_state(page, "unloaded")
+
+
+def test_the_set_up_of_the_neural_voices_is_shown_with_its_remedy(open_page):
+    page = open_page()
+    setup = {"state": "installing", "message": "Fetching <b>torch</b>.", "fraction": 0.4}
+    started = []
+
+    def answer(route):
+        body = route.fetch().json()
+        route.fulfill(body=json.dumps(body | {"setup": setup | {"detail": ""}}))
+
+    page.route("**/studio/state", answer)
+    page.route("**/studio/setup/start", lambda route: started.append(1) or route.fulfill())
+    page.wait_for_selector("#setup-progress")
+    assert page.inner_text("#setup-message") == "Fetching <b>torch</b>."
+    assert page.evaluate("() => document.querySelector('#setup-progress').value") == 0.4
+    setup.update(state="failed", message="The disk is full. Free 5 GB.", fraction=None)
+    notice = page.locator(".notice[data-notice=setup]")
+    notice.wait_for()
+    assert "Free 5 GB" in notice.inner_text()
+    notice.locator(".notice-act").click()
+    assert started
+    page.unroute_all(behavior="wait")
+
+
+def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
+    page = open_page()
+    asked = []
+    backends = [
+        {"name": "big", "title": "Big", "reason": None, "to_fetch": "It downloads 3 GB."},
+        {"name": "gone", "title": "Gone", "reason": "It needs a package.", "to_fetch": None},
+        {"name": "draft", "title": "Draft voice", "reason": None, "to_fetch": None},
+    ]
+    loading = {
+        "state": "loading",
+        "message": "model.safetensors, 1.2 of 3.0 GB, 40 MB/s",
+        "fraction": 0.4,
+        "memory_before": {"resident_bytes": 300_000_000, "device_bytes": None},
+        "memory_after": {"resident_bytes": 900_000_000, "device_bytes": None},
+    }
+
+    def answer(route):
+        body = route.fetch().json()
+        body["backends"] = backends
+        body["model"] |= loading
+        route.fulfill(body=json.dumps(body))
+
+    def take(route):
+        asked.append((route.request.url.rsplit("/", 1)[1], route.request.post_data_json))
+        route.fulfill(body="{}")
+
+    page.route("**/studio/state", answer)
+    page.route("**/studio/backend", take)
+    page.route("**/studio/model/cancel", take)
+    page.wait_for_selector("#model-chip[data-state=loading]")
+    assert page.inner_text("#model-state") == "loading, 40 %"
+    page.click("#model-chip")
+    assert "1.2 of 3.0 GB" in page.inner_text("#model-message")
+    assert "300 MB to 900 MB" in page.inner_text("#model-facts")
+    assert page.is_checked("#backends [value=draft]")
+    assert page.is_disabled("#backends [value=gone]")
+    assert "It needs a package." in page.inner_text(".backend:has([value=gone])")
+    page.check("#backends [value=big]")
+    page.click("#model-stop")
+    page.wait_for_function("() => true")
+    assert asked == [("backend", {"name": "big"}), ("cancel", None)]
