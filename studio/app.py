@@ -85,6 +85,10 @@ def _studio(settings: Settings) -> Studio:
         backend_name=backend_name,
         backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
+    )
+    return Studio.open(
+        options,
+        lambda name: registry.create(name, backend_options),
         max_concurrency=settings.max_concurrency,
         eviction=EvictionPolicy(
             enabled=settings.eviction_enabled,
@@ -92,7 +96,6 @@ def _studio(settings: Settings) -> Studio:
             check_interval_s=settings.idle_check_interval_s,
         ),
     )
-    return Studio(options, lambda name: registry.create(name, backend_options))
 
 
 def _backend_options(settings: Settings) -> BackendOptions:

@@ -37,7 +37,9 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             inbrowser=arguments.open_browser,
             prevent_thread_lock=True,
             app_kwargs={
-                "routes": studio_routes(studio, setup, guard=_require_login, assets=_ASSETS),
+                "routes": studio_routes(
+                    lambda _: studio, setup, guard=_require_login, assets=_ASSETS
+                ),
                 "exception_handlers": {StudioError: answer_error},
             },
             **launch_look(),

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
-from studio.engine.conditioning import ConditioningCache
-from studio.engine.conditioning_store import ConditioningStore
+from studio.engine.engine import Engine
 from studio.engine.job import Job, Order
-from studio.engine.loop import EngineLoop
 from studio.engine.model_load import Listener
 from studio.engine.model_manager import EvictionPolicy
-from studio.engine.models import Models
-from studio.engine.renderer import Renderer, Save
+from studio.engine.renderer import Save
 from studio.errors import (
     AudioRejected,
     EngineBusy,
-    ModelInUse,
     ModelUnavailable,
     NotFound,
     StorageFailed,
@@ -50,16 +44,12 @@ class StudioOptions:
         backend_name: Who speaks when a render doesn't say.
         backend_names: All there are, the best first.
         backend_reason: Why `auto` chose this one and how to get a better one.
-        max_concurrency: Segments in flight on a backend that has no slots of its own.
-        eviction: When idle models are unloaded.
     """
 
     workspace: Path
     backend_name: str
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
-    max_concurrency: int = 3
-    eviction: EvictionPolicy = field(default_factory=EvictionPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,48 +76,70 @@ class RenderOptions:
 
 
 class Studio:
-    """One workspace, one engine. Methods may be called from any thread but the engine's own."""
+    """One workspace on an engine. Methods may be called from any thread but the engine's own."""
 
-    def __init__(
-        self,
-        options: StudioOptions,
-        create_backend: Callable[[str], Backend],
-        *,
-        save: Save = write_wav,
-    ) -> None:
-        """Put the parts together; `start` brings them to life.
+    def __init__(self, options: StudioOptions, engine: Engine) -> None:
+        """Open a workspace; `start` brings the engine to life.
 
         Raises:
             StorageFailed: The workspace can't be made or written.
         """
         self.options = options
+        self.engine = engine
         self._renders = _writable(options.workspace / "renders")
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
-        self.conditioning = ConditioningCache(ConditioningStore(options.workspace / "conditioning"))
-        self.models = Models(create_backend, options.eviction, forget=self.conditioning.forget)
         self._backend_name = options.backend_name
         self._backend_reason = options.backend_reason
-        self._loop = EngineLoop()
-        self.renderer = Renderer(
-            self.models,
-            self.conditioning,
-            max_concurrency=options.max_concurrency,
-            save=save,
-        )
-        self._reaper: asyncio.Task[None] | None = None
         # Guards the table of jobs, which pages in several threads read and change.
         self._jobs_lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
 
+    @classmethod
+    def open(
+        cls,
+        options: StudioOptions,
+        create_backend: Callable[[str], Backend],
+        *,
+        eviction: EvictionPolicy | None = None,
+        max_concurrency: int = 3,
+        save: Save = write_wav,
+    ) -> Studio:
+        """A studio with an engine of its own.
+
+        Args:
+            options: The workspace and who speaks.
+            create_backend: Makes a backend by name; raises `SettingError` for one unknown.
+            eviction: When idle models are unloaded.
+            max_concurrency: Segments in flight on a backend that has no slots of its own.
+            save: Writes a clip to a file.
+
+        Raises:
+            StorageFailed: The workspace can't be made or written.
+        """
+        engine = Engine(
+            create_backend,
+            eviction or EvictionPolicy(),
+            conditioning_folder=_writable(options.workspace) / "conditioning",
+            max_concurrency=max_concurrency,
+            save=save,
+        )
+        return cls(options, engine)
+
+    def beside(self, workspace: Path) -> Studio:
+        """Another workspace on the same engine, which sees nothing of this one.
+
+        Raises:
+            StorageFailed: The workspace can't be made or written.
+        """
+        return Studio(replace(self.options, workspace=workspace), self.engine)
+
     def start(self) -> None:
-        """Start the engine and the idle check."""
-        self._loop.start()
-        self._reaper = self._loop.call(lambda: asyncio.ensure_future(self.models.run_reaper()))
+        """Start the engine."""
+        self.engine.start()
 
     def close(self) -> None:
-        """Cancel what runs, unload the models and stop the engine."""
-        self._loop.run(self._wind_down())
-        self._loop.close()
+        """Close the engine."""
+        self.engine.close()
 
     def __enter__(self) -> Studio:
         """Start."""
@@ -149,8 +161,8 @@ class Studio:
         """
         options = options or RenderOptions()
         backend_name = options.backend_name or self.backend_name
-        backend = self.models.manager(backend_name).backend
-        if self.renderer.queued >= MAX_QUEUED_SEGMENTS:
+        backend = self.engine.models.manager(backend_name).backend
+        if self.engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)
         job_id = secrets.token_hex(8)
         order = Order(
@@ -164,7 +176,7 @@ class Studio:
         with self._jobs_lock:
             self._jobs[job_id] = job
         self._make_room()
-        self._loop.call(lambda: self._begin(job, listen=options.listen))
+        self.engine.submit(job, listen=options.listen)
         return job
 
     def job(self, job_id: str) -> Job:
@@ -185,11 +197,11 @@ class Studio:
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, here: it goes first from here on."""
-        self._loop.call(lambda: self.renderer.focus(job, segment_idx))
+        self.engine.focus(job, segment_idx)
 
     def cancel(self, job: Job) -> None:
         """Stop a job; returns when nothing more of it will start."""
-        self._loop.call(lambda: self.renderer.cancel(job))
+        self.engine.cancel(job)
 
     # Who speaks
 
@@ -218,7 +230,9 @@ class Studio:
 
     def backends(self) -> dict[str, Backend]:
         """All backends by name, the best first; some of them may not be able to run here."""
-        return {name: self.models.manager(name).backend for name in self.options.backend_names}
+        return {
+            name: self.engine.models.manager(name).backend for name in self.options.backend_names
+        }
 
     @property
     def backend_name(self) -> str:
@@ -237,12 +251,12 @@ class Studio:
             SettingError: There is no such backend.
             ModelUnavailable: It can't run here.
         """
-        reason = self.models.manager(name).backend.unavailable()
+        reason = self.engine.models.manager(name).backend.unavailable()
         if reason is not None:
             raise ModelUnavailable(reason)
         former, self._backend_name, self._backend_reason = self._backend_name, name, None
         if former != name:
-            self._loop.run(self._retire(former))
+            self.engine.retire(former)
 
     def load_model(self, name: str | None = None) -> None:
         """Load a backend's model now.
@@ -251,15 +265,15 @@ class Studio:
             ModelUnavailable: It can't be loaded here.
             Cancelled: The load was stopped.
         """
-        self._loop.run(self.models.manager(name or self.backend_name).load())
+        self.engine.load(name or self.backend_name)
 
     def cancel_load(self, name: str | None = None) -> bool:
         """Stop the load of a backend's model; whether there was one. What came is kept."""
-        return self._loop.call(self.models.manager(name or self.backend_name).cancel_load)
+        return self.engine.cancel_load(name or self.backend_name)
 
     def watch_load(self, listener: Listener) -> None:
         """Tell a listener how loads of the chosen model go, at most once a second."""
-        self.models.manager(self.backend_name).listeners.append(listener)
+        self.engine.models.manager(self.backend_name).listeners.append(listener)
 
     def unload_model(self, name: str | None = None) -> None:
         """Unload a backend's model now.
@@ -267,29 +281,11 @@ class Studio:
         Raises:
             ModelInUse: It is speaking.
         """
-        self._loop.run(self.models.manager(name or self.backend_name).unload())
+        self.engine.unload(name or self.backend_name)
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change after how many idle seconds models are unloaded; 0 keeps them."""
-        self._loop.call(lambda: self.models.set_idle_timeout(idle_timeout_s))
-
-    def _begin(self, job: Job, *, listen: bool) -> None:
-        if listen:
-            self.renderer.focus(job, 0)
-        self.renderer.submit(job)
-
-    async def _retire(self, name: str) -> None:
-        manager = self.models.manager(name)
-        if not manager.active:
-            manager.cancel_load()
-        with suppress(ModelInUse):
-            await manager.unload()
-
-    async def _wind_down(self) -> None:
-        if self._reaper is not None:
-            self._reaper.cancel()
-        await self.renderer.close()
-        await self.models.unload_all()
+        self.engine.set_idle_timeout(idle_timeout_s)
 
     def _make_room(self) -> None:
         """Forget the oldest finished jobs, and remove folders that no job knows, all but a few."""

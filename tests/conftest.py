@@ -26,14 +26,11 @@ def open_studio(tmp_path: Path) -> Iterator[OpenStudio]:
         eviction: EvictionPolicy | None = None,
         **options: object,
     ) -> Studio:
-        studio = Studio(
-            StudioOptions(
-                tmp_path / "workspace",
-                "draft",
-                max_concurrency=max_concurrency,
-                eviction=eviction or EvictionPolicy(),
-            ),
+        studio = Studio.open(
+            StudioOptions(tmp_path / "workspace", "draft"),
             create if backend is None else lambda _: backend,
+            max_concurrency=max_concurrency,
+            eviction=eviction,
             **options,
         )
         studio.start()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from scenes import OpenStudio, dialog_of, finish
 
+from studio.backends.base import Backend
 from studio.backends.draft.backend import DraftBackend
 from studio.backends.registry import create
 from studio.engine.model_manager import ModelState
@@ -68,7 +69,7 @@ def test_a_recording_of_nothing_is_refused(studio: Studio, tmp_path: Path) -> No
 def test_a_workspace_that_cannot_be_made_says_how_to_choose_another(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageFailed, match="--workspace"):
-        Studio(StudioOptions(tmp_path / "file", "draft"), lambda _: None)
+        Studio.open(StudioOptions(tmp_path / "file", "draft"), lambda _: None)
 
 
 class Second(DraftBackend):
@@ -86,7 +87,11 @@ def two_backends(tmp_path: Path) -> Iterator[Studio]:
     options = StudioOptions(
         tmp_path / "workspace", "draft", ("second", "draft"), "Second: it was not there."
     )
-    with Studio(options, lambda name: others[name]() if name in others else create(name)) as studio:
+
+    def create_one(name: str) -> Backend:
+        return others[name]() if name in others else create(name)
+
+    with Studio.open(options, create_one) as studio:
         yield studio
 
 
@@ -97,12 +102,12 @@ def test_another_backend_speaks_from_now_on_and_the_former_is_unloaded(
     two_backends.load_model()
     two_backends.choose_backend("second")
     assert (two_backends.backend_name, two_backends.backend_reason) == ("second", None)
-    assert two_backends.models.status("draft").state is ModelState.UNLOADED
+    assert two_backends.engine.models.status("draft").state is ModelState.UNLOADED
     job = two_backends.render(dialog_of(1))
     finish(job)
     assert job.order.backend_name == "second"
     two_backends.choose_backend("second")
-    assert two_backends.models.status("second").state is ModelState.LOADED
+    assert two_backends.engine.models.status("second").state is ModelState.LOADED
 
 
 @pytest.mark.parametrize(("name", "error"), [("unable", ModelUnavailable), ("no", SettingError)])

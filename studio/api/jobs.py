@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.background import BackgroundTask
 
+from studio.api.desk import Desk
 from studio.api.schemas import FocusBody, JobBody, event_body, job_body
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.pcm import to_pcm16
@@ -20,69 +21,80 @@ from studio.dialog.read import read_dialog_text
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.scene import export_job, read_take
 from studio.errors import Cancelled, NotFound, SpeechFailed
-from studio.service import RenderOptions, Studio
+from studio.service import RenderOptions
 
 _SILENCE_BLOCK_SAMPLES = STUDIO_RATE_HZ
 
 
-def job_routes(studio: Studio) -> APIRouter:
-    """The routes, bound to a studio."""
-    routes = APIRouter(prefix="/studio/jobs")
+job_routes = APIRouter(prefix="/studio/jobs")
 
-    @routes.post("", status_code=201)
-    def begin(body: JobBody) -> dict[str, Any]:
-        parsed = read_dialog_text(body.text)
-        options = RenderOptions(
-            backend_name=body.backend, seed=body.seed, assigned=body.voices, listen=True
-        )
-        return job_body(studio.render(parsed.dialog, options))
 
-    @routes.get("/{job_id}")
-    def snapshot(job_id: str) -> dict[str, Any]:
-        return job_body(studio.job(job_id))
+@job_routes.post("", status_code=201)
+def begin(studio: Desk, body: JobBody) -> dict[str, Any]:
+    """Begin to render a script."""
+    parsed = read_dialog_text(body.text)
+    options = RenderOptions(
+        backend_name=body.backend, seed=body.seed, assigned=body.voices, listen=True
+    )
+    return job_body(studio.render(parsed.dialog, options))
 
-    @routes.get("/{job_id}/events", response_class=EventSourceResponse)
-    async def events(job_id: str, since: int = 0) -> AsyncIterator[ServerSentEvent]:
-        job = studio.job(job_id)
-        seq = since
-        async for event in job.events.afollow(since):
-            seq += 1
-            yield ServerSentEvent(data=event_body(job, seq, event), id=str(seq))
 
-    @routes.get("/{job_id}/segments/{segment_idx}/audio")
-    async def audio(job_id: str, segment_idx: int) -> StreamingResponse:
-        record = _record(studio.job(job_id), segment_idx)
-        return StreamingResponse(
-            _pcm(record),
-            media_type="application/octet-stream",
-            headers={"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"},
-        )
+@job_routes.get("/{job_id}")
+def snapshot(studio: Desk, job_id: str) -> dict[str, Any]:
+    """A render as it stands."""
+    return job_body(studio.job(job_id))
 
-    @routes.post("/{job_id}/cancel")
-    def cancel(job_id: str) -> dict[str, Any]:
-        job = studio.job(job_id)
-        studio.cancel(job)
-        return job_body(job)
 
-    @routes.post("/{job_id}/focus", status_code=204)
-    def focus(job_id: str, body: FocusBody) -> None:
-        studio.focus(studio.job(job_id), body.segment_idx)
+@job_routes.get("/{job_id}/events", response_class=EventSourceResponse)
+async def events(studio: Desk, job_id: str, since: int = 0) -> AsyncIterator[ServerSentEvent]:
+    """The steps of a render after `since`, as they come."""
+    job = studio.job(job_id)
+    seq = since
+    async for event in job.events.afollow(since):
+        seq += 1
+        yield ServerSentEvent(data=event_body(job, seq, event), id=str(seq))
 
-    @routes.get("/{job_id}/export")
-    def export(
-        job_id: str,
-        suffix: Annotated[Literal["wav", "flac", "mp3", "zip"], Query(alias="format")] = "wav",
-    ) -> Response:
-        folder = tempfile.TemporaryDirectory(prefix="tableread-")
-        path = Path(folder.name) / f"scene.{suffix}"
-        try:
-            export_job(studio.job(job_id), path)
-        except BaseException:
-            folder.cleanup()
-            raise
-        return FileResponse(path, filename=path.name, background=BackgroundTask(folder.cleanup))
 
-    return routes
+@job_routes.get("/{job_id}/segments/{segment_idx}/audio")
+async def audio(studio: Desk, job_id: str, segment_idx: int) -> StreamingResponse:
+    """One segment as s16le mono, live while it is generated."""
+    record = _record(studio.job(job_id), segment_idx)
+    return StreamingResponse(
+        _pcm(record),
+        media_type="application/octet-stream",
+        headers={"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"},
+    )
+
+
+@job_routes.post("/{job_id}/cancel")
+def cancel(studio: Desk, job_id: str) -> dict[str, Any]:
+    """Stop a render."""
+    job = studio.job(job_id)
+    studio.cancel(job)
+    return job_body(job)
+
+
+@job_routes.post("/{job_id}/focus", status_code=204)
+def focus(studio: Desk, job_id: str, body: FocusBody) -> None:
+    """Say where somebody listens: it goes first from there on."""
+    studio.focus(studio.job(job_id), body.segment_idx)
+
+
+@job_routes.get("/{job_id}/export")
+def export(
+    studio: Desk,
+    job_id: str,
+    suffix: Annotated[Literal["wav", "flac", "mp3", "zip"], Query(alias="format")] = "wav",
+) -> Response:
+    """The scene as it is now, as a file."""
+    folder = tempfile.TemporaryDirectory(prefix="tableread-")
+    path = Path(folder.name) / f"scene.{suffix}"
+    try:
+        export_job(studio.job(job_id), path)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(path, filename=path.name, background=BackgroundTask(folder.cleanup))
 
 
 def _record(job: Job, segment_idx: int) -> SegmentRecord:

@@ -6,38 +6,43 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from studio.api.desk import Desk
 from studio.api.schemas import BackendBody, TimeoutBody
 from studio.api.state import model_body
-from studio.service import Studio
+
+model_routes = APIRouter(prefix="/studio")
 
 
-def model_routes(studio: Studio) -> APIRouter:
-    """The routes, bound to a studio."""
-    routes = APIRouter(prefix="/studio")
+@model_routes.post("/model/load")
+def load(studio: Desk) -> dict[str, Any]:
+    """Load the chosen backend's model now."""
+    studio.load_model()
+    return model_body(studio)
 
-    @routes.post("/model/load")
-    def load() -> dict[str, Any]:
-        studio.load_model()
-        return model_body(studio)
 
-    @routes.post("/model/cancel")
-    def cancel() -> dict[str, Any]:
-        studio.cancel_load()
-        return model_body(studio)
+@model_routes.post("/model/cancel")
+def cancel(studio: Desk) -> dict[str, Any]:
+    """Stop its load."""
+    studio.cancel_load()
+    return model_body(studio)
 
-    @routes.post("/model/unload")
-    def unload() -> dict[str, Any]:
-        studio.unload_model()
-        return model_body(studio)
 
-    @routes.post("/model/timeout")
-    def timeout(body: TimeoutBody) -> dict[str, Any]:
-        studio.set_idle_timeout(body.seconds)
-        return model_body(studio)
+@model_routes.post("/model/unload")
+def unload(studio: Desk) -> dict[str, Any]:
+    """Unload it now."""
+    studio.unload_model()
+    return model_body(studio)
 
-    @routes.post("/backend")
-    def choose(body: BackendBody) -> dict[str, Any]:
-        studio.choose_backend(body.name)
-        return model_body(studio)
 
-    return routes
+@model_routes.post("/model/timeout")
+def timeout(studio: Desk, body: TimeoutBody) -> dict[str, Any]:
+    """Change after how many idle seconds models are unloaded."""
+    studio.set_idle_timeout(body.seconds)
+    return model_body(studio)
+
+
+@model_routes.post("/backend")
+def choose(studio: Desk, body: BackendBody) -> dict[str, Any]:
+    """Let another backend speak from now on."""
+    studio.choose_backend(body.name)
+    return model_body(studio)

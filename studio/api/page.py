@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from studio.api.desk import Desk
 from studio.api.schemas import ScriptBody, line_body, lines_by_speaker, notice_body
 from studio.api.state import state_body
 from studio.dialog.model import Dialog
@@ -17,12 +18,12 @@ from studio.speakers.colours import next_colour
 from studio.speakers.speaker import Speaker
 
 
-def page_routes(studio: Studio, setup: SetupReport) -> APIRouter:
-    """The routes, bound to a studio."""
+def page_routes(setup: SetupReport) -> APIRouter:
+    """The routes, bound to the installation's report."""
     routes = APIRouter(prefix="/studio")
 
     @routes.get("/state")
-    def state() -> dict[str, Any]:
+    def state(studio: Desk) -> dict[str, Any]:
         return state_body(studio, setup)
 
     @routes.post("/setup/start", status_code=204)
@@ -30,7 +31,7 @@ def page_routes(studio: Studio, setup: SetupReport) -> APIRouter:
         setup.start()
 
     @routes.post("/script")
-    def script(body: ScriptBody) -> dict[str, Any]:
+    def script(studio: Desk, body: ScriptBody) -> dict[str, Any]:
         return _script_body(studio, body.text)
 
     return routes

@@ -11,32 +11,32 @@ from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 
+from studio.api.desk import StudioOf, seat
 from studio.api.jobs import job_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
 from studio.api.speakers import speaker_routes
-from studio.service import Studio
 from studio.setup_report import SetupReport
 
 
 def studio_routes(
-    studio: Studio, setup: SetupReport, *, guard: Callable[..., None], assets: Path
+    studio_of: StudioOf, setup: SetupReport, *, guard: Callable[..., None], assets: Path
 ) -> list[BaseRoute]:
     """The routes under `/studio`.
 
     Args:
-        studio: Who does the work.
+        studio_of: Whose studio a request works with.
         setup: How the installation of the model packages is going.
         guard: A FastAPI dependency that refuses who isn't signed in.
         assets: Folder of the page's scripts and styles; served to anybody.
     """
     parts = (
-        page_routes(studio, setup),
-        job_routes(studio),
-        model_routes(studio),
-        speaker_routes(studio),
+        page_routes(setup),
+        job_routes,
+        model_routes,
+        speaker_routes,
     )
-    router = APIRouter(dependencies=[Depends(guard)])
+    router = APIRouter(dependencies=[Depends(guard), Depends(seat(studio_of))])
     for part in parts:
         router.include_router(part)
     return [*router.routes, Mount("/studio/assets", _PageFiles(directory=assets))]

@@ -16,7 +16,7 @@ from studio.speakers.speaker import Speaker
 
 def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
     """All that the page shows besides the dialog."""
-    backend = studio.models.manager(studio.backend_name).backend
+    backend = studio.engine.models.manager(studio.backend_name).backend
     latest = studio.latest_job()
     return {
         "backend": {"name": backend.name, "title": backend.title}
@@ -33,9 +33,9 @@ def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
         "auto_reason": studio.backend_reason,
         "model": model_body(studio),
         "engine": {
-            "in_flight": studio.renderer.in_flight,
-            "queued": studio.renderer.queued,
-            "max_concurrency": studio.options.max_concurrency,
+            "in_flight": studio.engine.renderer.in_flight,
+            "queued": studio.engine.renderer.queued,
+            "max_concurrency": studio.engine.max_concurrency,
         },
         "setup": setup.snapshot(),
         "speakers": [_speaker_body(speaker) for speaker in studio.speakers.list()],
@@ -45,8 +45,8 @@ def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
 
 def model_body(studio: Studio) -> dict[str, Any]:
     """The chosen backend's model."""
-    status = studio.models.status(studio.backend_name)
-    policy = studio.models.policy
+    status = studio.engine.models.status(studio.backend_name)
+    policy = studio.engine.models.policy
     return {
         "state": status.state,
         "message": status.progress.message if status.progress else None,

@@ -128,8 +128,8 @@ def _render_timed(dialog: Dialog, *, concurrency: int) -> dict[str, float]:
         return timed[0]
 
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
-        options = StudioOptions(Path(folder), "draft", max_concurrency=concurrency)
-        with Studio(options, create_timed) as studio:
+        options = StudioOptions(Path(folder), "draft")
+        with Studio.open(options, create_timed, max_concurrency=concurrency) as studio:
             studio.load_model()
             job = studio.render(dialog, RenderOptions())
             for _ in job.events.follow():

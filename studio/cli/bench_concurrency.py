@@ -110,8 +110,12 @@ def _measure(
 
 @contextmanager
 def _studio(workspace: Path, name: str, options: BackendOptions, bound: int) -> Iterator[Studio]:
-    studio_options = StudioOptions(workspace, name, max_concurrency=bound)
-    with Studio(studio_options, lambda name: registry.create(name, options)) as studio:
+    studio = Studio.open(
+        StudioOptions(workspace, name),
+        lambda name: registry.create(name, options),
+        max_concurrency=bound,
+    )
+    with studio:
         yield studio
 
 

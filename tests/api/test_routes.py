@@ -26,7 +26,7 @@ SCRIPT = "Ida: Good evening.\n[pause:500ms]\nTom: Is it?\nIda:\nTom: Well."
 def client_of(studio: Studio) -> TestClient:
     assets = Path(__file__).parents[2] / "assets"
     app = FastAPI(
-        routes=studio_routes(studio, NothingToSetUp(), guard=lambda: None, assets=assets),
+        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=assets),
         exception_handlers={StudioError: answer_error},
     )
     return TestClient(app)

@@ -15,7 +15,7 @@ from studio.service import Studio
 def cycle(studio: Studio) -> None:
     finish(studio.render(dialog_of(2)))
     studio.unload_model()
-    assert studio.models.status("draft").state is ModelState.UNLOADED
+    assert studio.engine.models.status("draft").state is ModelState.UNLOADED
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_threads_handles_and_memory_do_not_grow(open_studio: OpenStudio, cycles:
     # The pool of speaking threads fills up to what was ever in flight.
     assert threading.active_count() <= threads + 3
     assert process.memory_info().rss - resident_bytes < 20e6
-    counters = studio.models.status("draft").counters
+    counters = studio.engine.models.status("draft").counters
     assert counters.loads == counters.unloads == cycles + 4

@@ -71,13 +71,13 @@ def test_segments_in_flight_reach_the_bound_and_never_pass_it(
     studio = open_studio(backend, max_concurrency=bound)
     job = studio.render(dialog_of(20))
     assert len(until(job, SegmentState.STARTED, bound)) == bound
-    assert studio.renderer.in_flight == bound
-    assert studio.renderer.queued == 20 - bound
+    assert studio.engine.renderer.in_flight == bound
+    assert studio.engine.renderer.queued == 20 - bound
     backend.let_through(20)
     finish(job)
     assert job.summary().max_in_flight == bound
     assert backend.most_in_speak <= bound
-    assert studio.renderer.in_flight == 0
+    assert studio.engine.renderer.in_flight == 0
 
 
 def test_the_bound_holds_over_several_jobs(open_studio: OpenStudio) -> None:
@@ -129,7 +129,7 @@ def test_generation_waits_when_too_much_is_unsaved(
     )
     job = studio.render(dialog_of(10))
     until(job, SegmentState.GENERATED, 4)
-    assert studio.renderer.queued == 6
+    assert studio.engine.renderer.queued == 6
     disk_is_free.set()
     finish(job)
     assert states(job) == ["saved"] * 10
@@ -207,7 +207,7 @@ def test_a_line_without_memory_is_tried_again_alone(open_studio: OpenStudio) -> 
     for text in {text for text in again if again.count(text) > 1}:
         assert again.count(text) == 2
         assert [others for tried, others in backend.tries if tried == text][-1] == 1
-    assert studio.renderer.in_flight == studio.renderer.queued == 0
+    assert studio.engine.renderer.in_flight == studio.engine.renderer.queued == 0
 
 
 def test_a_line_that_fits_never_is_marked_after_two_tries(open_studio: OpenStudio) -> None:
@@ -245,12 +245,12 @@ def test_cancel_takes_what_was_set_aside(open_studio: OpenStudio) -> None:
     job = studio.render(dialog_of(3))
     queued_at_first = 3
     assert until(job, SegmentState.QUEUED, queued_at_first + 1)[-1] == 0
-    assert studio.renderer.queued == 2, "while line 1 is at the gate nothing else starts"
+    assert studio.engine.renderer.queued == 2, "while line 1 is at the gate nothing else starts"
     studio.cancel(job)
     finish(job)
     assert states(job) == ["cancelled"] * 3
     assert len(backend.tries) == 1
-    assert studio.renderer.queued == 0
+    assert studio.engine.renderer.queued == 0
 
 
 class SlowToLoad(DraftBackend):
@@ -280,12 +280,12 @@ def test_a_cancelled_job_waits_for_no_load_and_stops_the_one_it_began(
     studio.cancel(job)
     finish(job)
     assert states(job) == ["cancelled"] * 5
-    assert studio.renderer.in_flight == 0
+    assert studio.engine.renderer.in_flight == 0
     backend.may_end.set()
     again = studio.render(dialog_of(2))
     finish(again)
     assert states(again) == ["saved"] * 2
-    assert studio.models.status("draft").counters.cancelled_loads == 1
+    assert studio.engine.models.status("draft").counters.cancelled_loads == 1
 
 
 def test_a_cancelled_job_leaves_the_load_to_the_others(open_studio: OpenStudio) -> None:
@@ -299,7 +299,7 @@ def test_a_cancelled_job_leaves_the_load_to_the_others(open_studio: OpenStudio) 
     backend.may_end.set()
     finish(second)
     assert states(second) == ["saved"] * 2
-    assert studio.models.status("draft").counters.cancelled_loads == 0
+    assert studio.engine.models.status("draft").counters.cancelled_loads == 0
 
 
 def test_a_stopped_load_cancels_the_jobs_that_wait_for_it(open_studio: OpenStudio) -> None:

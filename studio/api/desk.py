@@ -1,0 +1,35 @@
+"""Whose studio a request works with.
+
+Every route asks here and nowhere else, so that one place decides what a visitor may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from studio.service import Studio
+
+StudioOf = Callable[[Request], Studio]
+"""Finds the studio of a request; raises for a visitor who has none."""
+
+
+def seat(studio_of: StudioOf) -> Callable[[Request], None]:
+    """Make the dependency that gives each request its studio, before any handler runs."""
+
+    def take_seat(request: Request) -> None:
+        request.state.studio = studio_of(request)
+
+    return take_seat
+
+
+def _studio_of(request: Request) -> Studio:
+    studio = request.state.studio
+    assert isinstance(studio, Studio)
+    return studio
+
+
+Desk = Annotated[Studio, Depends(_studio_of)]
+"""The type of a handler's `studio`: the one of the visitor who asks."""

@@ -1,0 +1,119 @@
+"""The engine as a whole: its loop, its models and its renderer, shared by all studios."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from studio.audio.encode import write_wav
+from studio.backends.base import Backend
+from studio.engine.conditioning import ConditioningCache
+from studio.engine.conditioning_store import ConditioningStore
+from studio.engine.job import Job
+from studio.engine.loop import EngineLoop
+from studio.engine.model_manager import EvictionPolicy
+from studio.engine.models import Models
+from studio.engine.renderer import Renderer, Save
+from studio.errors import ModelInUse
+
+
+class Engine:
+    """One a process. Methods may be called from any thread but the engine's own."""
+
+    def __init__(
+        self,
+        create_backend: Callable[[str], Backend],
+        eviction: EvictionPolicy,
+        *,
+        conditioning_folder: Path,
+        max_concurrency: int = 3,
+        save: Save = write_wav,
+    ) -> None:
+        """Put the parts together; `start` brings them to life.
+
+        Args:
+            create_backend: Makes a backend by name; raises `SettingError` for one unknown.
+            eviction: When idle models are unloaded.
+            conditioning_folder: Where conditioning is kept between runs.
+            max_concurrency: Segments in flight on a backend that has no slots of its own.
+            save: Writes a clip to a file.
+        """
+        self.conditioning = ConditioningCache(ConditioningStore(conditioning_folder))
+        self.models = Models(create_backend, eviction, forget=self.conditioning.forget)
+        self.renderer = Renderer(
+            self.models, self.conditioning, max_concurrency=max_concurrency, save=save
+        )
+        self.max_concurrency = max_concurrency
+        self._loop = EngineLoop()
+        self._reaper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the loop and the idle check."""
+        self._loop.start()
+        self._reaper = self._loop.call(lambda: asyncio.ensure_future(self.models.run_reaper()))
+
+    def close(self) -> None:
+        """Cancel what runs, unload the models and stop the loop."""
+        self._loop.run(self._wind_down())
+        self._loop.close()
+
+    def submit(self, job: Job, *, listen: bool) -> None:
+        """Let a job begin; one that is listened to goes before the others."""
+        self._loop.call(lambda: self._begin(job, listen=listen))
+
+    def focus(self, job: Job, segment_idx: int) -> None:
+        """Somebody listens to this job, here: it goes first from here on."""
+        self._loop.call(lambda: self.renderer.focus(job, segment_idx))
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job; returns when nothing more of it will start."""
+        self._loop.call(lambda: self.renderer.cancel(job))
+
+    def load(self, name: str) -> None:
+        """Load a backend's model now.
+
+        Raises:
+            ModelUnavailable: It can't be loaded here.
+            Cancelled: The load was stopped.
+        """
+        self._loop.run(self.models.manager(name).load())
+
+    def cancel_load(self, name: str) -> bool:
+        """Stop the load of a backend's model; whether there was one. What came is kept."""
+        return self._loop.call(self.models.manager(name).cancel_load)
+
+    def unload(self, name: str) -> None:
+        """Unload a backend's model now.
+
+        Raises:
+            ModelInUse: It is speaking.
+        """
+        self._loop.run(self.models.manager(name).unload())
+
+    def retire(self, name: str) -> None:
+        """Unload a backend that isn't chosen any more, unless somebody uses it."""
+        self._loop.run(self._retire(name))
+
+    def set_idle_timeout(self, idle_timeout_s: float) -> None:
+        """Change after how many idle seconds models are unloaded; 0 keeps them."""
+        self._loop.call(lambda: self.models.set_idle_timeout(idle_timeout_s))
+
+    def _begin(self, job: Job, *, listen: bool) -> None:
+        if listen:
+            self.renderer.focus(job, 0)
+        self.renderer.submit(job)
+
+    async def _retire(self, name: str) -> None:
+        manager = self.models.manager(name)
+        if not manager.active:
+            manager.cancel_load()
+        with suppress(ModelInUse):
+            await manager.unload()
+
+    async def _wind_down(self) -> None:
+        if self._reaper is not None:
+            self._reaper.cancel()
+        await self.renderer.close()
+        await self.models.unload_all()
