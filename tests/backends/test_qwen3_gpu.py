@@ -12,11 +12,15 @@ pytest.importorskip("faster_qwen3_tts", reason="the neural voices' packages are 
 
 import torch
 from qwen3_checkpoint import build_checkpoint
-from qwen3_speakers import collected, request_for, speaker
+from qwen3_reference import CASES, spoken_twice
+from qwen3_speakers import LINE, collected, request_for, speaker
+from qwen_tts import Qwen3TTSModel
 
 from studio.backends.device import memory_used_bytes
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.qwen3.codec import CodecStream
+from studio.backends.qwen3.model import load_model
 
 pytestmark = [
     pytest.mark.models,
@@ -51,11 +55,39 @@ def test_it_speaks(backend):
     assert np.abs(samples).max() <= 1
 
 
-def test_lines_in_flight_are_as_if_alone(backend):
-    alone = [spoken(backend, seed) for seed in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda seed: spoken(backend, seed), range(6)))
+def test_24_lines_of_4_speakers_8_in_flight_are_as_if_alone(backend):
+    voices = [speaker(pitch_hz=pitch_hz) for pitch_hz in (90, 120, 150, 190)]
+
+    def line(number: int) -> np.ndarray:
+        request = request_for(backend, voices[number % 4], f"No. {number}.", seed=number)
+        return np.concatenate(collected(backend.speak(request)))
+
+    alone = [line(number) for number in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(line, range(24)))
     assert all(map(np.array_equal, alone, together))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_greedy_codes_are_those_of_the_package(case: str, tmp_path: Path):
+    """In float32, where two kernels' sums differ too little to turn the order of two codes."""
+    folder = build_checkpoint(tmp_path / "full", CASES[case][0], full_size=True)
+    package = Qwen3TTSModel.from_pretrained(
+        str(folder), dtype=torch.float32, device_map="cuda", use_safetensors=True
+    )
+    pair = spoken_twice(case, LINE, package, load_model(folder, "cuda", torch.float32))
+    assert torch.equal(pair.our_codes.cpu(), pair.their_codes.cpu())
+
+
+@pytest.mark.parametrize("chunk_frames", [3, 16, 75])
+def test_joined_chunks_equal_the_whole(backend, chunk_frames: int):
+    decoder = backend._loaded()._codec.model.decoder
+    codes = torch.randint(0, 2_048, (180, 16), device="cuda")
+    with torch.inference_mode():
+        whole = decoder(codes.T[None])[0, 0].cpu().numpy()
+    stream = CodecStream(decoder)
+    joined = np.concatenate([stream.decode(chunk) for chunk in codes.split(chunk_frames)])
+    assert np.abs(joined - whole).max() < 1e-4
 
 
 def test_greedy_lines_draw_nothing(backend):
@@ -73,7 +105,7 @@ def test_a_closed_line_frees_the_graphs_for_the_next(backend):
 def test_memory_is_given_back(folder: Path):
     before = memory_used_bytes("cuda")
     backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cuda"))
-    for _ in range(3):
+    for _ in range(5):
         backend.load(lambda _progress: None)
         spoken(backend, 1)
         assert backend.memory_bytes() > 1e9

@@ -59,13 +59,14 @@ def test_24_lines_of_4_speakers_8_in_flight_are_as_if_alone(alone):
         assert np.array_equal(samples, alone[order[position]]), LINES[order[position]]
 
 
+@pytest.mark.parametrize("lines", [8, pytest.param(24, marks=pytest.mark.campaign)])
 def test_the_engine_gives_the_same_takes_for_1_and_8_in_flight(
-    open_studio: OpenStudio, tmp_path: Path
+    open_studio: OpenStudio, tmp_path: Path, lines: int
 ):
     voices = {name: tmp_path / f"{name}.wav" for name in CAST}
     for name, path in voices.items():
         write_wav(path, CAST[name].sample.clip)
-    dialog = Dialog(tuple(Speech(name, text, seed=seed) for name, text, seed in LINES[:8]))
+    dialog = Dialog(tuple(Speech(name, text, seed=seed) for name, text, seed in LINES[:lines]))
     takes = []
     for bound in (1, 8):
         studio = open_studio(loaded_backend(), max_concurrency=bound)

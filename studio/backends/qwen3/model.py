@@ -155,8 +155,13 @@ class Qwen3Model:
         return self._tokens.instruction(text) if text and text.strip() else None
 
 
-def load_model(folder: Path, device: str) -> Qwen3Model:
-    """Load a checkpoint: the talker in float32, on CUDA in bfloat16; the codec in float32.
+def load_model(folder: Path, device: str, dtype: torch.dtype | None = None) -> Qwen3Model:
+    """Load a checkpoint; the codec is in float32 whatever the talker is in.
+
+    Args:
+        folder: The checkpoint.
+        device: "cuda", "mps" or "cpu".
+        dtype: The talker's; None for bfloat16 on CUDA and float32 elsewhere.
 
     Raises:
         ModelUnavailable: A file is broken or lacks something, or a package doesn't fit.
@@ -168,7 +173,7 @@ def load_model(folder: Path, device: str) -> Qwen3Model:
         _check_json(folder)
         from qwen_tts import Qwen3TTSModel, Qwen3TTSTokenizer
 
-        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        dtype = dtype or (torch.bfloat16 if device == "cuda" else torch.float32)
         package_model = Qwen3TTSModel.from_pretrained(
             str(folder), device_map=device, dtype=dtype, use_safetensors=True
         )
