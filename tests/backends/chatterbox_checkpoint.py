@@ -281,11 +281,12 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def opened(variant: str, folder: Path) -> Iterator[ChatterboxBackend]:
-    """The backend of a variant, loaded from a small checkpoint."""
-    options = BackendOptions(chatterbox_model=str(folder), device="cpu")
+def opened(variant: str, folder: Path, device: str = "cpu") -> Iterator[ChatterboxBackend]:
+    """The backend of a variant, loaded from a small checkpoint; on CUDA from one of full size."""
+    options = BackendOptions(chatterbox_model=str(folder), device=device)
     backend = ChatterboxBackend(BY_NAME[variant], options)
-    with small_architecture(variant), one_thread():
+    sizes = small_architecture(variant) if device == "cpu" else nullcontext()
+    with sizes, one_thread():
         backend.load(lambda _progress: None)
         yield backend
         backend.unload()

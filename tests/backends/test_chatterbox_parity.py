@@ -36,12 +36,11 @@ TEXT = "well… come in: it is on — now"
 class Package:
     """The package's own model, spoken one line after the other."""
 
-    def __init__(self, variant: str, folder: Path) -> None:
-
+    def __init__(self, variant: str, folder: Path, device: str) -> None:
         from studio.backends.chatterbox.package import load_package
 
         self.variant = variant
-        self.model = load_package(BY_NAME[variant], folder, "cpu")
+        self.model = load_package(BY_NAME[variant], folder, device)
         self._builtin = self.model.conds
 
     def take(self, voice: Voice, folder: Path) -> None:
@@ -60,14 +59,26 @@ class Package:
         if self.variant == "chatterbox-multilingual":
             params["language_id"] = "en"
         torch.manual_seed(seed)
-        return self.model.generate(text, **params)[0].numpy()
+        return self.model.generate(text, **params)[0].cpu().numpy()
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+ON_CUDA = [
+    pytest.mark.gpu,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+PAIRS = [
+    *((variant, "cpu") for variant in VARIANTS),
+    *(pytest.param((variant, "cuda"), marks=ON_CUDA) for variant in VARIANTS),
+]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
 def pair(request, tmp_path_factory) -> Iterator[tuple[ChatterboxBackend, Package]]:
-    folder = checkpoint(request.param, tmp_path_factory)
-    with opened(request.param, folder) as backend:
-        yield backend, Package(request.param, folder)
+    variant, device = request.param
+    folder = checkpoint(variant, tmp_path_factory, full_size=device == "cuda")
+    with opened(variant, folder, device) as backend:
+        yield backend, Package(variant, folder, device)
 
 
 @contextmanager
@@ -149,9 +160,9 @@ def test_a_recording_in_another_voice(pair, tmp_path: Path) -> None:
     recording = sample_clip(180, 0.9)
     at_rate = Clip(np.ascontiguousarray(recording.samples[::3]) * 0.5, 8_000)
     soundfile.write(tmp_path / "said.wav", at_rate.samples, at_rate.rate_hz, subtype="FLOAT")
-    converter = ChatterboxVC(package.model.s3gen, "cpu", package.model.conds.gen)
+    converter = ChatterboxVC(package.model.s3gen, package.model.device, package.model.conds.gen)
     torch.manual_seed(5)
-    theirs = converter.generate(tmp_path / "said.wav")[0].numpy()
+    theirs = converter.generate(tmp_path / "said.wav")[0].cpu().numpy()
     made = backend.convert(at_rate, conditioning, seed=5)
     assert made.rate_hz == STUDIO_RATE_HZ
     assert made.duration_s == pytest.approx(at_rate.duration_s, abs=0.04)
