@@ -97,18 +97,22 @@ def checkpoint(
         ends: Whether its lines come to an end by themselves.
         full_size: Whether it has all the package's weights, about 3 GB.
     """
+    folder = folders.getbasetemp() / f"{variant} ends={ends} full_size={full_size}"
+    if not folder.exists():
+        build_checkpoint(variant, folder, ends=ends, full_size=full_size)
+    return folder
+
+
+def build_checkpoint(variant: str, folder: Path, *, ends: bool = True, full_size: bool) -> None:
+    """Write a checkpoint into a new folder; arguments as in `checkpoint`."""
     import torch
 
-    folder = folders.getbasetemp() / f"{variant} ends={ends} full_size={full_size}"
-    if folder.exists():
-        return folder
     folder.mkdir()
     sizes = nullcontext() if full_size else small_architecture(variant)
     with sizes, torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(VARIANTS.index(variant))
         _BUILDERS[variant](folder, ends)
         _write_builtin_voice(folder / "conds.pt", _PROMPT_TOKENS[variant])
-    return folder
 
 
 def _build_english(folder: Path, ends: bool) -> None:
