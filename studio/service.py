@@ -11,6 +11,7 @@ from pathlib import Path
 
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
+from studio.booth import Booth
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
 from studio.engine.engine import Engine
@@ -29,6 +30,8 @@ from studio.speakers.cast import Cast
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.sample import SampleReport, check_sample
 from studio.speakers.speaker import Speaker
+from studio.speakers.uploads import Uploads
+from studio.voices import Voices
 
 MAX_QUEUED_SEGMENTS = 50_000
 KEPT_JOBS = 20
@@ -88,6 +91,8 @@ class Studio:
         self.engine = engine
         self._renders = _writable(options.workspace / "renders")
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
+        self.voices = Voices(self.speakers, Uploads(options.workspace / "uploads"))
+        self.booth = Booth(self.speakers, engine)
         self._backend_name = options.backend_name
         self._backend_reason = options.backend_reason
         # Guards the table of jobs, which pages in several threads read and change.
@@ -165,10 +170,12 @@ class Studio:
         if self.engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)
         job_id = secrets.token_hex(8)
+        cast = Cast(self.speakers, options.voices, options.assigned)
+        planned = plan(dialog, backend.capabilities.limits(), seed=options.seed)
         order = Order(
-            plan=plan(dialog, backend.capabilities.limits(), seed=options.seed),
+            plan=replace(planned, notices=planned.notices + cast.notices(planned.segments)),
             backend_name=backend_name,
-            cast=Cast(self.speakers, options.voices, options.assigned),
+            cast=cast,
             folder=_writable(options.folder or self._renders / job_id),
             resolve_audio=_audio_resolver(options.audio_root),
         )

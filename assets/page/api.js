@@ -18,12 +18,14 @@ async function refusal(response) {
   return new ApiError(message, { line: error.line, kind: error.kind, status: response.status });
 }
 
-async function request(path, { method = "GET", body, signal } = {}) {
+/** Ask the studio; a `Blob` goes as it is, anything else as JSON. */
+export async function request(path, { method = "GET", body, signal } = {}) {
+  const raw = body === undefined || body instanceof Blob;
   const response = await fetch(`studio/${path}`, {
     method,
     signal,
-    headers: body === undefined ? {} : { "Content-Type": "application/json" },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    headers: raw ? {} : { "Content-Type": "application/json" },
+    body: raw ? body : JSON.stringify(body),
   }).catch((fault) => {
     if (fault.name === "AbortError") throw fault;
     throw new ApiError("The studio can't be reached. Is it still running?");
@@ -32,7 +34,7 @@ async function request(path, { method = "GET", body, signal } = {}) {
   return response;
 }
 
-async function json(path, options) {
+export async function json(path, options) {
   return (await request(path, options)).json();
 }
 
@@ -54,14 +56,10 @@ export const unloadModel = () => json("model/unload", { method: "POST" });
 export const setTimeoutSeconds = (seconds) =>
   json("model/timeout", { method: "POST", body: { seconds } });
 export const startSetup = () => request("setup/start", { method: "POST" });
-export const renameSpeaker = (id, name) =>
-  request(`speakers/${part(id)}`, { method: "PATCH", body: { name } });
-export const removeSpeaker = (id) => request(`speakers/${part(id)}`, { method: "DELETE" });
 
 /** Raw 16-bit samples of a segment, streamed as they are made. */
 export const segmentAudio = (id, segmentIdx, signal) =>
   request(`jobs/${part(id)}/segments/${segmentIdx}/audio`, { signal });
 
-export const sampleUrl = (id) => `studio/speakers/${part(id)}/sample.wav`;
 export const exportUrl = (id, format) => `studio/jobs/${part(id)}/export?format=${format}`;
 export const eventsUrl = (id, since) => `studio/jobs/${part(id)}/events?since=${since}`;

@@ -11,7 +11,7 @@ import { Speakers } from "./speakers.js";
 import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
 
-const PARTS = ["header", "views", "script", "lines", "cast", "library", "player", "speaker-add"];
+const PARTS = ["header", "views", "script", "lines", "cast", "library", "player", "voice-panel"];
 
 async function openingScript() {
   const part = byId("part-script");
@@ -37,11 +37,10 @@ async function open() {
     speakers,
     show,
   });
-  const speakerOutcome = (outcome, form) => speakers.outcome(outcome, form);
-  window.tableread = { player, reading, speakerOutcome };
+  window.tableread = { player, reading };
 
   editor.addEventListener("parsed", ({ detail }) => speakers.showCast(detail.speakers));
-  model.addEventListener("state", ({ detail }) => speakers.showLibrary(detail.speakers));
+  model.addEventListener("state", ({ detail }) => speakers.follow(detail));
   speakers.addEventListener("changed", () => Promise.all([model.refresh(), editor.parse()]));
   keys.listen({
     read: () => reading.read(),

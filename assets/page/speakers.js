@@ -1,204 +1,220 @@
-/** The cast of the dialog and the library of voices: listen, rename, remove, add a sample. */
-import * as api from "./api.js";
+/** The library of voices beside the cast: search, tags, listen, open, add, take from a file. */
+import * as api from "./voiceapi.js";
+import { Cast } from "./cast.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
 import { count, fold, length } from "./format.js";
 import { announce, notice, refused } from "./notices.js";
+import { VoicePanel } from "./voicepanel.js";
+import { VoiceSample } from "./voicesample.js";
+import { VoiceSound } from "./voicesound.js";
 
-const KINDS = {
-  sample: "own sample",
-  preset: "preset voice",
-  described: "described voice",
-  "built-in": "built-in voice",
-};
+const SHOWN_TAGS = 24;
 
-const CHOICES_KEY = "tableread.voices";
-
-/** Event "changed" after the library was changed from here. */
+/** Event "changed" after the library was changed, from here or elsewhere. */
 export class Speakers extends EventTarget {
-  #audio = new Audio();
-  #cast = [];
+  #cast = new Cast((name) => this.#sample.begin({ name }));
+  #sound = new VoiceSound();
+  #sample = new VoiceSample(this.#sound);
+  #panel = new VoicePanel(this.#sound, this.#sample);
+  #search = /** @type {HTMLInputElement} */ (byId("voice-search"));
   #library = [];
-  #choices = JSON.parse(localStorage.getItem(CHOICES_KEY) ?? "{}");
-  #listening = null;
-  #shown = null;
+  #known = null;
+  #asked = 0;
+  #tags = new Set();
   #rows = new Map();
 
   constructor() {
     super();
-    this.#audio.addEventListener("ended", () => this.#hush());
+    const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
+    this.#sound.addEventListener("fault", (event) => fault(event) || refused("It can't be heard", event.detail));
+    this.#panel.addEventListener("changed", () => this.#reload());
+    this.#sample.addEventListener("changed", ({ detail }) => this.#added(detail));
+    this.#search.addEventListener("input", () => this.#show());
+    byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
+    byId("library").addEventListener("keydown", (event) => this.#key(event));
+    this.#offerFile();
   }
 
   /** @param {Array<object>} speakers of the parsed dialog */
   showCast(speakers) {
-    this.#cast = speakers;
-    byId("cast").replaceChildren(...speakers.map((speaker) => this.#castRow(speaker)));
+    this.#cast.show(speakers);
   }
 
   /** Ids of the library's voices that were chosen for names of the dialog. */
   get voices() {
-    const chosen = this.#cast.map(({ name }) => [name, this.#choice(name)]);
-    return Object.fromEntries(chosen.filter(([, id]) => id));
+    return this.#cast.voices;
   }
 
-  /** @param {Array<object>} speakers of the library; a row stays while its speaker does */
-  showLibrary(speakers) {
-    const shown = JSON.stringify(speakers);
-    if (shown === this.#shown) return;
-    const first = this.#shown === null;
-    this.#shown = shown;
+  /** Ask for the library again when the studio's state says that it changed. */
+  follow({ speakers, backend, model }) {
+    const known = JSON.stringify([speakers, backend.name, model.state === "loaded"]);
+    if (known === this.#known) return;
+    this.#known = known;
+    this.#reload();
+  }
+
+  async #reload() {
+    const asked = (this.#asked += 1);
+    try {
+      const found = await api.library();
+      if (asked === this.#asked) this.#take(found);
+    } catch (error) {
+      this.#known = null;
+      refused("The voices can't be shown", error);
+    }
+  }
+
+  #take({ speakers, problems, offer }) {
+    const first = this.#rows.size === 0;
     this.#library = speakers;
-    this.showCast(this.#cast);
+    this.#panel.know(speakers, offer);
+    this.#sample.know(speakers, offer);
+    this.#cast.know(speakers);
     const rows = new Map();
     for (const speaker of speakers) {
       const key = JSON.stringify(speaker);
-      rows.set(key, this.#rows.get(key) ?? this.#libraryRow(speaker));
+      rows.set(key, this.#rows.get(key) ?? this.#row(speaker));
     }
     this.#rows = rows;
-    arrange(byId("library"), [...rows.values()]);
-    setHidden(byId("library-empty"), speakers.length > 0);
-    if (!first) this.dispatchEvent(new Event("changed"));
+    byId("library-problems").replaceChildren(...problems.map(problem));
+    this.#showTags();
+    this.#show();
+    if (!first) this.#tell();
   }
 
-  /**
-   * Show what became of the form for a new voice.
-   * @returns {Array} what the form holds now: emptied when it was taken, else kept
-   */
-  outcome({ kind, title, text }, form) {
-    announce(`${title} ${text}`);
-    notice("speaker", { kind: kind === "done" ? "info" : "error", title, text });
-    if (kind !== "done") return form;
+  #tell() {
     this.dispatchEvent(new Event("changed"));
-    return ["", null, ""];
   }
 
-  #castRow({ name, colour, lines, voice }) {
-    const row = fromTemplate("cast-template");
-    fill(row, name, colour, count(lines, "line"));
-    this.#offerVoices(row.querySelector(".voice-choice"), name, KINDS[voice]);
-    const add = row.querySelector(".voice-add");
-    setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
-    add.ariaLabel = `Add a sample for ${name}`;
-    add.addEventListener("click", () => beginSample(name));
+  #added({ speaker, made }) {
+    const name = speaker.name;
+    const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
+    notice("speaker", { kind: "info", title: text, text: "" });
+    announce(text);
+    this.#panel.refresh(speaker);
+    this.#reload();
+  }
+
+  #show() {
+    const wanted = fold(this.#search.value).split(/\s+/).filter(Boolean);
+    const matches = this.#library.map((speaker) => this.#matches(speaker, wanted));
+    const rows = [...this.#rows.values()].filter((_, idx) => matches[idx]);
+    arrange(byId("library"), rows);
+    this.#rove(rows);
+    const all = this.#library.length;
+    setText(byId("library-count"), rows.length < all ? `${rows.length} of ${all}` : all ? String(all) : "");
+    setHidden(byId("library-search"), all < 2);
+    setHidden(byId("library-empty"), all > 0);
+    setHidden(byId("library-none"), rows.length > 0 || all === 0);
+  }
+
+  #matches({ name, language, tags, samples, description, preset }, wanted) {
+    const folded = new Set(tags.map(fold));
+    if (![...this.#tags].every((tag) => folded.has(tag))) return false;
+    const moods = samples.map(({ mood }) => mood);
+    const text = [name, language, description, preset, ...tags, ...moods].filter(Boolean);
+    const searched = fold(text.join(" "));
+    return wanted.every((word) => searched.includes(word));
+  }
+
+  #showTags() {
+    const uses = new Map();
+    for (const tag of this.#library.flatMap(({ tags }) => tags)) {
+      const [shown, number] = uses.get(fold(tag)) ?? [tag, 0];
+      uses.set(fold(tag), [shown, number + 1]);
+    }
+    this.#tags = new Set([...this.#tags].filter((tag) => uses.has(tag)));
+    const most = [...uses].sort(([, a], [, b]) => b[1] - a[1]).slice(0, SHOWN_TAGS);
+    const focused = document.activeElement?.dataset.tag;
+    byId("voice-tags").replaceChildren(...most.map(([key, [tag]]) => this.#tagButton(key, tag)));
+    if (focused) byId("voice-tags").querySelector(`[data-tag="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  #tagButton(key, tag) {
+    const button = fromTemplate("tag-template");
+    setText(button, tag);
+    button.dataset.tag = key;
+    button.setAttribute("aria-pressed", String(this.#tags.has(key)));
+    button.addEventListener("click", () => {
+      if (!this.#tags.delete(key)) this.#tags.add(key);
+      button.setAttribute("aria-pressed", String(this.#tags.has(key)));
+      this.#show();
+    });
+    return button;
+  }
+
+  #row(speaker) {
+    const row = fromTemplate("voice-template");
+    const { speaker_id: id, name, colour, samples, tags } = speaker;
+    row.querySelector(".swatch").style.background = safeColour(colour);
+    setText(row.querySelector(".voice-name"), name);
+    setText(row.querySelector(".voice-kind"), kind(speaker));
+    setText(row.querySelector(".voice-labels"), tags.join(", "));
+    row.querySelector(".voice-open").addEventListener("click", () => this.#panel.open(speaker));
+    const listen = row.querySelector(".voice-listen");
+    listen.ariaLabel = `Listen to ${name}`;
+    setHidden(listen, samples.length === 0);
+    listen.addEventListener("click", () =>
+      this.#sound.toggle(listen, () => api.sampleUrl(id, samples[0].sample_id)),
+    );
     return row;
   }
 
-  /** The voice chosen for a name, while the library has it. */
-  #choice(name) {
-    const id = this.#choices[fold(name)];
-    return this.#library.some((speaker) => speaker.speaker_id === id) ? id : "";
+  /** One row of the list takes part in the order of Tab; arrow keys move on from it. */
+  #rove(rows, chosen = rows.find((row) => row.contains(document.activeElement)) ?? rows[0]) {
+    for (const row of rows) {
+      for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
+    }
   }
 
-  #offerVoices(select, name, own) {
-    const others = this.#library.filter((speaker) => fold(speaker.name) !== fold(name));
-    const options = others.map((speaker) => new Option(`voice of ${speaker.name}`, speaker.speaker_id));
-    select.replaceChildren(new Option(own, ""), ...options);
-    select.value = this.#choice(name);
-    select.ariaLabel = `Voice for ${name}`;
-    select.addEventListener("change", () => {
-      this.#choices[fold(name)] = select.value;
-      localStorage.setItem(CHOICES_KEY, JSON.stringify(this.#choices));
-      this.showCast(this.#cast);
-      announce(`${name}: ${select.selectedOptions[0].text}.`);
+  #key(event) {
+    const rows = [...byId("library").children];
+    const here = rows.findIndex((row) => row.contains(event.target));
+    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: rows.length - 1 }[event.key];
+    const row = rows[to];
+    if (!row) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#rove(rows, row);
+    row.querySelector(".voice-open").focus();
+  }
+
+  #offerFile() {
+    const field = /** @type {HTMLInputElement} */ (byId("voice-file"));
+    byId("voice-import").addEventListener("click", () => field.click());
+    field.addEventListener("change", async () => {
+      const file = field.files[0];
+      field.value = "";
+      if (!file) return;
+      try {
+        this.#added({ speaker: await api.bringIn(file), made: "voice" });
+      } catch (error) {
+        refused("This voice file can't be opened", error);
+      }
     });
   }
+}
 
-  #libraryRow(speaker) {
-    const row = fromTemplate("voice-template");
-    const { name, colour, sample_s: seconds } = speaker;
-    fill(row, name, colour, seconds === null ? "built-in voice" : `sample, ${length(seconds)}`);
-    this.#button(row, "listen", `Listen to ${name}`, (button) => this.#listen(speaker, button));
-    setHidden(row.querySelector(".voice-listen"), seconds === null);
-    this.#button(row, "edit", `Rename ${name}`, () => this.#edit(row, speaker));
-    this.#button(row, "remove", `Remove ${name}`, () => this.#remove(speaker));
-    return row;
-  }
+/** What a voice is made of, in a few words. */
+function kind({ samples, preset, description }) {
+  const [first, ...others] = samples;
+  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : "built-in voice";
+  const seconds = first.seconds === null ? "missing" : length(first.seconds);
+  const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
+  return ["sample, " + seconds, ...moods].join(" · ");
+}
 
-  #button(row, what, label, act) {
-    const button = row.querySelector(`.voice-${what}`);
-    button.ariaLabel = label;
-    button.addEventListener("click", () => act(button));
-  }
-
-  #listen({ speaker_id: id }, button) {
-    const again = this.#listening === button;
-    this.#hush();
-    if (again) return;
-    this.#listening = button;
-    button.setAttribute("aria-pressed", "true");
-    this.#audio.src = api.sampleUrl(id);
-    this.#audio.play().catch(() => this.#hush());
-  }
-
-  #hush() {
-    this.#audio.pause();
-    this.#listening?.setAttribute("aria-pressed", "false");
-    this.#listening = null;
-  }
-
-  #edit(row, { speaker_id: id, name }) {
-    const form = row.querySelector(".voice-rename");
-    const field = form.querySelector("input");
-    const close = () => {
-      setHidden(form, true);
-      row.classList.remove("renaming");
-    };
-    field.value = name;
-    field.ariaLabel = `New name for ${name}`;
-    row.classList.add("renaming");
-    setHidden(form, false);
-    field.select();
-    field.onkeydown = (event) => {
-      if (event.key === "Escape") close();
-    };
-    form.onsubmit = (event) => {
-      event.preventDefault();
-      close();
-      this.#change("This name can't be used", () => api.renameSpeaker(id, field.value));
-    };
-  }
-
-  #remove({ speaker_id: id, name }) {
-    const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
-    setText(byId("confirm-title"), `Remove ${name}?`);
-    const text = "The recording is deleted. Lines of this name are read with the built-in voice.";
-    setText(byId("confirm-text"), text);
-    dialog.returnValue = "keep";
-    dialog.onclose = () => {
-      if (dialog.returnValue !== "remove") return;
-      this.#change("The voice can't be removed", () => api.removeSpeaker(id));
-    };
-    dialog.showModal();
-  }
-
-  async #change(title, act) {
-    try {
-      await act();
-    } catch (error) {
-      refused(title, error);
-    }
-    this.dispatchEvent(new Event("changed"));
-  }
+function problem(text) {
+  const row = document.createElement("li");
+  setText(row, text);
+  return row;
 }
 
 /** Put rows in order without moving those that stand right: a moved field loses its focus. */
 function arrange(list, rows) {
-  [...list.children].filter((row) => !rows.includes(row)).forEach((row) => row.remove());
+  const kept = new Set(rows);
+  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
   rows.forEach((row, idx) => {
     if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
   });
-}
-
-function fill(row, name, colour, kind) {
-  row.querySelector(".swatch").style.background = safeColour(colour);
-  setText(row.querySelector(".voice-name"), name);
-  setText(row.querySelector(".voice-kind"), kind);
-}
-
-/** Put the name into the form, which belongs to Gradio, and lead the person there. */
-function beginSample(name) {
-  const field = byId("speaker-name").querySelector("input, textarea");
-  field.value = name;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
-  byId("add-speaker").scrollIntoView({ block: "nearest", behavior: "smooth" });
-  field.focus({ preventScroll: true });
 }

@@ -16,6 +16,7 @@ from studio.api.jobs import job_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
 from studio.api.speakers import speaker_routes
+from studio.api.uploads import upload_routes
 from studio.setup_report import SetupReport
 
 
@@ -35,6 +36,7 @@ def studio_routes(
         job_routes,
         model_routes,
         speaker_routes,
+        upload_routes,
     )
     router = APIRouter(dependencies=[Depends(guard), Depends(seat(studio_of))])
     for part in parts:

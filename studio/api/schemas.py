@@ -48,14 +48,6 @@ class BackendBody(_Body):
     name: str = Field(max_length=100)
 
 
-class SpeakerBody(_Body):
-    """What may be changed of a speaker; what is left out stays."""
-
-    name: str | None = None
-    colour: str | None = Field(None, pattern=r"^#[0-9a-fA-F]{6}$")
-    transcript: str | None = Field(None, max_length=5_000)
-
-
 def line_body(line_idx: int, line: Line) -> dict[str, Any]:
     """A line of a dialog for the page."""
     body: dict[str, Any] = {

@@ -1,38 +1,187 @@
-"""Routes of the speaker library; adding goes through the page's upload."""
+"""Routes of the speaker library: who is there, add, change, hear, take along."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from fastapi.responses import FileResponse
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, Response
+from starlette.background import BackgroundTask
 
 from studio.api.desk import Desk
-from studio.api.schemas import SpeakerBody
+from studio.api.speaker_schemas import (
+    MAIN,
+    NewSpeakerBody,
+    PreviewBody,
+    SampleBody,
+    SampleChangeBody,
+    SpeakerBody,
+    speaker_body,
+    voice_offer,
+)
+from studio.api.voice_booth import receive, unless_gone, wav_answer
 from studio.errors import NotFound
+from studio.speakers.pack import MAX_PACK_BYTES, SUFFIX
+from studio.speakers.record import Details
+from studio.speakers.speaker import Speaker
 
 speaker_routes = APIRouter(prefix="/studio/speakers")
 
 
-@speaker_routes.get("/{speaker_id}/sample.wav")
-def sample(studio: Desk, speaker_id: str) -> FileResponse:
-    """A speaker's sample."""
-    speaker = studio.speakers.by_id(speaker_id)
-    if speaker.sample is None:
-        raise NotFound(f"{speaker.name} has no sample.")
-    return FileResponse(speaker.sample, media_type="audio/wav")
+@speaker_routes.get("")
+def listed(studio: Desk) -> dict[str, Any]:
+    """All speakers, what is wrong with single ones, and which voices the backend can make."""
+    backend = studio.engine.models.manager(studio.backend_name).backend
+    return {
+        "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
+        "problems": list(studio.speakers.problems()),
+        "offer": voice_offer(backend.name, backend.title, backend.capabilities),
+    }
 
 
-@speaker_routes.patch("/{speaker_id}", status_code=204)
-def change(studio: Desk, speaker_id: str, body: SpeakerBody) -> None:
+@speaker_routes.post("", status_code=201)
+def add(studio: Desk, body: NewSpeakerBody) -> dict[str, Any]:
+    """Add a speaker, with a first sample or without one."""
+    details = body.model_dump(exclude_unset=True, exclude={"name", "sample"})
+    take = body.sample.take() if body.sample else None
+    speaker = studio.voices.add(body.name, take, **_details(details))
+    return speaker_body(studio.speakers, speaker)
+
+
+@speaker_routes.post("/import", status_code=201)
+async def bring_in(studio: Desk, request: Request) -> dict[str, Any]:
+    """Add a voice that was saved as one file; the body is that file."""
+    async with receive(request, studio, max_bytes=MAX_PACK_BYTES) as path:
+        return await asyncio.to_thread(_brought_in, studio, path)
+
+
+@speaker_routes.get("/{speaker_id}/voice")
+def save(studio: Desk, speaker_id: str) -> Response:
+    """A voice as one file."""
+    folder = tempfile.TemporaryDirectory(prefix="tableread-")
+    path = Path(folder.name) / "voice.zip"
+    try:
+        with path.open("wb") as file:
+            name = studio.voices.save(speaker_id, file)
+    except BaseException:
+        folder.cleanup()
+        raise
+    # `filename=` wouldn't do: it quotes only what isn't Latin-1, and a name may hold any sign.
+    headers = {
+        "Content-Disposition": f"attachment; filename*=utf-8''{quote(_file_name(name), safe='')}"
+    }
+    return FileResponse(
+        path,
+        media_type="application/zip",
+        headers=headers,
+        background=BackgroundTask(folder.cleanup),
+    )
+
+
+@speaker_routes.patch("/{speaker_id}")
+def change(studio: Desk, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
     """Change what the body names of a speaker."""
-    name = studio.speakers.by_id(speaker_id).name
+    speaker = studio.speakers.by_id(speaker_id)
     changes = body.model_dump(exclude_unset=True, exclude={"name"})
-    if changes:
-        studio.speakers.update(name, **changes)
     if body.name is not None:
-        studio.speakers.rename(name, body.name)
+        speaker = studio.speakers.rename(speaker.name, body.name)
+    if changes:
+        speaker = studio.speakers.update(speaker.name, **_details(changes))
+    return speaker_body(studio.speakers, speaker)
 
 
 @speaker_routes.delete("/{speaker_id}", status_code=204)
 def remove(studio: Desk, speaker_id: str) -> None:
     """Remove a speaker."""
     studio.speakers.remove(studio.speakers.by_id(speaker_id).name)
+
+
+@speaker_routes.get("/{speaker_id}/sample.wav")
+def main_sample(studio: Desk, speaker_id: str) -> FileResponse:
+    """A speaker's main sample."""
+    return _sample_file(studio.speakers.by_id(speaker_id), MAIN)
+
+
+@speaker_routes.get("/{speaker_id}/samples/{sample_id}.wav")
+def sample(studio: Desk, speaker_id: str, sample_id: str) -> FileResponse:
+    """Any of a speaker's samples."""
+    return _sample_file(studio.speakers.by_id(speaker_id), sample_id)
+
+
+@speaker_routes.post("/{speaker_id}/samples", status_code=201)
+def add_sample(studio: Desk, speaker_id: str, body: SampleBody) -> dict[str, Any]:
+    """Add a sample from an upload: the main one, or the one of a mood."""
+    speaker = studio.voices.add_sample(speaker_id, body.take())
+    return speaker_body(studio.speakers, speaker)
+
+
+@speaker_routes.patch("/{speaker_id}/samples/{sample_id}")
+def change_sample(
+    studio: Desk, speaker_id: str, sample_id: str, body: SampleChangeBody
+) -> dict[str, Any]:
+    """Change the mood or the transcript of a sample, or say that its voice may be cloned."""
+    name = studio.speakers.by_id(speaker_id).name
+    changes = body.model_dump(exclude_unset=True, exclude={"consent"})
+    if body.consent is not None:
+        changes["consent_at"] = studio.voices.consent_stamp(given=body.consent)
+    if sample_id == MAIN:
+        changes.pop("mood", None)
+        speaker = studio.speakers.update(name, **_details(changes))
+    else:
+        speaker = studio.speakers.update_mood(name, sample_id, **changes)
+    return speaker_body(studio.speakers, speaker)
+
+
+@speaker_routes.delete("/{speaker_id}/samples/{sample_id}")
+def remove_sample(studio: Desk, speaker_id: str, sample_id: str) -> dict[str, Any]:
+    """Remove one of a speaker's samples."""
+    name = studio.speakers.by_id(speaker_id).name
+    if sample_id == MAIN:
+        speaker = studio.speakers.set_sample(name, None)
+    else:
+        speaker = studio.speakers.remove_mood(name, sample_id)
+    return speaker_body(studio.speakers, speaker)
+
+
+@speaker_routes.post("/{speaker_id}/preview")
+async def preview(studio: Desk, speaker_id: str, body: PreviewBody, request: Request) -> Response:
+    """A sentence in a speaker's voice."""
+    backend_name = body.backend or studio.backend_name
+    work = studio.booth.preview(speaker_id, body.sentence(), backend_name)
+    return wav_answer(await unless_gone(request, work))
+
+
+@speaker_routes.post("/{speaker_id}/act")
+async def act(studio: Desk, speaker_id: str, request: Request, mood: str | None = None) -> Response:
+    """A recording, which is the body, in a speaker's voice."""
+    async with receive(request, studio) as path:
+        work = studio.booth.act(speaker_id, path, studio.backend_name, mood)
+        return wav_answer(await unless_gone(request, work))
+
+
+def _brought_in(studio: Desk, path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return speaker_body(studio.speakers, studio.voices.bring_in(file))
+
+
+def _sample_file(speaker: Speaker, sample_id: str) -> FileResponse:
+    paths = {one.sample_id: one.path for one in speaker.moods} | {MAIN: speaker.sample}
+    path = paths.get(sample_id)
+    if path is None or not path.is_file():
+        raise NotFound(f"This sample of {speaker.name} isn't there. Choose a recording again.")
+    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
+
+
+def _details(values: dict[str, Any]) -> Details:
+    """Fields that a body's schema has checked, as the library takes them."""
+    return cast(Details, values)
+
+
+def _file_name(name: str) -> str:
+    """A speaker's name as a file's: without what file systems give a meaning."""
+    kept = "".join(char if char.isalnum() or char in " -_" else "_" for char in name).strip()
+    return (kept or "voice") + SUFFIX

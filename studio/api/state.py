@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from studio.api.schemas import capabilities_body
-from studio.audio.decode import probe
+from studio.api.speaker_schemas import brief_body
 from studio.backends.registry import offer_of
 from studio.engine.memory import Memory, resident_bytes
 from studio.engine.model_manager import ModelState
 from studio.service import Studio
 from studio.setup_report import SetupReport
-from studio.speakers.speaker import Speaker
 
 
 def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
             "max_concurrency": studio.engine.max_concurrency,
         },
         "setup": setup.snapshot(),
-        "speakers": [_speaker_body(speaker) for speaker in studio.speakers.list()],
+        "speakers": [brief_body(speaker) for speaker in studio.speakers.list()],
         "latest_job": latest.job_id if latest else None,
     }
 
@@ -66,13 +65,3 @@ def model_body(studio: Studio) -> dict[str, Any]:
 
 def _memory_body(memory: Memory) -> dict[str, int | None]:
     return {"resident_bytes": memory.resident_bytes, "device_bytes": memory.device_bytes}
-
-
-def _speaker_body(speaker: Speaker) -> dict[str, Any]:
-    return {
-        "speaker_id": speaker.speaker_id,
-        "name": speaker.name,
-        "colour": speaker.colour,
-        "sample_s": probe(speaker.sample).duration_s if speaker.sample else None,
-        "transcript": speaker.transcript,
-    }

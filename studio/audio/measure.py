@@ -19,10 +19,11 @@ MAX_FUNDAMENTAL_HZ = 400.0
 _CLIPPED = 0.999
 _SILENT_DB = -60.0
 _SPEECH_BELOW_LOUDEST_DB = 35.0
-_FRAME_S = 0.02
+FRAME_S = 0.02
+"""Length of the frames that count as speech or as silence."""
 
 _PITCH_RATE_HZ = 8_000
-_PITCH_FRAME_SAMPLES = 400  # 50 ms: three periods of the lowest voice
+_PITCHFRAME_SAMPLES = 400  # 50 ms: three periods of the lowest voice
 _PITCH_HOP_SAMPLES = 160
 _PITCH_FFT_SAMPLES = 1_024  # holds a frame and its longest lag without wrapping round
 _SHORTEST_LAG_SAMPLES = 8  # below the range, so that a whistle isn't taken for its own octave
@@ -64,10 +65,9 @@ class Levels:
 def measure_levels(clip: Clip) -> Levels:
     """Measure a clip; an empty one counts as silence."""
     samples = clip.samples
-    frame_power = _frame_power(samples, max(1, round(_FRAME_S * clip.rate_hz)))
-    frame_db = 10 * np.log10(np.maximum(frame_power, 10 ** (FLOOR_DB / 10)))
-    loudest_db = float(frame_db.max(initial=FLOOR_DB))
-    speech = frame_db > max(loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB)
+    frame_power = _frame_power(samples, max(1, round(FRAME_S * clip.rate_hz)))
+    frame_db = _frame_db(frame_power)
+    speech = _is_speech(frame_db)
     leading_s, trailing_s = _silence_around(speech, clip)
     return Levels(
         peak_db=_db(float(np.abs(samples).max(initial=0.0)) ** 2),
@@ -79,6 +79,14 @@ def measure_levels(clip: Clip) -> Levels:
         leading_silence_s=leading_s,
         trailing_silence_s=trailing_s,
     )
+
+
+def speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
+    """Whether each whole 20 ms frame is loud enough to hold speech: [frames].
+
+    Loud enough is within 35 dB of the loudest frame and above -60 dB of full scale.
+    """
+    return _is_speech(_frame_db(_frame_power(clip.samples, max(1, round(FRAME_S * clip.rate_hz)))))
 
 
 def fundamental_hz(clip: Clip) -> float | None:
@@ -94,9 +102,9 @@ def fundamental_hz(clip: Clip) -> float | None:
     if not np.any(head):
         return None
     samples = soxr.resample(head, clip.rate_hz, _PITCH_RATE_HZ).astype(np.float64)
-    if len(samples) < _PITCH_FRAME_SAMPLES:
+    if len(samples) < _PITCHFRAME_SAMPLES:
         return None
-    windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
+    windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCHFRAME_SAMPLES)
     frames = _loud_frames(windows[::_PITCH_HOP_SAMPLES])
     pitches = _frame_pitches_hz(_similarity(frames))
     return float(np.median(pitches)) if len(pitches) >= _MIN_VOICED_FRAMES else None
@@ -116,7 +124,7 @@ def _similarity(frames: _Array) -> _Array:
     product = np.fft.irfft(np.abs(spectrum) ** 2, _PITCH_FFT_SAMPLES, axis=1)
     energy = np.cumsum(np.square(frames), axis=1)  # [frames, samples]
     lags = np.arange(_LONGEST_LAG_SAMPLES + 2)
-    head = energy[:, _PITCH_FRAME_SAMPLES - 1 - lags]
+    head = energy[:, _PITCHFRAME_SAMPLES - 1 - lags]
     tail = energy[:, -1:] - np.where(lags > 0, energy[:, lags - 1], 0.0)
     result: _Array = 2 * product[:, lags] / np.maximum(head + tail, 1e-12)
     return result
@@ -147,12 +155,25 @@ def _frame_power(samples: Samples, frame_samples: int) -> _Array:
     return power
 
 
+def _frame_db(frame_power: _Array) -> _Array:
+    levels: _Array = 10 * np.log10(np.maximum(frame_power, 10 ** (FLOOR_DB / 10)))
+    return levels
+
+
+def _is_speech(frame_db: _Array) -> npt.NDArray[np.bool_]:
+    loudest_db = float(frame_db.max(initial=FLOOR_DB))
+    speech: npt.NDArray[np.bool_] = frame_db > max(
+        loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB
+    )
+    return speech
+
+
 def _silence_around(speech: npt.NDArray[np.bool_], clip: Clip) -> tuple[float, float]:
     if not speech.any():
         return clip.duration_s, clip.duration_s
     first = int(np.argmax(speech))
     last = len(speech) - int(np.argmax(speech[::-1]))
-    return first * _FRAME_S, max(0.0, clip.duration_s - last * _FRAME_S)
+    return first * FRAME_S, max(0.0, clip.duration_s - last * FRAME_S)
 
 
 def _mean(values: npt.NDArray[np.float64] | npt.NDArray[np.bool_]) -> float:

@@ -15,13 +15,19 @@ from studio.dialog.splitting import split_text
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
 from studio.errors import ScriptError
 
+MOOD = "mood"
+"""Parameter of a line that names one of its speaker's samples, whatever the backend."""
+
 _SHOWN_CHARS = 40
 _SHOWN_LANGUAGES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechSegment:
-    """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags."""
+    """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags.
+
+    `mood` chooses among a speaker's samples; None is the main one.
+    """
 
     segment_idx: int
     line_idx: int
@@ -31,6 +37,7 @@ class SpeechSegment:
     language: str | None = None
     seed: int | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
+    mood: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,12 @@ def plan(dialog: Dialog, limits: Limits, *, seed: int | None = None) -> Plan:
     return Plan(tuple(planner.segments), tuple(planner.notices.values()))
 
 
+def mood_of(line: Speech) -> str | None:
+    """The mood a line names, None when it names none."""
+    mood = line.params.get(MOOD)
+    return None if mood is None else str(mood).strip() or None
+
+
 @dataclass(slots=True)
 class _Planner:
     """Takes lines in order; `notices` keeps the first of each cause."""
@@ -143,7 +156,9 @@ class _Planner:
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         seed = self.seed if line.seed is None else line.seed
         return [
-            SpeechSegment(idx, line_idx, number, speaker, part, language, seed, params)
+            SpeechSegment(
+                idx, line_idx, number, speaker, part, language, seed, params, mood_of(line)
+            )
             if isinstance(part, str)
             else SilenceSegment(idx, line_idx, number, part)
             for idx, part in enumerate(parts, start=first_idx)
@@ -197,7 +212,7 @@ class _Planner:
         for name, value in params.items():
             if name in self.limits.params:
                 taken[name] = _within(name, value, *self.limits.params[name])
-            else:
+            elif name != MOOD:
                 message = f"this voice has no setting “{name}”; it is ignored."
                 self._notice("param", name, number, message)
         return taken

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
 from studio.engine.conditioning import ConditioningCache
 from studio.engine.conditioning_store import ConditioningStore
+from studio.engine.converter import Converter
 from studio.engine.job import Job
 from studio.engine.loop import EngineLoop
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.models import Models
 from studio.engine.renderer import Renderer, Save
 from studio.errors import ModelInUse
+from studio.speakers.speaker import Voice
 
 
 class Engine:
@@ -45,6 +48,7 @@ class Engine:
         self.renderer = Renderer(
             self.models, self.conditioning, max_concurrency=max_concurrency, save=save
         )
+        self.converter = Converter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
         self._loop = EngineLoop()
         self._reaper: asyncio.Task[None] | None = None
@@ -70,6 +74,12 @@ class Engine:
     def cancel(self, job: Job) -> None:
         """Stop a job; returns when nothing more of it will start."""
         self._loop.call(lambda: self.renderer.cancel(job))
+
+    def convert(
+        self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
+    ) -> Clip:
+        """Say a recording again in another voice, see `Converter.convert`; waits for it."""
+        return self._loop.run(self.converter.convert(backend_name, recording, voice, stopped))
 
     def load(self, name: str) -> None:
         """Load a backend's model now.

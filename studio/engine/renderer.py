@@ -219,7 +219,9 @@ class Renderer:
             raise Cancelled
         request = SpeechRequest(
             text=segment.text,
-            conditioning=self._conditioning.get(backend, job.order.cast.voice_of(segment.speaker)),
+            conditioning=self._conditioning.get(
+                backend, job.order.cast.voice_of(segment.speaker, segment.mood)
+            ),
             language=segment.language,
             seed=segment.seed,
             params=segment.params,

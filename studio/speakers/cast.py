@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 
+from studio.dialog.model import Notice
 from studio.dialog.names import name_key
+from studio.dialog.planning import Segment, SpeechSegment
 from studio.errors import NotFound, SampleRejected
 from studio.speakers.library import SpeakerLibrary
+from studio.speakers.moods import mood_sample
 from studio.speakers.sample import load_sample
-from studio.speakers.speaker import Sample, Speaker, Voice
+from studio.speakers.speaker import NEUTRAL, Sample, Speaker, Voice
 
 _Stamp = tuple[int, int, int]
 
@@ -42,8 +45,13 @@ class Cast:
         self._lock = Lock()
         self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
 
-    def voice_of(self, name: str) -> Voice:
+    def voice_of(self, name: str, mood: str | None = None) -> Voice:
         """The voice for a name as a script writes it.
+
+        Args:
+            name: Whatever its case.
+            mood: One of the speaker's moods; for None, `NEUTRAL` and one that the speaker hasn't,
+                it is the main sample.
 
         Raises:
             SampleRejected: The sample or the assigned speaker is missing or can't serve; this
@@ -56,10 +64,42 @@ class Cast:
         speaker = self._speaker_of(name)
         if speaker is None:
             return Voice(name)
+        chosen = mood_sample(speaker, mood) if mood is not None else None
+        if chosen is not None:
+            return Voice(speaker.name, self._sample(chosen.path, speaker.name, chosen.transcript))
         sample = None
         if speaker.sample is not None:
             sample = self._sample(speaker.sample, speaker.name, speaker.transcript)
         return Voice(speaker.name, sample, speaker.preset, speaker.description)
+
+    def notices(self, segments: Iterable[Segment]) -> tuple[Notice, ...]:
+        """What a plan asks of the cast that it hasn't: moods without a sample, one notice each.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        found: dict[tuple[str, str], Notice] = {}
+        for segment in segments:
+            if isinstance(segment, SpeechSegment) and segment.mood is not None:
+                key = (name_key(segment.speaker), name_key(segment.mood))
+                if key not in found and not self._has_mood(segment.speaker, segment.mood):
+                    found[key] = Notice(
+                        f"{segment.speaker} has no sample for the mood “{segment.mood}”; the main"
+                        " voice is used. Add one under Voices.",
+                        segment.line_number,
+                    )
+        return tuple(found.values())
+
+    def _has_mood(self, name: str, mood: str) -> bool:
+        if name_key(mood) == NEUTRAL:
+            return True
+        if name_key(name) in self._overrides:
+            return False
+        try:
+            speaker = self._speaker_of(name)
+        except SampleRejected:
+            return True  # its lines fail with that reason
+        return speaker is not None and mood_sample(speaker, mood) is not None
 
     def _speaker_of(self, name: str) -> Speaker | None:
         speaker_id = self._assigned.get(name_key(name))

@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 import difflib
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
-from filelock import FileLock, Timeout
-
-from studio.audio.atomic_file import storage_errors
 from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
 from studio.dialog.names import clean_name, name_key, same_name
 from studio.errors import NameRejected, NotFound, SampleRejected, SpeakerExists, StorageFailed
 from studio.speakers.colours import next_colour
-from studio.speakers.record import Details, SpeakerRecord, read_record, write_record
+from studio.speakers.moods import mood_of, with_changed_mood, with_mood, without_mood
+from studio.speakers.record import Details, SpeakerRecord
 from studio.speakers.sample import check_sample
+from studio.speakers.shelf import MAIN_SAMPLE, Shelf
 from studio.speakers.speaker import Speaker
-
-_RECORD = "speaker.json"
-_SAMPLE = "sample.wav"
-_LOCK_WAIT_S = 10.0
-
-_Stamp = tuple[int, int, int]
 
 
 class SpeakerLibrary:
     """Speakers on disk; safe to use from several threads and processes at once.
 
     Readers need no lock: a folder appears and vanishes whole. Names are unique whatever their case.
-    Folder names are generated and never made from outside text.
+    Folder and file names are generated and never made from outside text.
     """
 
     def __init__(self, root: Path) -> None:
         """Use `root` as the library's folder; it is made with the first speaker."""
-        self._root = root
-        # One writer at a time, among threads and among processes.
-        self._lock = FileLock(root / ".lock", timeout=_LOCK_WAIT_S)
-        self._read: dict[Path, tuple[_Stamp, SpeakerRecord]] = {}
+        self._shelf = Shelf(root)
 
     def list(self) -> tuple[Speaker, ...]:
         """All speakers that can be read, in the order of their names.
@@ -88,8 +75,31 @@ class SpeakerLibrary:
                 return speaker
         raise NotFound("This speaker isn't in the library any more.")
 
-    def add(self, name: str, *, sample: Path | None = None, **details: Unpack[Details]) -> Speaker:
+    def record(self, speaker_id: str) -> SpeakerRecord:
+        """What a speaker's `speaker.json` holds.
+
+        Raises:
+            StorageFailed: It can't be read.
+        """
+        return self._shelf.read(speaker_id)
+
+    def folder(self, speaker_id: str) -> Path:
+        """Where a speaker's files are."""
+        return self._shelf.folder(speaker_id)
+
+    def length_s(self, sample: Path) -> float | None:
+        """Seconds of a speaker's recording, None when it can't be read."""
+        return self._shelf.length_s(sample)
+
+    def add(
+        self, name: str, *, sample: Path | Clip | None = None, **details: Unpack[Details]
+    ) -> Speaker:
         """Keep a new speaker; without a colour it gets one that few others have.
+
+        Args:
+            name: Free in the library, whatever its case.
+            sample: The main recording, as a file in any format or as a clip already checked.
+            details: As in `Speaker`.
 
         Raises:
             NameRejected: The name can't be written in a script.
@@ -100,24 +110,35 @@ class SpeakerLibrary:
             StorageFailed: The library can't be written.
         """
         clip = _usable_clip(sample) if sample is not None else None
-        with self._writing():
+        with self._shelf.writing():
             self._check_free(clean_name(name))
             if not details.get("colour"):
                 details["colour"] = next_colour(one.colour for one in self.list())
             record = SpeakerRecord.made(name, has_sample=clip is not None, details=details)
-            speaker_id = secrets.token_hex(6)
-            unfinished = self._root / f".new-{speaker_id}"
-            unfinished.mkdir()
-            if clip is not None:
-                write_wav(unfinished / _SAMPLE, clip)
-            write_record(unfinished / _RECORD, record)
-            unfinished.rename(self._root / speaker_id)
-        return self._speaker(speaker_id, record)
+            return self._place(record, {} if clip is None else {MAIN_SAMPLE: clip})
+
+    def restore(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
+        """Keep a speaker as another library had it, under a name that is free here.
+
+        Args:
+            record: Checked; every recording it names has a clip.
+            clips: By file name, as in the speaker's folder.
+
+        Raises:
+            StorageFailed: The library can't be written.
+        """
+        with self._shelf.writing():
+            return self._place(record.model_copy(update={"name": self._free(record.name)}), clips)
 
     def set_sample(
-        self, name: str, sample: Path | None, *, transcript: str | None = None
+        self,
+        name: str,
+        sample: Path | Clip | None,
+        *,
+        transcript: str | None = None,
+        consent_at: str | None = None,
     ) -> Speaker:
-        """Give a speaker another sample with its transcript, or none.
+        """Give a speaker another main sample with what belongs to it, or none.
 
         Raises:
             NotFound: There is no such speaker.
@@ -126,17 +147,72 @@ class SpeakerLibrary:
             StorageFailed: The library can't be written.
         """
         clip = _usable_clip(sample) if sample is not None else None
-        with self._writing():
-            speaker = self.get(name)
-            folder = self._root / speaker.speaker_id
-            if clip is not None:
-                write_wav(folder / _SAMPLE, clip)
-            changed = self._rewrite(
-                speaker, Details(transcript=transcript), has_sample=clip is not None
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            changed = record.changed(
+                has_sample=clip is not None, transcript=transcript, consent_at=consent_at
             )
+            path = self._shelf.folder(speaker_id) / MAIN_SAMPLE
+            if clip is not None:
+                write_wav(path, clip)
+            speaker = self._shelf.rewrite(speaker_id, changed)
             if clip is None:
-                (folder / _SAMPLE).unlink(missing_ok=True)
-        return changed
+                path.unlink(missing_ok=True)
+        return speaker
+
+    def add_mood(
+        self,
+        name: str,
+        mood: str,
+        sample: Path | Clip,
+        *,
+        transcript: str | None = None,
+        consent_at: str | None = None,
+    ) -> Speaker:
+        """Give a speaker one more sample, for the lines that name its mood.
+
+        Raises:
+            NotFound: There is no such speaker.
+            BadInput: The mood can't be written in a script, or the speaker has too many.
+            Conflict: The speaker has a sample of that mood.
+            AudioRejected: The sample can't be decoded.
+            SampleRejected: The sample has a fatal problem.
+            StorageFailed: The library can't be written.
+        """
+        clip = _usable_clip(sample)
+        fields = {"transcript": transcript, "consent_at": consent_at}
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            changed, fresh = with_mood(record, mood, fields)
+            write_wav(self._shelf.folder(speaker_id) / fresh.file_name, clip)
+            return self._shelf.rewrite(speaker_id, changed)
+
+    def update_mood(self, name: str, sample_id: str, **fields: str | None) -> Speaker:
+        """Change `mood`, `transcript` or `consent_at` of a further sample, and no other.
+
+        Raises:
+            NotFound: There is no such speaker or sample.
+            BadInput: The mood or the transcript can't be used.
+            Conflict: Another sample has that mood.
+            StorageFailed: The library can't be written.
+        """
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            return self._shelf.rewrite(speaker_id, with_changed_mood(record, sample_id, fields))
+
+    def remove_mood(self, name: str, sample_id: str) -> Speaker:
+        """Delete one of a speaker's further samples for good.
+
+        Raises:
+            NotFound: There is no such speaker or sample.
+            StorageFailed: The library can't be written.
+        """
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            gone = mood_of(record, sample_id)
+            speaker = self._shelf.rewrite(speaker_id, without_mood(record, sample_id))
+            (self._shelf.folder(speaker_id) / gone.file_name).unlink(missing_ok=True)
+        return speaker
 
     def update(self, name: str, **details: Unpack[Details]) -> Speaker:
         """Change the given details and no others; None clears one.
@@ -146,11 +222,12 @@ class SpeakerLibrary:
             BadInput: A detail can't be used.
             StorageFailed: The library can't be written.
         """
-        with self._writing():
-            return self._rewrite(self.get(name), details)
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            return self._shelf.rewrite(speaker_id, record.changed(**details))
 
     def rename(self, old: str, new: str) -> Speaker:
-        """Give a speaker another name; its folder and sample stay.
+        """Give a speaker another name; its folder and samples stay.
 
         Raises:
             NotFound: There is no speaker `old`.
@@ -158,42 +235,33 @@ class SpeakerLibrary:
             SpeakerExists: Another speaker has `new`, in whatever case.
             StorageFailed: The library can't be written.
         """
-        with self._writing():
-            speaker = self.get(old)
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(old)
             name = clean_name(new)
-            if not same_name(speaker.name, name):
+            if not same_name(record.name, name):
                 self._check_free(name)
-            return self._rewrite(speaker, Details(), name=name)
+            return self._shelf.rewrite(speaker_id, record.changed(name=name))
 
     def remove(self, name: str) -> None:
-        """Delete a speaker and its sample for good.
+        """Delete a speaker and its samples for good.
 
         Raises:
             NotFound: There is no such speaker.
             StorageFailed: The library can't be written.
         """
-        with self._writing():
-            speaker_id = self.get(name).speaker_id
-            gone = self._root / f".gone-{speaker_id}"
-            (self._root / speaker_id).rename(gone)
-            shutil.rmtree(gone)
+        with self._shelf.writing():
+            self._shelf.clear(self.get(name).speaker_id)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the library's lock; clears what an interrupted writer left behind."""
-        with storage_errors(self._root):
-            self._root.mkdir(parents=True, exist_ok=True)
-            try:
-                with self._lock:
-                    for pattern in (".new-*", ".gone-*"):
-                        for leftover in self._root.glob(pattern):
-                            shutil.rmtree(leftover)
-                    yield
-            except Timeout as error:
-                raise StorageFailed(
-                    f"Another process has held the speaker library at {self._root} for"
-                    f" {_LOCK_WAIT_S:g} s. Close it, then try again."
-                ) from error
+    def _place(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
+        def fill(folder: Path) -> None:
+            for file_name, clip in clips.items():
+                write_wav(folder / file_name, clip)
+
+        return self._shelf.speaker(self._shelf.place(record, fill), record)
+
+    def _record_of(self, name: str) -> tuple[str, SpeakerRecord]:
+        speaker_id = self.get(name).speaker_id
+        return speaker_id, self._shelf.read(speaker_id)
 
     def _check_free(self, name: str) -> None:
         taken = self.find(name)
@@ -203,6 +271,12 @@ class SpeakerLibrary:
                 " speaker."
             )
 
+    def _free(self, name: str) -> str:
+        """The name itself, or with the first number behind it that makes it free."""
+        taken = {name_key(one.name) for one in self.list()}
+        tries = (name, *(f"{name[:55]} {number}" for number in range(2, len(taken) + 3)))
+        return next(one for one in tries if name_key(clean_name(one)) not in taken)
+
     def _hint(self, name: str) -> str:
         names = {name_key(one.name): one.name for one in self.list()}
         near = difflib.get_close_matches(name_key(name), names, n=3)
@@ -210,34 +284,12 @@ class SpeakerLibrary:
             return f"Did you mean {' or '.join(f'“{names[key]}”' for key in near)}?"
         return "Add it first."
 
-    def _rewrite(
-        self,
-        speaker: Speaker,
-        details: Details,
-        *,
-        name: str | None = None,
-        has_sample: bool | None = None,
-    ) -> Speaker:
-        path = self._root / speaker.speaker_id / _RECORD
-        record = read_record(path)
-        changed = SpeakerRecord.made(
-            name or record.name,
-            has_sample=record.has_sample if has_sample is None else has_sample,
-            details={**record.details, **details},
-        )
-        write_record(path, changed)
-        return self._speaker(speaker.speaker_id, changed)
-
-    def _speaker(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
-        sample = self._root / speaker_id / _SAMPLE if record.has_sample else None
-        return Speaker(speaker_id, record.name, sample, **record.details)
-
     def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         speakers: dict[str, Speaker] = {}
-        problems = []
-        for folder in self._folders():
+        problems: list[str] = []
+        for folder in self._shelf.folders():
             try:
-                speaker = self._speaker(folder.name, self._record_of(folder))
+                speaker = self._shelf.speaker(folder.name, self._shelf.read(folder.name))
             except StorageFailed as error:
                 problems.append(str(error))
                 continue
@@ -247,44 +299,25 @@ class SpeakerLibrary:
                     f"The speaker at {folder} is left out, since another one is named"
                     f" “{first.name}”, too. Remove one of the two folders."
                 )
-            elif speaker.sample is not None and not speaker.sample.is_file():
-                problems.append(
-                    f"The sample of {speaker.name} can't be found at {speaker.sample}. Choose a"
-                    " recording again."
-                )
+            else:
+                problems += _missing_samples(speaker)
         return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
 
-    def _folders(self) -> tuple[Path, ...]:
-        try:
-            return tuple(
-                path
-                for path in sorted(self._root.iterdir())
-                if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
-            )
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise StorageFailed(
-                f"The speaker library at {self._root} can't be read: {error.strerror}. Choose"
-                " another workspace folder."
-            ) from error
 
-    def _record_of(self, folder: Path) -> SpeakerRecord:
-        """Read a record, once for each state of its file."""
-        path = folder / _RECORD
-        try:
-            status = path.stat()
-        except OSError:
-            return read_record(path)
-        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-        known = self._read.get(path)
-        if known is None or known[0] != stamp:
-            known = self._read[path] = (stamp, read_record(path))
-        return known[1]
+def _missing_samples(speaker: Speaker) -> list[str]:
+    named = [(speaker.sample, "sample")] if speaker.sample else []
+    named += [(one.path, f"{one.mood} sample") for one in speaker.moods]
+    return [
+        f"The {what} of {speaker.name} can't be found at {path}. Choose a recording again."
+        for path, what in named
+        if not path.is_file()
+    ]
 
 
-def _usable_clip(path: Path) -> Clip:
-    report = check_sample(path)
+def _usable_clip(sample: Path | Clip) -> Clip:
+    if isinstance(sample, Clip):
+        return sample
+    report = check_sample(sample)
     if report.fatal:
         raise SampleRejected(report.fatal.message)
     return report.clip

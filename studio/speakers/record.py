@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -15,18 +18,25 @@ from pydantic import (
 )
 
 from studio.audio.atomic_file import replacing
-from studio.dialog.names import clean_name
-from studio.errors import BadInput, StorageFailed
+from studio.dialog.names import clean_name, name_key
+from studio.errors import BadInput, NameRejected, StorageFailed
+from studio.speakers.speaker import NEUTRAL
 
-_MAX_TEXT_CHARS = 10_000
+MAX_TEXT_CHARS = 10_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 30
+MAX_MOODS = 20
 
-_SHORTEN = f"Shorten it to {_MAX_TEXT_CHARS:,} characters."
+_SHORTEN = f"Shorten it to {MAX_TEXT_CHARS:,} characters."
 _REMEDIES = {
     "transcript": _SHORTEN,
     "preset": _SHORTEN,
     "description": _SHORTEN,
     "language": "Write a code such as en or pt-BR.",
     "colour": "Write it as #rrggbb, such as #046bd0.",
+    "tags": f"Give {MAX_TAGS} tags at most, each of 1 to {MAX_TAG_CHARS} characters.",
+    "consent_at": "Tick anew that the voice may be used.",
+    "moods": f"Keep {MAX_MOODS} moods at most.",
 }
 
 
@@ -34,8 +44,27 @@ def _none_if_blank(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def _told_apart(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags without those that differ only in case from an earlier one."""
+    first: dict[str, str] = {}
+    for tag in tags:
+        first.setdefault(name_key(tag), tag)
+    return tuple(first.values())
+
+
+def _visible(tag: str) -> str:
+    try:
+        return clean_name(tag)
+    except NameRejected as error:
+        raise ValueError(str(error)) from error
+
+
+def _in_utc(value: str) -> str:
+    return datetime.fromisoformat(value).astimezone(UTC).isoformat(timespec="seconds")
+
+
 _Text = Annotated[
-    Annotated[str, StringConstraints(strip_whitespace=True, max_length=_MAX_TEXT_CHARS)] | None,
+    Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TEXT_CHARS)] | None,
     BeforeValidator(_none_if_blank),
 ]
 _Code = Annotated[
@@ -43,16 +72,41 @@ _Code = Annotated[
     BeforeValidator(_none_if_blank),
 ]
 _Colour = Annotated[str, StringConstraints(pattern=r"^#[0-9a-fA-F]{6}$", to_lower=True)]
+_Tag = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS),
+    AfterValidator(_visible),
+]
+_Tags = Annotated[tuple[_Tag, ...], Field(max_length=MAX_TAGS), AfterValidator(_told_apart)]
+_Time = Annotated[str, StringConstraints(max_length=40), AfterValidator(_in_utc)] | None
 
 
 class Details(TypedDict, total=False):
-    """What can be set of a speaker beside name and sample, as in `Speaker`; None clears it."""
+    """What can be set of a speaker beside name and samples, as in `Speaker`; None clears it."""
 
     transcript: str | None
     language: str | None
     preset: str | None
     description: str | None
     colour: str
+    tags: Sequence[str]
+    consent_at: str | None
+
+
+class MoodRecord(BaseModel):
+    """One further sample; fields as in `MoodSample`, its file is `mood-<sample_id>.wav`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sample_id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    mood: str = Field(min_length=1)
+    transcript: _Text = None
+    consent_at: _Time = None
+
+    @property
+    def file_name(self) -> str:
+        """Name of its recording in the speaker's folder."""
+        return f"mood-{self.sample_id}.wav"
 
 
 class SpeakerRecord(BaseModel):
@@ -68,6 +122,9 @@ class SpeakerRecord(BaseModel):
     preset: _Text = None
     description: _Text = None
     colour: _Colour
+    tags: _Tags = ()
+    consent_at: _Time = None
+    moods: Annotated[tuple[MoodRecord, ...], Field(max_length=MAX_MOODS)] = ()
 
     @classmethod
     def made(cls, name: str, *, has_sample: bool, details: Details) -> SpeakerRecord:
@@ -82,19 +139,37 @@ class SpeakerRecord(BaseModel):
                 {"name": clean_name(name), "has_sample": has_sample, **details}
             )
         except ValidationError as error:
-            field = str(error.errors()[0]["loc"][0])
-            raise BadInput(f"The {field} of {name} can't be used. {_REMEDIES[field]}") from error
+            raise _refusal(name, error) from error
 
-    @property
-    def details(self) -> Details:
-        """All that `made` takes as details."""
-        return Details(
-            transcript=self.transcript,
-            language=self.language,
-            preset=self.preset,
-            description=self.description,
-            colour=self.colour,
+    def changed(self, **fields: object) -> SpeakerRecord:
+        """A record with other values in the given fields.
+
+        Raises:
+            BadInput: A value can't be used.
+        """
+        try:
+            return SpeakerRecord.model_validate(dict(self) | fields)
+        except ValidationError as error:
+            raise _refusal(self.name, error) from error
+
+
+def clean_mood(text: str) -> str:
+    """Bring a mood to the one form under which it is kept: as a name, and not the main one's.
+
+    Raises:
+        BadInput: It is empty, too long or holds what scripts use around names.
+    """
+    try:
+        mood = clean_name(text)
+    except NameRejected as error:
+        raise BadInput("Name the mood in one or two words without [ ] |, such as angry.") from error
+    if len(mood) > MAX_TAG_CHARS:
+        raise BadInput(
+            f"The mood “{mood[:20]}…” is longer than {MAX_TAG_CHARS} letters; shorten it."
         )
+    if name_key(mood) == NEUTRAL:
+        raise BadInput(f"“{mood}” means the main sample. Choose another word for this one.")
+    return mood
 
 
 def read_record(path: Path) -> SpeakerRecord:
@@ -104,14 +179,24 @@ def read_record(path: Path) -> SpeakerRecord:
         StorageFailed: It is missing or holds something else.
     """
     try:
-        record = SpeakerRecord.model_validate_json(path.read_bytes())
-        return record.model_copy(update={"name": clean_name(record.name)})
+        return parsed_record(path.read_bytes())
     except (OSError, ValidationError, BadInput) as error:
         reason = _first_line(error)
         raise StorageFailed(
             f"The speaker at {path.parent} is left out, since its {path.name} can't be read:"
             f" {reason}. Mend or remove that folder."
         ) from error
+
+
+def parsed_record(content: bytes) -> SpeakerRecord:
+    """Read what a `speaker.json` holds.
+
+    Raises:
+        ValidationError: It holds something else.
+        NameRejected: The name breaks the rule of `clean_name`.
+    """
+    record = SpeakerRecord.model_validate_json(content)
+    return record.model_copy(update={"name": clean_name(record.name)})
 
 
 def write_record(path: Path, record: SpeakerRecord) -> None:
@@ -122,6 +207,11 @@ def write_record(path: Path, record: SpeakerRecord) -> None:
     """
     with replacing(path) as file:
         file.write(record.model_dump_json(indent=2).encode() + b"\n")
+
+
+def _refusal(name: str, error: ValidationError) -> BadInput:
+    field = str(error.errors()[0]["loc"][0])
+    return BadInput(f"The {field} of {name} can't be used. {_REMEDIES[field]}")
 
 
 def _first_line(error: OSError | ValidationError | BadInput) -> str:

@@ -11,6 +11,9 @@ from pathlib import Path
 from studio.audio.clip import Clip
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
 from studio.audio.measure import Levels, measure_levels
+from studio.audio.music import background_tones
+from studio.audio.repair import LONG_SILENCE_S
+from studio.audio.silences import silences
 from studio.errors import AudioRejected, SampleRejected
 from studio.speakers.speaker import Sample
 
@@ -19,12 +22,16 @@ GOOD_SAMPLE_S = 3.0
 MAX_SAMPLE_S = 60.0
 """What comes after it in a recording takes no part in the voice."""
 
+MUSIC_TONES = 0.6
+"""What `background_tones` exceed is told as music; tests/audio/test_music.py: how sure that is."""
+
 _GOOD_RATE_HZ = 16_000
 _SPEECH_SHARE = 0.4
 _CLIPPED_SHARE = 0.001
 _QUIET_DB = -38.0
 _AUDIBLE_NOISE_DB = -60.0
 _CLEAN_DB = 18.0  # speech above the noise
+_MANY_SILENCES = 2
 _STEADY_DB = 3.0  # below it the quietest moments are the sound itself, not noise between words
 
 
@@ -41,6 +48,8 @@ class ProblemCode(StrEnum):
     CLIPPING = "clipping"
     QUIET = "quiet"
     NOISY = "noisy"
+    SILENCES = "silences"
+    MUSIC = "music"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ class Problem:
 class SampleReport:
     """A checked recording; `clip` is the part that is used, mono at the studio's rate."""
 
-    info: AudioInfo
+    info: AudioInfo | None
     levels: Levels
     problems: tuple[Problem, ...]
     clip: Clip
@@ -84,10 +93,19 @@ def check_sample(
         AudioRejected: It can't be decoded, or is larger than the limits.
     """
     info = probe(path, limits=limits, display_name=display_name)
-    whole = decode(path, limits=limits, display_name=display_name)
+    return judge_clip(decode(path, limits=limits, display_name=display_name), info)
+
+
+def judge_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
+    """Tell what stands against a decoded recording as a sample.
+
+    Args:
+        whole: All of what may be used; its first `MAX_SAMPLE_S` are.
+        info: What the recording's header said; None when its form is no matter any more.
+    """
     clip = Clip(whole.samples[: round(MAX_SAMPLE_S * whole.rate_hz)], whole.rate_hz)
     levels = measure_levels(clip)
-    problems = tuple(_problems(info, whole.duration_s, levels))
+    problems = tuple(_problems(info, whole.duration_s, levels, clip))
     return SampleReport(info, levels, problems, clip)
 
 
@@ -116,9 +134,12 @@ def load_sample(path: Path, *, transcript: str | None = None, speaker: str | Non
     return Sample(report.clip, sha256, transcript)
 
 
-def _problems(info: AudioInfo, duration_s: float, levels: Levels) -> Iterator[Problem]:
+def _problems(
+    info: AudioInfo | None, duration_s: float, levels: Levels, clip: Clip
+) -> Iterator[Problem]:
     yield from _length_problems(duration_s)
-    yield from _form_problems(info)
+    if info is not None:
+        yield from _form_problems(info)
     if levels.speech_share == 0:
         message = (
             f"The recording is silent: its loudest moment has {levels.peak_db:.0f} dB. Check the"
@@ -128,6 +149,8 @@ def _problems(info: AudioInfo, duration_s: float, levels: Levels) -> Iterator[Pr
     else:
         yield from _speech_problems(levels)
         yield from _noise_problems(levels)
+        yield from _silence_problems(clip)
+        yield from _music_problems(clip)
 
 
 def _length_problems(duration_s: float) -> Iterator[Problem]:
@@ -189,3 +212,22 @@ def _noise_problems(levels: Levels) -> Iterator[Problem]:
             " background. Record in a quieter place."
         )
         yield Problem(ProblemCode.NOISY, message)
+
+
+def _silence_problems(clip: Clip) -> Iterator[Problem]:
+    number = len(silences(clip, min_s=LONG_SILENCE_S))
+    if number >= _MANY_SILENCES:
+        message = (
+            f"The recording holds {number} silences longer than {LONG_SILENCE_S:g} s, which"
+            " the voice may take over. Repair cuts them short."
+        )
+        yield Problem(ProblemCode.SILENCES, message)
+
+
+def _music_problems(clip: Clip) -> Iterator[Problem]:
+    if background_tones(clip) > MUSIC_TONES:
+        message = (
+            "There seem to be notes in the background or a voice that sings: music would be spoken"
+            " along. Take a part without it; if you hear none, go on."
+        )
+        yield Problem(ProblemCode.MUSIC, message)

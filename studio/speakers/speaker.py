@@ -1,4 +1,4 @@
-"""A speaker and the sample its voice is cloned from."""
+"""A speaker and the samples its voice is cloned from."""
 
 from __future__ import annotations
 
@@ -6,6 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from studio.audio.clip import Clip
+
+NEUTRAL = "neutral"
+"""How a line names the mood of a speaker's main sample; the same as naming none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoodSample:
+    """One more recording of a speaker, for the lines that name its mood.
+
+    Attributes:
+        sample_id: Unique within the speaker; generated, never made from outside text.
+        mood: As the person wrote it; unique within the speaker whatever its case.
+        path: The recording.
+        transcript: What it says, when known.
+        consent_at: When somebody ticked that this voice may be cloned, ISO 8601 in UTC; None
+            when nobody did.
+    """
+
+    sample_id: str
+    mood: str
+    path: Path
+    transcript: str | None = None
+    consent_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +38,15 @@ class Speaker:
     Attributes:
         speaker_id: Folder name in the library; generated, never made from outside text.
         name: As the person wrote it; unique in the library whatever its case.
-        sample: The recording, None when the speaker has none.
-        transcript: What the recording says, when known.
-        language: BCP-47 code of the recording, when known.
+        sample: The main recording, None when the speaker has none.
+        transcript: What the main recording says, when known.
+        language: BCP-47 code of the recordings, when known.
         preset: A backend's own voice, instead of a sample.
         description: A voice in words, for backends that make one from them.
         colour: CSS colour of the speaker's lines, "#rrggbb".
+        tags: Words to find the speaker by, in the order they were given.
+        consent_at: As in `MoodSample`, for the main recording.
+        moods: Further recordings, in the order they were added.
     """
 
     speaker_id: str
@@ -31,6 +57,9 @@ class Speaker:
     preset: str | None = None
     description: str | None = None
     colour: str = "#888888"
+    tags: tuple[str, ...] = ()
+    consent_at: str | None = None
+    moods: tuple[MoodSample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

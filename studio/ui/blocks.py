@@ -10,7 +10,19 @@ from studio.service import Studio
 from studio.ui import editor, model, player, speakers
 from studio.ui.theme import theme
 
-_STYLES = ("colours", "window", "controls", "header", "editor", "cast", "player", "narrow")
+_STYLES = (
+    "colours",
+    "window",
+    "controls",
+    "header",
+    "editor",
+    "cast",
+    "speakers",
+    "voicesheet",
+    "voicesample",
+    "player",
+    "narrow",
+)
 """Style sheets in the order in which they may override each other."""
 
 _HEAD = "\n".join(
@@ -34,7 +46,7 @@ def create_ui(studio: Studio, *, opening_script: str) -> gr.Blocks:
         with gr.Row(elem_id="workbench"):
             editor.build(opening_script)
             with gr.Column(elem_id="cast-column"):
-                speakers.build(studio)
+                speakers.build()
         player.build()
     return page
 

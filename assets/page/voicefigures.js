@@ -1,0 +1,35 @@
+/** A recording in figures, as it is and as it was repaired. */
+import { setHidden, setText } from "./dom.js";
+
+const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
+const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
+
+const ROWS = [
+  ["Loudness of the speech", ({ speech_db: value }) => db(value)],
+  ["Background", ({ noise_db: value }) => db(value)],
+  ["Speech above background", (levels) => `${Math.max(0, levels.speech_db - levels.noise_db).toFixed(0)} dB`],
+  ["Loudest moment", ({ peak_db: value }) => db(value)],
+  ["At the loudest value", ({ clipped_share: value }) => share(value)],
+  ["Speech", ({ speech_share: value }) => share(value)],
+];
+
+/** @param {HTMLElement} table @param {object} found what the studio found; `before` when repaired */
+export function showFigures(table, { levels, before }) {
+  const columns = before ? [before, levels] : [levels];
+  setHidden(table.querySelector(".after"), !before);
+  table.querySelector("tbody").replaceChildren(...ROWS.map(([name, show]) => row(name, columns.map(show))));
+}
+
+function row(name, values) {
+  const made = document.createElement("tr");
+  const head = document.createElement("th");
+  head.scope = "row";
+  setText(head, name);
+  const cells = values.map((value) => {
+    const cell = document.createElement("td");
+    setText(cell, value);
+    return cell;
+  });
+  made.append(head, ...cells);
+  return made;
+}

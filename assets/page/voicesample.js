@@ -1,0 +1,263 @@
+/** The panel of a new sample: record or choose, trim, check, repair, hear, keep. */
+import * as api from "./voiceapi.js";
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { length } from "./format.js";
+import { showFigures } from "./voicefigures.js";
+import { fillPresets } from "./voicepanel.js";
+import { VoiceSheet } from "./voicesheet.js";
+import { VoiceSource } from "./voicesource.js";
+import { VoiceWave } from "./voicewave.js";
+
+const MOST_S = 60;
+
+/** Event "changed" with `detail` {speaker, made} after a voice or a sample was added. */
+export class VoiceSample extends EventTarget {
+  #sheet = new VoiceSheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
+  #source = new VoiceSource(byId("sample-source"), "the voice");
+  #wave = new VoiceWave(byId("sample-wave"));
+  #after = new VoiceWave(byId("sample-wave-after"));
+  #sound;
+  #offer = null;
+  #speaker = null;
+  #upload = null;
+  #asked = 0;
+  #stop = null;
+
+  /** @param {import("./voicesound.js").VoiceSound} sound */
+  constructor(sound) {
+    super();
+    this.#sound = sound;
+    this.#sheet.addEventListener("closed", () => this.#left());
+    this.#source.addEventListener("begin", () => sound.hush());
+    this.#source.addEventListener("fault", ({ detail }) => this.#sheet.say(detail.message));
+    this.#source.addEventListener("sound", ({ detail }) => this.#send(detail));
+    this.#wave.addEventListener("move", () => this.#showRange());
+    this.#wave.addEventListener("change", () => this.#check());
+    byId("sample-repair").addEventListener("click", () => this.#turnRepair());
+    byId("sample-kinds").addEventListener("change", () => this.#showKind());
+    this.#hears("sample-listen", () => api.uploadUrl(this.#upload, this.#cut()));
+    this.#hears("sample-preview", (signal) => {
+      const text = byId("sample-sentence").value;
+      return api.audition(this.#upload, { text, ...this.#cut() }, signal);
+    });
+    byId("sample-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#keep();
+    });
+  }
+
+  /** @param {Array<object>} _speakers @param {object} offer what the engine can do */
+  know(_speakers, offer) {
+    this.#offer = offer;
+    this.#showOffer();
+  }
+
+  /** Open for a new voice, or for one more sample of a `speaker`. */
+  begin({ name = "", speaker = null }) {
+    this.#speaker = speaker;
+    this.#clear();
+    const title = speaker ? `Add a sample for ${speaker.name}` : "Add a voice";
+    setText(byId("sample-title"), title);
+    setText(byId("speaker-add"), speaker ? "Add this sample" : "Add this voice");
+    setHidden(byId("sample-new"), Boolean(speaker));
+    setHidden(byId("sample-mood-label"), !speaker?.samples.length);
+    setHidden(byId("sample-language-label"), Boolean(speaker));
+    byId("speaker-name").value = name;
+    this.#showOffer();
+    this.#showKind();
+    this.#sheet.open();
+    if (speaker || name) this.#source.focus();
+    else byId("speaker-name").focus();
+  }
+
+  /** Say a fault in the panel when it is open; whether it was. */
+  tell(error) {
+    if (this.#sheet.isOpen) this.#sheet.say(error.message);
+    return this.#sheet.isOpen;
+  }
+
+  get #kind() {
+    if (this.#speaker) return "sample";
+    return byId("sample-kinds").querySelector("input:checked").value;
+  }
+
+  #clear() {
+    for (const id of ["sample-mood", "sample-language", "sample-transcript", "sample-description"]) {
+      byId(id).value = "";
+    }
+    byId("sample-consent").checked = false;
+    byId("sample-sentence").value = byId("voice-sentence").value;
+    byId("sample-kinds").querySelector("[value=sample]").checked = true;
+    byId("sample-repair").setAttribute("aria-pressed", "false");
+    setHidden(byId("sample-editor"), true);
+    setText(byId("sample-state"), "");
+  }
+
+  #showOffer() {
+    if (!this.#offer) return;
+    const { presets, described_voices: described, cloning } = this.#offer;
+    const offered = { preset: presets.length > 0, described };
+    for (const radio of byId("sample-kinds").querySelectorAll("input")) {
+      setHidden(radio.closest("label"), offered[radio.value] === false);
+    }
+    fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
+    byId("sample-preview").title = cloning ? "" : `${this.#offer.title} follows a sample's pitch only.`;
+  }
+
+  #showKind() {
+    const kind = this.#kind;
+    for (const part of byId("sample-form").querySelectorAll("[data-kind]")) {
+      setHidden(part, part.dataset.kind !== kind);
+    }
+    this.#sheet.say("");
+  }
+
+  async #send({ blob, name }) {
+    this.#sound.hush();
+    this.#stop?.abort();
+    const stop = (this.#stop = new AbortController());
+    this.#forget();
+    setHidden(byId("sample-editor"), true);
+    this.#sheet.say("");
+    setText(byId("sample-state"), `“${name}” is being read…`);
+    let found = null;
+    await this.#sheet.tries(async () => (found = await api.send(blob, name, stop.signal)));
+    if (stop !== this.#stop) return found && api.drop(found.upload_id);
+    setText(byId("sample-state"), found ? `“${name}”, ${length(found.duration_s)}` : "");
+    if (found) this.#edit(found);
+  }
+
+  #edit(found) {
+    this.#upload = found.upload_id;
+    byId("sample-repair").setAttribute("aria-pressed", "false");
+    setHidden(byId("sample-editor"), false);
+    this.#wave.show(found.outline, found.duration_s, MOST_S);
+    this.#showRange();
+    this.#showFound(found);
+    if (found.duration_s > MOST_S) this.#check();
+  }
+
+  #cut() {
+    const [start, end] = this.#wave.range;
+    return { start_s: start, end_s: end, repaired: this.#repaired };
+  }
+
+  get #repaired() {
+    return byId("sample-repair").getAttribute("aria-pressed") === "true";
+  }
+
+  #turnRepair() {
+    byId("sample-repair").setAttribute("aria-pressed", String(!this.#repaired));
+    this.#check();
+  }
+
+  async #check() {
+    this.#sound.hush();
+    const asked = (this.#asked += 1);
+    byId("sample-editor").setAttribute("aria-busy", "true");
+    let found = null;
+    await this.#sheet.tries(async () => (found = await api.check(this.#upload, this.#cut())));
+    if (asked !== this.#asked) return;
+    byId("sample-editor").removeAttribute("aria-busy");
+    if (found) this.#showFound(found);
+  }
+
+  #showRange() {
+    const [start, end] = this.#wave.range;
+    setText(byId("sample-range"), `${start.toFixed(2)} to ${length(end)}, ${length(end - start)} long`);
+  }
+
+  #showFound(found) {
+    setHidden(byId("sample-repaired"), !found.before);
+    if (found.before) this.#after.show(found.outline, found.part_s);
+    const steps = found.steps.length ? found.steps.join(", ") : "nothing needed mending";
+    setText(byId("sample-steps"), `Repaired to ${length(found.part_s)}: ${steps}.`);
+    showFigures(byId("sample-figures"), found);
+    const rows = found.problems.map(problemRow);
+    byId("sample-problems").replaceChildren(...(rows.length ? rows : [fineRow()]));
+  }
+
+  #hears(id, find) {
+    byId(id).addEventListener("click", () => {
+      this.#sheet.say("");
+      this.#sound.toggle(byId(id), find);
+    });
+  }
+
+  async #keep() {
+    this.#sheet.say("");
+    const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
+    button.disabled = true;
+    await this.#sheet.tries(async () => {
+      const body = this.#body();
+      const made = this.#speaker ? "sample" : "voice";
+      const speaker = this.#speaker
+        ? await api.addSample(this.#speaker.speaker_id, body)
+        : await api.addSpeaker(body);
+      if (this.#kind === "sample") this.#upload = null;
+      this.#sheet.close();
+      this.dispatchEvent(new CustomEvent("changed", { detail: { speaker, made } }));
+    });
+    button.disabled = false;
+  }
+
+  /** What the form says, as the studio takes it. */
+  #body() {
+    if (this.#speaker) return this.#taken();
+    const name = byId("speaker-name").value;
+    const kind = this.#kind;
+    if (kind === "preset") return { name, preset: byId("sample-preset").value };
+    if (kind === "described") return { name, description: this.#described() };
+    if (kind === "built-in") return { name };
+    return { name, language: byId("sample-language").value.trim() || null, sample: this.#taken() };
+  }
+
+  #described() {
+    const text = byId("sample-description").value.trim();
+    if (!text) throw new Error("Describe the voice in a few words.");
+    return text;
+  }
+
+  #taken() {
+    if (!this.#upload) throw new Error("Choose or record the voice first.");
+    return {
+      upload_id: this.#upload,
+      consent: byId("sample-consent").checked,
+      mood: this.#speaker?.samples.length ? byId("sample-mood").value : null,
+      transcript: byId("sample-transcript").value.trim() || null,
+      ...this.#cut(),
+    };
+  }
+
+  #left() {
+    this.#source.leave();
+    this.#sound.hush();
+    this.#stop?.abort();
+    this.#stop = null;
+    this.#forget();
+  }
+
+  /** Drop the recording that wasn't kept; the studio would do so itself before long. */
+  #forget() {
+    this.#asked += 1;
+    if (this.#upload) api.drop(this.#upload).catch(() => null);
+    this.#upload = null;
+  }
+}
+
+function problemRow({ message, fatal, code }) {
+  const row = fromTemplate("found-template");
+  row.dataset.kind = fatal ? "error" : "warning";
+  row.dataset.code = code;
+  setText(row.querySelector(".found-sign"), fatal ? "✕" : "!");
+  setText(row.querySelector(".found-text"), message);
+  return row;
+}
+
+function fineRow() {
+  const row = fromTemplate("found-template");
+  row.dataset.kind = "fine";
+  setText(row.querySelector(".found-sign"), "✓");
+  setText(row.querySelector(".found-text"), "Nothing stands against this recording.");
+  return row;
+}

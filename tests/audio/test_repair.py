@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.measure import measure_levels
+from studio.audio.repair import PEAK_DB, TARGET_DB, repair
+
+
+def speech(duration_s=4.0, *, level=0.2):
+    """Bursts of noise, as loud and as long as words."""
+    t = np.arange(round(duration_s * STUDIO_RATE_HZ)) / STUDIO_RATE_HZ
+    words = np.random.default_rng(2).normal(size=len(t)) * (t % 0.5 < 0.4)
+    return (level * words / 4).astype(np.float32)
+
+
+def padded(samples, seconds):
+    silence = np.zeros(round(seconds * STUDIO_RATE_HZ), np.float32)
+    return Clip(np.concatenate([silence, samples, silence]))
+
+
+@pytest.mark.parametrize("level", [0.005, 0.05, 0.3, 1.0])
+def test_speech_comes_to_the_target_and_nothing_is_louder_than_allowed(level):
+    made = repair(padded(speech(level=level), 1.5))
+    assert made.after.speech_db == pytest.approx(TARGET_DB, abs=0.5)
+    assert made.after.peak_db <= PEAK_DB + 0.01
+    assert made.clip.duration_s == pytest.approx(4.1, abs=0.05)
+    assert any("s of silence cut away" in step for step in made.steps)
+
+
+def test_an_offset_is_taken_out():
+    made = repair(Clip(speech() + np.float32(0.1)))
+    assert abs(made.clip.samples.mean()) < 0.005
+
+
+def test_what_is_fine_already_has_no_steps():
+    once = repair(padded(speech(), 1.0)).clip
+    again = repair(once)
+    assert again.steps == ()
+    assert again.clip.duration_s == pytest.approx(once.duration_s, abs=0.05)
+
+
+def test_before_and_after_are_those_of_the_clips():
+    clip = padded(speech(level=0.02), 1.0)
+    made = repair(clip)
+    assert made.before == measure_levels(clip)
+    assert made.after == measure_levels(made.clip)
+    assert f"brought from {made.before.speech_db:.0f} to -20 dB" in made.steps
+
+
+@pytest.mark.parametrize("samples", [0, 10, 48_000])
+def test_silence_is_given_back_as_it_is(samples):
+    clip = Clip(np.zeros(samples, np.float32))
+    made = repair(clip)
+    assert made.clip is clip
+    assert made.steps == ()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1_000), samples=st.integers(1, 40_000), level=st.floats(0, 1))
+def test_any_clip_can_be_repaired(seed, samples, level):
+    noise = np.random.default_rng(seed).uniform(-level, level, samples).astype(np.float32)
+    made = repair(Clip(noise))
+    assert np.isfinite(made.clip.samples).all()
+    assert np.abs(made.clip.samples).max(initial=0) <= 1

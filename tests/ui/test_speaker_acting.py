@@ -1,0 +1,125 @@
+"""Act a line, and described voices: offered where the voice engine has them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+pytestmark = pytest.mark.browser
+
+START_TIMEOUT_S = 120
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A studio of its own, whose voice engine converts recordings."""
+    folder = tmp_path_factory.mktemp("acting")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = Path(__file__).with_name("acting_server.py")
+    command = [sys.executable, script, folder / "workspace", str(port)]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, script.parents[1:3]))}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=script.parents[2], env=environ, stdout=log, stderr=subprocess.STDOUT
+        )
+    url = f"http://127.0.0.1:{port}/"
+    try:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                urllib.request.urlopen(f"{url}studio/state", timeout=5).close()
+                break
+            except (urllib.error.URLError, TimeoutError):
+                time.sleep(0.1)
+        else:
+            pytest.fail((folder / "log").read_text(encoding="utf-8"))
+        yield SimpleNamespace(url=url, workspace=folder / "workspace")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def open_ida(page):
+    if not page.locator("#library .voice:has-text('Ida')").count():
+        page.click("#voice-new")
+        page.fill("#speaker-name", "Ida")
+        page.check("#sample-kinds input[value=described]")
+        page.fill("#sample-description", "an old sailor, hoarse and slow")
+        page.click("#speaker-add")
+    page.click("#library .voice:has-text('Ida') .voice-open")
+    page.wait_for_selector("#voice-act:not([hidden])")
+
+
+@pytest.fixture
+def page(page):
+    page.evaluate("() => document.querySelectorAll('dialog[open]').forEach((one) => one.close())")
+    open_ida(page)
+    return page
+
+
+def act(page, recording):
+    page.set_input_files("#voice-act-source input[type=file]", recording)
+
+
+def test_a_described_voice_keeps_its_description(page):
+    assert page.input_value("#voice-description") == "an old sailor, hoarse and slow"
+    assert "is described: an old sailor" in page.inner_text("#voice-own")
+
+
+def test_an_acted_line_is_heard_and_saved(page, recording, tmp_path):
+    act(page, recording)
+    page.wait_for_selector("#voice-acted:not([hidden])")
+    page.click("#voice-act-listen")
+    page.wait_for_selector("#voice-act-listen[aria-pressed=true]:not([aria-busy=true])")
+    with page.expect_download() as saved:
+        page.click("#voice-act-save")
+    assert saved.value.suggested_filename == "Ida.wav"
+    saved.value.save_as(tmp_path / "acted.wav")
+    samples, rate_hz = soundfile.read(tmp_path / "acted.wav")
+    assert (len(samples), rate_hz) == (6 * 24_000, 24_000)
+    assert np.abs(samples).max() > 0.01
+
+
+def test_a_line_is_acted_through_the_microphone_by_keyboard(page):
+    page.focus("#voice-act-source .source-record")
+    page.keyboard.press("Enter")
+    # The microphone runs in real time; the page counts its seconds.
+    page.wait_for_function(
+        "() => Number(document.querySelector('#voice-act-source .source').dataset.seconds) >= 1"
+    )
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#voice-acted:not([hidden])")
+    assert page.inner_text("#voice-act-state") == "The line is ready."
+
+
+def test_a_conversion_is_stopped_and_gives_its_place_back(page, server, recording):
+    hold = server.workspace / "hold"
+    hold.touch()
+    try:
+        act(page, recording)
+        page.click("#voice-act-stop")
+        page.wait_for_selector("#voice-act-stop", state="hidden")
+        assert page.locator("#voice-acted").is_hidden()
+        assert page.locator("#voice-panel .sheet-message").is_hidden()
+    finally:
+        hold.unlink()
+    act(page, recording)
+    page.wait_for_selector("#voice-acted:not([hidden])")
+
+
+def test_a_line_too_short_says_so_in_the_panel(page, tmp_path):
+    soundfile.write(tmp_path / "short.wav", np.zeros(1_000), 24_000)
+    act(page, tmp_path / "short.wav")
+    page.wait_for_selector("#voice-panel .sheet-message:has-text('between 0.2 and 60 s')")

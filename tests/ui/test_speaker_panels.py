@@ -1,0 +1,82 @@
+"""The panels of voices: what a person wrote is shown as typed, and everything can be used."""
+
+import json
+import shutil
+
+import pytest
+from test_page_safety import NAMELESS, POOR_CONTRAST
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = ("<img src=x onerror=alert(1)>", "${7*7}", "{{x}}", "\\u{")
+PANEL_CONTRAST = POOR_CONTRAST.replace("#header *", ".sheet[open] *, #header *")
+
+
+@pytest.fixture
+def hostile(server):
+    """Voices whose every text is one that a careless page would execute."""
+    folders = []
+    for idx, text in enumerate(HOSTILE):
+        folder = server.workspace / "speakers" / f"hostile{idx}"
+        folder.mkdir(parents=True)
+        record = {"name": text, "colour": "#046bd0", "tags": [text], "description": text}
+        record["preset"] = text
+        (folder / "speaker.json").write_text(json.dumps(record), encoding="utf-8")
+        folders.append(folder)
+    yield
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
+    open_page, hostile, recording, tmp_path
+):
+    page = open_page()
+    page.wait_for_function("() => document.querySelectorAll('#library .voice').length >= 4")
+    for text in HOSTILE:
+        row = page.locator("#library .voice", has=page.get_by_text(text, exact=True)).first
+        assert row.locator(".voice-name").inner_text() == text
+        assert row.locator(".voice-labels").inner_text() == text
+        row.locator(".voice-open").click()
+        page.wait_for_selector("#voice-panel[open]")
+        assert page.inner_text("#voice-title") == text
+        assert page.input_value("#voice-labels") == text
+        assert page.input_value("#voice-description") == text
+        page.click("#voice-sample-add")
+        assert page.inner_text("#sample-title") == f"Add a sample for {text}"
+        named = tmp_path / f"{text.replace('/', '')}.wav"
+        shutil.copy(recording, named)
+        page.set_input_files("#sample-source input[type=file]", named)
+        page.wait_for_selector("#sample-editor:not([hidden])")
+        assert page.inner_text("#sample-state") == f"“{named.name}”, 6.0 s"
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#sample-panel", state="hidden")
+        page.click("#voice-remove")
+        assert page.inner_text("#confirm-title") == f"Remove {text}?"
+        page.click("#confirm button[value=keep]")
+        page.click("#voice-panel .sheet-close")
+        page.wait_for_selector("#voice-panel", state="hidden")
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_panels_have_names_and_contrast_and_fit_a_phone(open_page, recording, look):
+    page = open_page(color_scheme=look)
+    page.click("#voice-new")
+    page.set_input_files("#sample-source input[type=file]", recording)
+    page.wait_for_selector("#sample-editor:not([hidden]):not([aria-busy=true])")
+    page.click("#sample-repair")
+    page.wait_for_selector("#sample-repaired:not([hidden])")
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(PANEL_CONTRAST) == []
+    page.fill("#speaker-name", f"Shrike in the {look}")
+    page.check("#sample-consent")
+    page.click("#speaker-add")
+    page.wait_for_selector("#sample-panel", state="hidden")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.click("#views [data-view=cast]")
+    page.click(f"#library .voice:has-text('in the {look}') .voice-open")
+    page.wait_for_selector("#voice-panel[open]")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("() => document.querySelector('#voice-panel').scrollWidth") <= 390
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(PANEL_CONTRAST) == []
