@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studio.backends import registry
-from studio.backends.options import BackendOptions
+from studio.backends.options import BackendOptions, BatchOptions
 from studio.cli.arguments import build_parser
 from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
@@ -104,6 +104,12 @@ def _backend_options(settings: Settings) -> BackendOptions:
         qwen3_model=settings.qwen3_model,
         amp_on_cuda=settings.amp_on_cuda,
         reference_silence_s=settings.reference_silence_s,
+        batch=BatchOptions(
+            slots=settings.batch_slots,
+            positions=settings.batch_positions,
+            max_wait_s=settings.batch_max_wait_ms / 1000,
+            continuous=settings.batch_continuous,
+        ),
     )
 
 

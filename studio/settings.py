@@ -75,6 +75,32 @@ class Settings(BaseModel):
     ] = 0.5
     """Seconds of silence after a sample, which keep its last word out of the line."""
 
+    batch_slots: Annotated[
+        int | None, Field(validation_alias=_variable("TTS_BATCH_SIZE"), ge=1, le=64)
+    ] = None
+    """Lines that a batched backend decodes together; None for as many as the memory holds."""
+
+    batch_positions: Annotated[
+        int | None, Field(validation_alias=_variable("TTS_BATCH_POSITIONS"), ge=256, le=8_192)
+    ] = None
+    """Prompt and frames that a batched backend keeps of a line; None for what a long one needs."""
+
+    batch_max_wait_ms: Annotated[
+        float,
+        Field(
+            validation_alias=_variable("TTS_BATCH_MAX_WAIT_MS"),
+            ge=0,
+            le=10_000,
+            allow_inf_nan=False,
+        ),
+    ] = 50.0
+    """How long a first line waits for others before a batched backend begins."""
+
+    batch_continuous: Annotated[bool, Field(validation_alias=_variable("TTS_BATCH_CONTINUOUS"))] = (
+        True
+    )
+    """Whether a slot is refilled while other lines run, or only when all are done."""
+
     workspace: Annotated[Path, Field(validation_alias=_variable("TABLEREAD_WORKSPACE"))] = (
         _HOME / "workspace"
     )

@@ -15,6 +15,8 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert not settings.amp_on_cuda
     assert settings.chatterbox_model is settings.qwen3_model is None
     assert settings.reference_silence_s == 0.5
+    assert settings.batch_slots is settings.batch_positions is None
+    assert (settings.batch_max_wait_ms, settings.batch_continuous) == (50, True)
 
 
 def test_every_variable_is_read() -> None:
@@ -29,6 +31,10 @@ def test_every_variable_is_read() -> None:
             "CHATTERBOX_MODEL": "/models/chatterbox",
             "QWEN3_TTS_MODEL": "ada/voice",
             "TTS_REFERENCE_SILENCE_SECONDS": "0.25",
+            "TTS_BATCH_SIZE": "16",
+            "TTS_BATCH_POSITIONS": "1024",
+            "TTS_BATCH_MAX_WAIT_MS": "20",
+            "TTS_BATCH_CONTINUOUS": "false",
             "TABLEREAD_WORKSPACE": "/somewhere",
             "SOMETHING_ELSE": "is left alone",
         }
@@ -43,6 +49,10 @@ def test_every_variable_is_read() -> None:
         chatterbox_model="/models/chatterbox",
         qwen3_model="ada/voice",
         reference_silence_s=0.25,
+        batch_slots=16,
+        batch_positions=1024,
+        batch_max_wait_ms=20.0,
+        batch_continuous=False,
         workspace=Path("/somewhere"),
     )
 
@@ -66,6 +76,12 @@ def test_an_empty_value_counts_as_not_set() -> None:
         ("TTS_ENABLE_AMP_ON_CUDA", "half"),
         ("TTS_REFERENCE_SILENCE_SECONDS", "5.1"),
         ("TTS_REFERENCE_SILENCE_SECONDS", "-0.5"),
+        ("TTS_BATCH_SIZE", "0"),
+        ("TTS_BATCH_SIZE", "65"),
+        ("TTS_BATCH_POSITIONS", "100"),
+        ("TTS_BATCH_MAX_WAIT_MS", "-1"),
+        ("TTS_BATCH_MAX_WAIT_MS", "nan"),
+        ("TTS_BATCH_CONTINUOUS", "perhaps"),
     ],
 )
 def test_an_unusable_value_is_named_with_its_variable(name: str, value: str) -> None:

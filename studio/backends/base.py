@@ -47,6 +47,8 @@ class Capabilities:
         builtin_voice: Whether a speaker without sample, preset or description can be spoken.
         slots: Segments a batched backend decodes together; None when it takes one at a time
             and the engine's own bound holds.
+        beyond_slots: Segments it takes besides, so that a slot is refilled at once while the line
+            that left it becomes audio.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
     """
 
@@ -61,6 +63,7 @@ class Capabilities:
     params: tuple[Param, ...] = ()
     streaming: bool = False
     slots: int | None = None
+    beyond_slots: int = 0
     voice_conversion: bool = False
 
     def limits(self) -> Limits:
@@ -105,6 +108,8 @@ class SpeechRequest:
         seed: Same seed, same audio; None for the backend's own choice.
         params: Only names the backend has, within range; a missing one takes its default.
         cancelled: Polled between steps by long work; the engine also closes the iterator.
+        urgency: How many segments ahead of the play-head it is now; None when nobody listens to
+            it. Asked by a backend that has to choose between requests; cheap, from any thread.
     """
 
     text: str
@@ -113,6 +118,7 @@ class SpeechRequest:
     seed: int | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     cancelled: Callable[[], bool] = lambda: False
+    urgency: Callable[[], int | None] = lambda: None
 
 
 class Backend(Protocol):
@@ -221,6 +227,45 @@ class TellsMemory(Protocol):
 
     def memory_bytes(self) -> int:
         """Bytes held on the accelerator now; 0 on a CPU, whose memory the engine sees itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a backend with a thread of its own is.
+
+    Attributes:
+        alive: Whether its thread runs; True when nothing is loaded.
+        last_step_age_s: Seconds since it last made a frame; None when it never did.
+        running: Lines in slots.
+        waiting: Lines that wait for a slot.
+        steps: Frames made since it was loaded, each of all running lines together.
+        faults: Steps that failed since then.
+    """
+
+    alive: bool = True
+    last_step_age_s: float | None = None
+    running: int = 0
+    waiting: int = 0
+    steps: int = 0
+    faults: int = 0
+
+
+@runtime_checkable
+class TellsHealth(Protocol):
+    """A backend whose work is done by a thread of its own, which could die."""
+
+    def health(self) -> Health:
+        """How that thread is now; cheap, from any thread."""
+        ...
+
+
+@runtime_checkable
+class TellsRoom(Protocol):
+    """A backend that knows how much of its work fits into the memory there is."""
+
+    def room(self) -> str | None:
+        """What fits, as a sentence; None while it can't be told. Imports no model."""
         ...
 
 

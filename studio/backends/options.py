@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How many lines are decoded together, and how they are gathered.
+
+    Attributes:
+        slots: Lines decoded together; None for as many as the memory holds.
+        positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
+        max_wait_s: How long the first line waits for others before an idle engine begins.
+        continuous: Whether a slot is refilled while other lines run, or only when all are done.
+    """
+
+    slots: int | None = None
+    positions: int | None = None
+    max_wait_s: float = 0.05
+    continuous: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +32,7 @@ class BackendOptions:
         amp_on_cuda: Whether to run in mixed precision on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
+        batch: For backends that decode many lines together.
     """
 
     chatterbox_model: str | None = None
@@ -22,3 +40,4 @@ class BackendOptions:
     amp_on_cuda: bool = False
     device: str | None = None
     reference_silence_s: float = 0.5
+    batch: BatchOptions = field(default_factory=BatchOptions)

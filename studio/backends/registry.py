@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from studio.backends.base import Backend, FetchesWeights
+from studio.backends.batched.backend import Qwen3BatchedBackend
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.draft.backend import DraftBackend
@@ -16,6 +17,7 @@ from studio.errors import ModelUnavailable, SettingError
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "qwen3": Qwen3Backend,
+    "qwen3-batched": Qwen3BatchedBackend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
     "draft": lambda _options: DraftBackend(),
 }

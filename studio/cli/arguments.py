@@ -87,7 +87,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="overhead",
-        choices=("overhead", "start", "setup", "concurrency"),
+        choices=("overhead", "start", "setup", "concurrency", "engines"),
         help="which one (default: overhead)",
     )
     parser.add_argument(
@@ -97,3 +97,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "--backend", metavar="B", help="for concurrency (default: all that can speak now)"
     )
     parser.add_argument("--runs", metavar="N", type=int, default=5, help="counted runs")
+    parser.add_argument(
+        "--size", metavar="S", help="for engines: tiny, mid, 0.6B or 1.7B (default: by the device)"
+    )
+    parser.add_argument(
+        "--batch-python",
+        metavar="PYTHON",
+        help="for engines: a Python that has faster-qwen3-tts-batch, to measure it too",
+    )

@@ -45,6 +45,15 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
         case "concurrency":
             dialog = bench_dialog(arguments.lines or 16)
             rows = concurrency_rows(dialog, options, arguments.backend)
+        case "engines":
+            from studio.cli.bench_engines import engine_rows
+
+            rows = engine_rows(
+                size=arguments.size,
+                device=options.device,
+                lines=arguments.lines,
+                batch_python=arguments.batch_python,
+            )
         case _:
             from studio.cli.bench_setup import setup_rows
 

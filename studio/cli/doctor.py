@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from studio.backends import registry
+from studio.backends.base import TellsRoom
 from studio.backends.options import BackendOptions
 from studio.setup_report import SetupReport
 
@@ -40,6 +41,7 @@ def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> 
         ("Packages", [(name, _installed(name)) for name in _PACKAGES]),
         ("Model packages", [("state", setup.snapshot()["message"])]),
         ("Backends", [(offer.name, _standing(offer)) for offer in offers]),
+        ("Memory", _rooms(options)),
     ):
         print(heading)
         for name, value in rows:
@@ -79,6 +81,13 @@ def _installed(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
+
+
+def _rooms(options: BackendOptions) -> list[tuple[str, str]]:
+    """What fits into the memory there is now, of backends that can tell."""
+    backends = [registry.create(name, options) for name in registry.BACKENDS]
+    rooms = [(one.name, one.room()) for one in backends if isinstance(one, TellsRoom)]
+    return [(name, room) for name, room in rooms if room is not None]
 
 
 def _standing(offer: registry.Offer) -> str:

@@ -66,6 +66,8 @@ class Renderer:
         self._tasks: set[asyncio.Task[None]] = set()
         # Segments that wait for a load, to be woken when their job is cancelled.
         self._at_the_door: dict[asyncio.Task[Any], Job] = {}
+        # Replaced whole: threads that speak read it.
+        self._play_head: tuple[Job, int] | None = None
         # Not the loop's default executor: that one is small, and saves must not wait for speech.
         self._threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="speak")
 
@@ -84,7 +86,7 @@ class Renderer:
         lane = self._lane(job.order.backend_name)
         self._jobs = {key: one for key, one in self._jobs.items() if not one.events.closed}
         self._jobs[job.job_id] = job
-        lane.scheduler.add(job.job_id, job.settle())
+        lane.add(job, job.settle())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
                 self._start(self._lay_in(job, record, record.segment))
@@ -92,6 +94,7 @@ class Renderer:
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, at this segment: it and what follows go first."""
+        self._play_head = (job, segment_idx)
         self._lane(job.order.backend_name).scheduler.focus(job.job_id, segment_idx)
 
     def cancel(self, job: Job) -> None:
@@ -116,8 +119,7 @@ class Renderer:
     def _lane(self, backend_name: str) -> Lane:
         if backend_name not in self._lanes:
             manager = self._models.manager(backend_name)
-            bound = manager.backend.capabilities.slots or self._max_concurrency
-            self._lanes[backend_name] = Lane(manager, bound)
+            self._lanes[backend_name] = Lane(manager, self._max_concurrency)
         return self._lanes[backend_name]
 
     def _pump(self, lane: Lane) -> None:
@@ -157,6 +159,7 @@ class Renderer:
         """Speak a segment in a thread, holding a slot and a lease; None when there is no clip."""
         try:
             async with self._lease(lane.manager, job) as backend:
+                self._pump(lane)  # a load may have told of more slots
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._threads, self._speak, backend, job, record)
         except Cancelled:
@@ -211,6 +214,13 @@ class Renderer:
             job.advance(record, SegmentState.QUEUED)
             lane.set_aside.append((job, record))
 
+    def _urgency(self, job: Job, segment_idx: int) -> int | None:
+        """Segments between the play-head and this one; called from any thread."""
+        if self._play_head is None or self._play_head[0] is not job:
+            return None
+        ahead = segment_idx - self._play_head[1]
+        return ahead if ahead >= 0 else None
+
     def _speak(self, backend: Backend, job: Job, record: SegmentRecord) -> Clip:
         """Everything of a segment that needs the backend; runs in a thread."""
         segment = record.segment
@@ -226,6 +236,7 @@ class Renderer:
             seed=segment.seed,
             params=segment.params,
             cancelled=lambda: job.cancelled,
+            urgency=lambda: self._urgency(job, segment.segment_idx),
         )
         chunks: list[Samples] = []
         to_skip = record.heard_samples  # a second try's listeners have heard the first one's

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """The waiting segments of one job, ascending, and where it is being listened to."""
+    """The waiting segments of one job, ascending, and where it is being listened to.
+
+    Attributes:
+        weights: By segment; the heaviest goes first while nobody has listened. Empty where order
+            is all that counts.
+    """
 
     segment_idxs: list[int]
-    play_head: int = 0
+    weights: Mapping[int, int]
+    play_head: int | None = None
 
     def take_ahead(self) -> int | None:
         """Take the first at or after the play-head."""
-        place = bisect_left(self.segment_idxs, self.play_head)
+        place = bisect_left(self.segment_idxs, self.play_head or 0)
         return self.segment_idxs.pop(place) if place < len(self.segment_idxs) else None
 
     def take(self) -> int:
-        """Take the first at or after the play-head, or the very first."""
+        """Take the first at or after the play-head, or the heaviest, or the very first."""
+        if self.weights and self.play_head is None:
+            heaviest = max(self.segment_idxs, key=lambda idx: (self.weights[idx], -idx))
+            self.segment_idxs.remove(heaviest)
+            return heaviest
         ahead = self.take_ahead()
         return ahead if ahead is not None else self.segment_idxs.pop(0)
 
@@ -29,7 +39,8 @@ class Scheduler:
     """Orders waiting segments of several jobs.
 
     The job that is listened to goes first, from its play-head on. Then jobs in the order they
-    came, each from its play-head on and what lies before it last.
+    came, each from its play-head on and what lies before it last; one that nobody has listened to
+    its heaviest segments first, where weights are given.
     """
 
     def __init__(self) -> None:
@@ -37,10 +48,13 @@ class Scheduler:
         self._jobs: dict[str, _Waiting] = {}
         self._listened: str | None = None
 
-    def add(self, job_id: str, segment_idxs: Iterable[int]) -> None:
+    def add(
+        self, job_id: str, segment_idxs: Iterable[int], weights: Mapping[int, int] | None = None
+    ) -> None:
         """Let segments of a new job wait."""
         assert job_id not in self._jobs
-        waiting = _Waiting(sorted(segment_idxs))
+        play_head = 0 if job_id == self._listened else None
+        waiting = _Waiting(sorted(segment_idxs), weights or {}, play_head)
         if waiting.segment_idxs:
             self._jobs[job_id] = waiting
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from scenes import OpenStudio, dialog_of, finish
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import write_wav
-from studio.backends.base import LoadProgress, SpeechRequest
+from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Silence, Speech
 from studio.engine.job import Event, Job, JobState, SegmentState
@@ -405,6 +406,72 @@ def test_a_job_somebody_listens_to_goes_before_one_that_came_earlier(
     assert states(waiting) == ["saved", "started", "queued"] or states(waiting)[2] == "queued"
     backend.let_through(2)
     finish(waiting)
+
+
+class Slotted(GatedDraft):
+    """A voice that speaks many lines together, more of them once it is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slots = 2
+        self.asked: dict[str, SpeechRequest] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, slots=self.slots, beyond_slots=1)
+
+    def load(self, progress: Callable[[LoadProgress], None]) -> None:
+        super().load(progress)
+        self.slots = 4
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        self.asked[request.text] = request
+        return super().speak(request)
+
+
+def test_a_batched_backend_takes_what_its_slots_hold_and_a_few_beyond(
+    open_studio: OpenStudio,
+) -> None:
+    backend = Slotted()
+    studio = open_studio(backend, max_concurrency=1)
+    job = studio.render(dialog_of(12))
+    until(job, SegmentState.STARTED, 5)
+    assert studio.engine.renderer.in_flight == 5
+    backend.let_through(12)
+    finish(job)
+    assert job.summary().max_in_flight == 5
+
+
+def test_a_batched_backend_gets_the_longest_lines_first_unless_somebody_listens(
+    open_studio: OpenStudio,
+) -> None:
+    texts = ["Yes.", "A line that goes on and on.", "No.", "Longer than most."]
+    dialog = Dialog(tuple(Speech("Ida", text) for text in texts))
+    for listen, order in ((False, [1, 3, 0, 2]), (True, [0, 1, 2, 3])):
+        backend = Slotted()
+        studio = open_studio(backend)
+        job = studio.render(dialog, RenderOptions(listen=listen))
+        assert until(job, SegmentState.STARTED, 4) == order
+        backend.let_through(4)
+        finish(job)
+
+
+def test_a_request_knows_how_far_ahead_of_the_play_head_it_is(open_studio: OpenStudio) -> None:
+    backend = Slotted()
+    studio = open_studio(backend)
+    other = studio.render(dialog_of(1))
+    until(other, SegmentState.STARTED, 1)
+    dialog = Dialog(tuple(Speech("Ida", f"Line {number}.") for number in "abcd"))
+    job = studio.render(dialog, RenderOptions(listen=True))
+    until(job, SegmentState.STARTED, 4)
+    studio.focus(job, 2)
+    backend.let_through(5)
+    finish(job)
+    finish(other)
+    asked = {text: request.urgency() for text, request in backend.asked.items() if "Line" in text}
+    assert {asked[f"Line {number}."] for number in "ab"} == {None}
+    assert (asked["Line c."], asked["Line d."]) == (0, 1)
+    assert [one.urgency() for text, one in backend.asked.items() if text not in asked] == [None]
 
 
 def test_audio_of_a_line_is_there_before_the_line_is_done(open_studio: OpenStudio) -> None:

@@ -33,6 +33,21 @@ def test_the_job_that_is_listened_to_outranks_older_ones_from_its_play_head_on()
     assert drain(scheduler) == [("new", 1), ("new", 2), ("old", 0), ("old", 1), ("new", 0)]
 
 
+def test_the_heaviest_go_first_while_nobody_listens() -> None:
+    scheduler = Scheduler()
+    scheduler.add("a", range(5), {0: 3, 1: 9, 2: 1, 3: 9, 4: 5})
+    assert [scheduler.take() for _ in range(3)] == [("a", 1), ("a", 3), ("a", 4)]
+    scheduler.focus("a", 1)
+    assert drain(scheduler) == [("a", 2), ("a", 0)]
+
+
+def test_a_job_that_is_listened_to_from_its_beginning_comes_in_order() -> None:
+    scheduler = Scheduler()
+    scheduler.focus("a", 0)
+    scheduler.add("a", range(3), {0: 1, 1: 2, 2: 3})
+    assert drain(scheduler) == [("a", 0), ("a", 1), ("a", 2)]
+
+
 def test_a_discarded_job_gives_back_what_waited() -> None:
     scheduler = Scheduler()
     scheduler.add("a", range(3))

@@ -103,12 +103,10 @@ class Qwen3Backend:
             raise ModelUnavailable(reason)
         folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
         progress(LoadProgress("Loading Qwen3-TTS into memory"))
-        from studio.backends.qwen3.model import load_model
-
         self._device = choose_device(self._wanted_device)
         self._known = _known(folder)
         try:
-            self._model = load_model(folder, self._device)
+            self._model = self._read_model(folder, progress)
         except BaseException:
             give_back(self._device)
             raise
@@ -134,7 +132,7 @@ class Qwen3Backend:
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         """Write as safetensors."""
-        _voice_of(conditioning).write(path)
+        voice_of(conditioning).write(path)
 
     def read_conditioning(self, path: Path) -> Conditioning:
         """Read what `write_conditioning` wrote."""
@@ -158,6 +156,12 @@ class Qwen3Backend:
         with speech_faults(self.title):
             yield from model.speak(task)
 
+    def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
+        """Bring the weights in a folder into memory."""
+        from studio.backends.qwen3.model import load_model
+
+        return load_model(folder, self._device)
+
     def _task(self, request: SpeechRequest) -> Task:
         from studio.backends.qwen3.model import Task
 
@@ -169,7 +173,7 @@ class Qwen3Backend:
 
         return Task(
             text=text,
-            voice=_voice_of(request.conditioning),
+            voice=voice_of(request.conditioning),
             language=self._language(request.language),
             seed=request.seed,
             sampling=sampling_of(request),
@@ -253,7 +257,8 @@ def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     return model.described(voice.description)
 
 
-def _voice_of(conditioning: Conditioning) -> Qwen3Voice:
+def voice_of(conditioning: Conditioning) -> Qwen3Voice:
+    """The voice in a conditioning that this backend made."""
     from studio.backends.qwen3.voice import Qwen3Voice
 
     voice = conditioning.payload

@@ -57,14 +57,25 @@ class Task:
 class Qwen3Model:
     """The package's model on one device."""
 
-    def __init__(self, package_model: Any, checkpoint: Checkpoint) -> None:
-        """Take a loaded `qwen_tts.Qwen3TTSModel`; on CUDA, capture its graphs."""
+    def __init__(self, package_model: Any, checkpoint: Checkpoint, *, graphs: bool = True) -> None:
+        """Take a loaded `qwen_tts.Qwen3TTSModel`; on CUDA, capture its graphs if wanted."""
         self._model = package_model.model
         self._codec = self._model.speech_tokenizer
-        self._tokens = Tokens(package_model.processor.tokenizer)
+        self.tokens = Tokens(package_model.processor.tokenizer)
         self._prompts = PromptBuilder(self._model)
         self.checkpoint = checkpoint
-        self._graphs = Graphs(self._model.talker) if self._device.type == "cuda" else None
+        captures = graphs and self._device.type == "cuda"
+        self._graphs = Graphs(self._model.talker) if captures else None
+
+    @property
+    def package(self) -> Any:
+        """The package's `Qwen3TTSForConditionalGeneration`."""
+        return self._model
+
+    @property
+    def codec_decoder(self) -> Any:
+        """The package's `Qwen3TTSTokenizerV2Decoder`."""
+        return self._codec.model.decoder
 
     def preset(self, name: str, instruction: str | None) -> Qwen3Voice:
         """One of the checkpoint's own voices, spoken in a manner."""
@@ -93,7 +104,7 @@ class Qwen3Model:
         return Qwen3Voice(
             embedding=embedding,
             ref_codes=encoded.audio_codes[0].cpu().clone(),
-            ref_tokens=self._tokens.transcript(transcript),
+            ref_tokens=self.tokens.transcript(transcript),
         )
 
     def frames(self, task: Task) -> Generator[torch.Tensor, None, None]:
@@ -106,7 +117,7 @@ class Qwen3Model:
         talker = self._model.talker
         sampler = Sampler(task.sampling, task.seed, self._device)
         with torch.inference_mode():
-            prompt = self._prompts.build(self._tokens.line(task.text), task.voice, task.language)
+            prompt = self._prompts.build(self.tokens.line(task.text), task.voice, task.language)
         with self._steps(task, sampler) as steps:
             for codes in Line(talker, prompt, sampler, steps).frames(task.max_frames):
                 yield codes
@@ -146,22 +157,25 @@ class Qwen3Model:
 
     def _stream(self, voice: Qwen3Voice) -> CodecStream:
         """A decoder that has heard the voice's sample, if it has one."""
-        stream = CodecStream(self._codec.model.decoder)
+        stream = CodecStream(self.codec_decoder)
         if voice.ref_codes is not None:
             stream.skip(voice.ref_codes)
         return stream
 
     def _instruction(self, text: str | None) -> torch.Tensor | None:
-        return self._tokens.instruction(text) if text and text.strip() else None
+        return self.tokens.instruction(text) if text and text.strip() else None
 
 
-def load_model(folder: Path, device: str, dtype: torch.dtype | None = None) -> Qwen3Model:
+def load_model(
+    folder: Path, device: str, dtype: torch.dtype | None = None, *, graphs: bool = True
+) -> Qwen3Model:
     """Load a checkpoint; the codec is in float32 whatever the talker is in.
 
     Args:
-        folder: The checkpoint.
+        folder: Of the checkpoint.
         device: "cuda", "mps" or "cpu".
         dtype: The talker's; None for bfloat16 on CUDA and float32 elsewhere.
+        graphs: Whether to capture the graphs for one line at a time, on CUDA.
 
     Raises:
         ModelUnavailable: A file is broken or lacks something, or a package doesn't fit.
@@ -183,7 +197,7 @@ def load_model(folder: Path, device: str, dtype: torch.dtype | None = None) -> Q
                 str(folder / "speech_tokenizer"), device_map=device, dtype=torch.float32
             )
             package_model.model.load_speech_tokenizer(codec)
-        return Qwen3Model(package_model, checkpoint)
+        return Qwen3Model(package_model, checkpoint, graphs=graphs)
     except torch.OutOfMemoryError:
         raise ModelUnavailable(
             "There is not enough memory on the device for Qwen3-TTS. Unload other models, or "

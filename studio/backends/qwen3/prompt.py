@@ -16,9 +16,9 @@ import torch
 
 from studio.backends.qwen3.voice import Qwen3Voice
 
-_ROLE_TOKENS = 3
-_LINE_END_TOKENS = 5
-_TRANSCRIPT_END_TOKENS = 2
+ROLE_TOKENS = 3
+LINE_END_TOKENS = 5
+TRANSCRIPT_END_TOKENS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +63,10 @@ class PromptBuilder:
         bos, eos, pad = self._text(
             [self._ids.tts_bos_token_id, self._ids.tts_eos_token_id, self._ids.tts_pad_token_id]
         ).chunk(3, dim=1)
-        words = line[_ROLE_TOKENS:-_LINE_END_TOKENS]
+        words = line[ROLE_TOKENS:-LINE_END_TOKENS]
         codec = self._codec_head(voice, language)  # [1, n, hidden], the last one is its start
         over_codec = torch.cat([pad.expand(-1, codec.shape[1] - 2, -1), bos], dim=1)
-        parts = [self._text(line[:_ROLE_TOKENS]), over_codec + codec[:, :-1]]
+        parts = [self._text(line[:ROLE_TOKENS]), over_codec + codec[:, :-1]]
         if voice.instruction is not None:
             parts.insert(0, self._text(voice.instruction))
         if voice.ref_codes is not None:
@@ -112,7 +112,7 @@ class PromptBuilder:
         """Transcript and line over the sample's codes, and what of them is left over."""
         assert voice.ref_codes is not None
         assert voice.ref_tokens is not None
-        said = voice.ref_tokens[_ROLE_TOKENS:-_TRANSCRIPT_END_TOKENS]
+        said = voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]
         text = torch.cat([self._text(torch.cat([said, words])), eos], dim=1)
         start = self._code([self._codec_ids.codec_bos_id])
         codes = torch.cat([start, self._sample(voice.ref_codes)], dim=1)

@@ -1,0 +1,57 @@
+"""A core, a codec and a scheduler put together into a running engine."""
+
+from __future__ import annotations
+
+import torch
+
+from studio.backends.batched.codec_thread import CodecThread
+from studio.backends.batched.core import BatchedCore
+from studio.backends.batched.line import Line
+from studio.backends.batched.memory import Room
+from studio.backends.batched.scheduler import Scheduler
+from studio.backends.batched.thread import Engine
+from studio.backends.options import BatchOptions
+from studio.backends.qwen3.model import Qwen3Model
+
+
+def assembled(
+    model: Qwen3Model, core: BatchedCore, room: Room, batch: BatchOptions, *, title: str
+) -> tuple[Engine, int]:
+    """Start an engine.
+
+    Args:
+        model: Whose codec turns frames into audio.
+        core: All its slots are free.
+        room: What the core was made for.
+        batch: How lines are gathered.
+        title: The backend's name, for messages.
+
+    Returns:
+        The engine, and the slots for which there was memory.
+
+    Raises:
+        torch.OutOfMemoryError: There was none even for one.
+    """
+    slots = _warmed(core)
+    scheduler: Scheduler[Line] = Scheduler(
+        slots, continuous=batch.continuous, max_wait_s=batch.max_wait_s
+    )
+    decoder = model.codec_decoder
+    codec = CodecThread(decoder, title=title, convolved_at_once=room.codec_frames)
+    return Engine(core, codec, scheduler, title=title, device=decoder.device.type), slots
+
+
+def _warmed(core: BatchedCore) -> int:
+    """Do what the first steps would wait for; the slots for which there is memory."""
+    slots = 0
+    for bucket in core.buckets:
+        try:
+            core.warm([bucket])
+        except torch.OutOfMemoryError:
+            if not slots:
+                raise
+            break
+        slots = bucket
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # the engine has a stream of its own
+    return slots

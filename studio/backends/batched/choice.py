@@ -1,0 +1,74 @@
+"""Choosing one code a row, each row by its own rules, without asking the host.
+
+The order is that of the transformers package: temperature, then the likeliest `top_k`, then the
+share `top_p` of what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from studio.backends.batched.noise import gumbel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """How each row chooses.
+
+    Attributes:
+        temperature: float32 [rows, 1]; 1 where the likeliest code is taken.
+        top_p: float32 [rows, 1]; above 1 where all of it competes.
+        last: Rank of the last code that competes, from 0: int64 [rows, 1].
+        greedy: Whether the likeliest code is taken: bool [rows].
+    """
+
+    temperature: torch.Tensor
+    top_p: torch.Tensor
+    last: torch.Tensor
+    greedy: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Breadth:
+    """What the host knows of all rows, so that the device needn't look further.
+
+    Attributes:
+        candidates: No row lets more codes compete.
+        shares: Whether a row has a `top_p`.
+    """
+
+    candidates: int = 64
+    shares: bool = False
+
+
+def choose(scores: torch.Tensor, key: torch.Tensor, rules: Rules, breadth: Breadth) -> torch.Tensor:
+    """Choose a code a row.
+
+    Args:
+        scores: float32 [rows, vocabulary].
+        key: From `frame_keys`, of this codebook: int64 [rows, 1].
+        rules: Of each row.
+        breadth: The most that any of them asks for.
+
+    Returns:
+        int64 [rows].
+    """
+    likeliest = scores.argmax(dim=-1)
+    candidates = min(breadth.candidates, scores.shape[1])
+    ranked, codes = (scores / rules.temperature).topk(candidates)
+    competes = ranked >= ranked.gather(1, rules.last)
+    if breadth.shares:
+        competes = competes & _within_share(ranked, competes, rules.top_p)
+    race = torch.where(competes, ranked + gumbel(key, codes), -torch.inf)
+    drawn = codes.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
+    return torch.where(rules.greedy, likeliest, drawn)
+
+
+def _within_share(
+    ranked: torch.Tensor, competes: torch.Tensor, top_p: torch.Tensor
+) -> torch.Tensor:
+    """Which candidates have less than `top_p` of the likelihood ahead of them; always the first."""
+    likelihood = ranked.masked_fill(~competes, -torch.inf).softmax(dim=-1)
+    return likelihood.cumsum(dim=-1) - likelihood < top_p

@@ -1,0 +1,188 @@
+"""What the decoding core promises to whoever schedules lines on it.
+
+The core has a fixed number of slots. A line is admitted to a free slot, every step makes one frame
+of all lines in the first `bucket` slots, and a slot is freed when its line has stopped or is no
+longer wanted. One thread calls all of it; nothing here blocks on another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from studio.backends.qwen3.request import Sampling
+
+if TYPE_CHECKING:
+    import torch
+
+    from studio.backends.qwen3.prompt import Prompt
+    from studio.backends.qwen3.voice import Qwen3Voice
+
+MAX_TOP_K = 256
+"""The most codes that compete; far above what a person can set."""
+
+
+class Stop(Enum):
+    """Why a line makes no more frames."""
+
+    ENDED = "ended"  # by itself
+    BOUND = "bound"  # at its own `max_frames`
+    FULL = "full"  # at the end of the slot's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How much the core holds; all of it is allocated at once.
+
+    Attributes:
+        slots: Lines at a time, at least 1.
+        positions: Of the cache of one slot: prompt and frames together; a multiple of 64.
+        max_frames: The most of one line; what its codes have room for.
+    """
+
+    slots: int
+    positions: int = 2_048
+    max_frames: int = 1_250
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Admission:
+    """One line for one slot.
+
+    Attributes:
+        slot: A free one, in [0, slots).
+        prompt: From the core's `prompt`; shorter than `Layout.positions`.
+        sampling: Of a frame's first code, which carries the words; `temperature` 0 takes the
+            likeliest code, there and in the rest.
+        seed: Any integer. The same seed gives the same noise alone, in any slot and in any batch.
+        max_frames: The line's own bound, in [1, Layout.max_frames].
+        rest: Sampling of a frame's other codes; its repetition penalty has no meaning.
+    """
+
+    slot: int
+    prompt: Prompt
+    sampling: Sampling
+    seed: int
+    max_frames: int
+    rest: Sampling = field(default_factory=Sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the line in one slot is.
+
+    Attributes:
+        frames: Made so far, the frame that held the end not counted.
+        stop: Why it stopped; None while it goes on.
+    """
+
+    frames: int
+    stop: Stop | None = None
+
+
+class Core(Protocol):
+    """Decodes many lines together; see `studio.backends.batched.core.BatchedCore`."""
+
+    @property
+    def layout(self) -> Layout:
+        """What it was made with."""
+        ...
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """Numbers of slots that a step can take, rising; the last one is all slots."""
+        ...
+
+    def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
+        """Lay out a line; what all lines of a voice share is computed once.
+
+        Args:
+            line: int64 [tokens], from `Tokens.line`.
+            voice: Whose.
+            language: The model's own name; None lets it find out.
+        """
+        ...
+
+    def admit(self, lines: Sequence[Admission]) -> None:
+        """Read the prompts, together where that pays, and put the lines into their slots.
+
+        What was in the slots before is forgotten. On an error none of the lines is admitted.
+
+        Raises:
+            SpeechFailed: A prompt leaves no room for a frame.
+            ValueError: A slot isn't free or named twice; a bound or a top-k is out of range.
+            torch.OutOfMemoryError: Reading them takes more than there is; admit fewer.
+        """
+        ...
+
+    def step(self, bucket: int) -> None:
+        """Make one frame of every running line in slots [0, bucket); others rest.
+
+        Returns as soon as the work is queued. On CUDA it is one replay of a graph, captured when
+        a bucket is needed for the second time; elsewhere the same step runs at once.
+
+        Args:
+            bucket: One of `buckets`.
+
+        Raises:
+            torch.OutOfMemoryError: This bucket takes more than there is. No frame was made, no
+                line is lost, and a smaller bucket may do.
+        """
+        ...
+
+    def progress(self, *, latest: bool = False) -> dict[int, Progress]:
+        """How far the line of every taken slot is.
+
+        On CUDA this is as of the step before the last one, so that nobody waits; elsewhere it is
+        as of the last one. A line that has stopped stays as it is, whatever steps follow.
+
+        Args:
+            latest: Wait for the last step instead.
+        """
+        ...
+
+    def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
+        """Frames [start, end) of a slot's line: int64 [end - start, groups].
+
+        A copy on the core's device, made in the order of the current stream: a consumer on
+        another stream waits for an event of this one first. `end` is at most the `frames` that
+        `progress` told.
+        """
+        ...
+
+    def free(self, slot: int) -> None:
+        """Take a line out of its slot, whether it stopped or not; safe on a free slot.
+
+        Takes effect before the next step.
+        """
+        ...
+
+    def move(self, source: int, target: int) -> None:
+        """Carry a running line to a free slot, so that a smaller bucket will do.
+
+        Raises:
+            ValueError: `source` is free, or `target` isn't.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Free all slots and forget their state, after an error inside a step too."""
+        ...
+
+    def warm(self, buckets: Sequence[int]) -> None:
+        """Do now what the first step of these buckets would wait for. All slots must be free.
+
+        Raises:
+            torch.OutOfMemoryError: As from `step`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up graphs and state; the core is of no use afterwards."""
+        ...
+
+    def state_bytes(self) -> int:
+        """Bytes of caches and state on the device, without weights and graphs."""
+        ...

@@ -1,0 +1,129 @@
+"""One line on its way through the engine, and the feed its audio leaves by."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from studio.audio.clip import Samples
+from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.voice import Qwen3Voice
+from studio.errors import Cancelled, StudioError
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A line has ended; nothing follows.
+
+    Attributes:
+        error: Why it isn't whole; what came before it counts all the same.
+    """
+
+    error: StudioError | None = None
+
+
+Deliver = Callable[[Samples | End], None]
+"""Takes what a line gives, in order and from any thread; must not block."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineTask:
+    """What is to be made.
+
+    Attributes:
+        tokens: int64 [tokens], from `Tokens.line`.
+        voice: Whose; the codes of its sample are heard before the line.
+        language: The model's own name; None lets it find out.
+        sampling: Of a frame's first code.
+        seed: Its noise; the same whatever runs beside it.
+        max_frames: Where a line that doesn't stop is cut.
+        expected_frames: How long it will probably become.
+        cancelled: Polled before every frame.
+        urgency: See `SpeechRequest`.
+    """
+
+    tokens: torch.Tensor
+    voice: Qwen3Voice
+    language: str | None
+    sampling: Sampling
+    seed: int
+    max_frames: int
+    expected_frames: int
+    cancelled: Callable[[], bool] = lambda: False
+    urgency: Callable[[], int | None] = lambda: None
+
+
+class Line:
+    """A task in the engine. The engine's thread moves it on; the codec's gives its audio out."""
+
+    def __init__(self, task: LineTask, deliver: Deliver) -> None:
+        """Begin; nothing has been made yet."""
+        self.task = task
+        self.decoder: Any = None  # the codec thread's, of a line that is heard as it is made
+        self.heard_frames = 0  # handed to that decoder by the engine's thread
+        self._deliver = deliver
+        self._lock = threading.Lock()  # guards what follows: two threads may end a line
+        self._delivered_samples = 0
+        self._made_samples = 0
+        self._ended = False
+        self._closed = threading.Event()
+
+    @property
+    def expected_frames(self) -> int:
+        """How long it will probably become."""
+        return self.task.expected_frames
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is given out."""
+        return self._ended
+
+    @property
+    def unwanted(self) -> bool:
+        """Whether whoever asked for it wants it no more."""
+        return self._closed.is_set() or self.task.cancelled()
+
+    def urgency(self) -> int | None:
+        """How many segments ahead of the play-head it is; None when nobody listens to it."""
+        return self.task.urgency()
+
+    def close(self) -> None:
+        """Say that nobody wants it any more; from any thread."""
+        self._closed.set()
+
+    def give(self, samples: Samples) -> None:
+        """Give audio out; what was given before a new start is not given twice."""
+        with self._lock:
+            if self._ended:
+                return
+            begin = max(0, self._delivered_samples - self._made_samples)
+            self._made_samples += len(samples)
+            fresh = samples[begin:]
+            if len(fresh):
+                self._delivered_samples += len(fresh)
+                self._deliver(fresh)
+
+    def end(self, error: StudioError | None = None) -> None:
+        """End it, whole or with an error; all but the first call do nothing."""
+        with self._lock:
+            if not self._ended:
+                self._ended = True
+                self._deliver(End(error))
+
+    def start_again(self) -> Line:
+        """The same line from its first frame on, for the same reader; this one is given up."""
+        with self._lock:
+            again = Line(self.task, self._deliver)
+            again._delivered_samples = self._delivered_samples
+            again._closed = self._closed
+            self._ended = True
+            return again
+
+
+def stopped() -> Cancelled:
+    """Why a line that nobody wants any more isn't whole."""
+    return Cancelled("The line was stopped before it was finished.")

@@ -1,0 +1,171 @@
+"""Which waiting line gets which slot, and when. Pure: no torch, no threads, no audio.
+
+A line is waiting, then running in a slot, then gone. `admit` moves lines from the first to the
+second state, `free` and `discard` out of the second, and `requeue` back.
+
+Two ways to batch. Continuous: a freed slot is refilled before the next frame. Batch-and-wait: all
+slots run empty before the next batch is admitted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+FEW_AT_ONCE = 4
+"""Lines admitted beside a line somebody listens to: reading prompts halts its frames."""
+
+
+class Schedulable(Protocol):
+    """What the scheduler has to know of a line."""
+
+    @property
+    def expected_frames(self) -> int:
+        """How long it will probably become."""
+        ...
+
+    def urgency(self) -> int | None:
+        """How many segments ahead of the play-head it is; None when nobody listens to it."""
+        ...
+
+
+LineT = TypeVar("LineT", bound=Schedulable)
+
+
+class Scheduler(Generic[LineT]):
+    """Orders lines into slots.
+
+    Play-head first where somebody listens, then the longest line first, so that the last slots to
+    run empty do so together. The lowest free slot is filled first: the number of slots that a
+    frame has to touch is the highest running one plus one.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        *,
+        continuous: bool = True,
+        max_wait_s: float = 0.05,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with nothing waiting and all slots free.
+
+        Args:
+            slots: Lines that may run at once, at least 1.
+            continuous: Whether freed slots are refilled while others run.
+            max_wait_s: How long the first line waits for company before an idle engine begins.
+            clock: Seconds, never going back.
+        """
+        assert slots >= 1
+        self._slots = slots
+        self._continuous = continuous
+        self._max_wait_s = max_wait_s
+        self._clock = clock
+        self._waiting: list[LineT] = []
+        self._running: dict[int, LineT] = {}
+        self._oldest_s = 0.0  # when the first of what waits came; means nothing when none does
+
+    @property
+    def slots(self) -> int:
+        """Lines that may run at once."""
+        return self._slots
+
+    @property
+    def running(self) -> dict[int, LineT]:
+        """Slot to line; a copy, ascending by slot."""
+        return dict(sorted(self._running.items()))
+
+    @property
+    def waiting(self) -> tuple[LineT, ...]:
+        """In the order they came."""
+        return tuple(self._waiting)
+
+    @property
+    def span(self) -> int:
+        """Slots that the next frame has to touch: the highest running one plus one."""
+        return max(self._running, default=-1) + 1
+
+    def submit(self, line: LineT) -> None:
+        """Let a line wait."""
+        if not self._waiting:
+            self._oldest_s = self._clock()
+        self._waiting.append(line)
+
+    def admit(self) -> list[tuple[int, LineT]]:
+        """Move lines from waiting to running; their slots, ascending, empty when it isn't time."""
+        if self.wait_s() != 0.0:
+            return []
+        ranked = sorted(self._waiting, key=_rank)  # stable: equals stay in the order they came
+        room = min(len(self._free()), len(ranked))
+        if any(line.urgency() is not None for line in [*ranked[:1], *self._running.values()]):
+            room = min(room, FEW_AT_ONCE)
+        admitted = list(zip(self._free(), ranked[:room], strict=False))
+        self._running.update(admitted)
+        taken = {id(line) for _, line in admitted}
+        self._waiting = [line for line in self._waiting if id(line) not in taken]
+        return admitted
+
+    def wait_s(self) -> float | None:
+        """Seconds until `admit` has something to give; None until something else happens."""
+        if not self._waiting or not self._free():
+            return None
+        if self._running:
+            return 0.0 if self._continuous else None
+        if len(self._waiting) >= self._slots or _listened(self._waiting):
+            return 0.0
+        return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
+
+    def free(self, slot: int) -> LineT:
+        """Take a finished line out of its slot."""
+        return self._running.pop(slot)
+
+    def discard(self, line: LineT) -> int | None:
+        """Take a line out wherever it is; its slot when it was running."""
+        if line in self._waiting:
+            self._waiting.remove(line)
+            return None
+        slot = next((slot for slot, one in self._running.items() if one is line), None)
+        if slot is not None:
+            del self._running[slot]
+        return slot
+
+    def requeue(self, lines: Sequence[LineT]) -> None:
+        """Take all lines out of their slots and let these wait, before those that never ran."""
+        self._running.clear()
+        self._waiting = [*lines, *self._waiting]
+        self._oldest_s = self._clock() - self._max_wait_s
+
+    def compact(self, span: int) -> list[tuple[int, int]]:
+        """Bring what runs into the first `span` slots, where there are enough.
+
+        Returns:
+            Moves from a slot to a free lower one, which have been made here.
+        """
+        if not len(self._running) <= span < self.span:
+            return []
+        free = [slot for slot in range(span) if slot not in self._running]
+        high = [slot for slot in sorted(self._running) if slot >= span]
+        moves = list(zip(high, free, strict=False))
+        for source, target in moves:
+            self._running[target] = self._running.pop(source)
+        return moves
+
+    def limit(self, slots: int) -> None:
+        """Use fewer slots from now on, at least 1; what runs above them runs to its end."""
+        assert 1 <= slots <= self._slots
+        self._slots = slots
+
+    def _free(self) -> list[int]:
+        return [slot for slot in range(self._slots) if slot not in self._running]
+
+
+def _rank(line: Schedulable) -> tuple[int, int, int]:
+    urgency = line.urgency()
+    if urgency is not None:
+        return (0, urgency, 0)
+    return (1, 0, -line.expected_frames)
+
+
+def _listened(lines: list[LineT]) -> bool:
+    return any(line.urgency() is not None for line in lines)

@@ -1,0 +1,305 @@
+"""The engine: a thread that owns the decoding core and turns waiting lines into frames.
+
+Every turn takes in what came, drops what nobody wants, fills free slots, makes one frame of all
+running lines, and hands finished ones to the codec. Only this thread touches the core.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from studio.backends.base import Health
+from studio.backends.batched.codec_thread import CodecThread, Frames
+from studio.backends.batched.core_contract import Admission, Core, Progress, Stop
+from studio.backends.batched.line import Line, stopped
+from studio.backends.batched.scheduler import Scheduler
+from studio.backends.faults import speech_faults
+from studio.backends.qwen3.request import FRAMES_PER_S
+from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+
+HEARD_AHEAD = 1
+"""Segments ahead of the play-head up to which a line is decoded while it is made."""
+
+LARGEST_CHUNK_FRAMES = 16
+FAULTS_UNTIL_SINGLE = 3
+"""Faults without a finished line between them, after which lines run one at a time."""
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Serves lines from any thread; see `Line` for how their audio comes back."""
+
+    def __init__(
+        self,
+        core: Core,
+        codec: CodecThread,
+        scheduler: Scheduler[Line],
+        *,
+        title: str,
+        device: str = "cpu",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            core: Nobody else calls it from now on.
+            codec: Closed with the engine.
+            scheduler: Empty, with at most the core's slots.
+            title: The backend's name, for messages.
+            device: Where the core is.
+            clock: Seconds, for the age of the last step.
+        """
+        self._core = core
+        self._codec = codec
+        self._scheduler = scheduler
+        self._title = title
+        self._on_cuda = device == "cuda"
+        self._clock = clock
+        self._inbox: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+        self._gate = threading.Lock()  # guards `_open`: a line is taken in or refused, never lost
+        self._open = True
+        self._health = Health()  # replaced whole by the engine's thread
+        self._last_step_s: float | None = None
+        self._steps = 0
+        self._faults = 0
+        self._faults_in_a_row = 0
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, line: Line) -> None:
+        """Let a line be spoken; from any thread."""
+        with self._gate:
+            if self._open:
+                self._inbox.put(line)
+                return
+        line.end(ModelUnavailable(f"{self._title} has stopped. Unload it and load it again."))
+
+    def health(self) -> Health:
+        """How the threads are; from any thread."""
+        now, last_s = self._health, self._last_step_s
+        return Health(
+            alive=self._thread.is_alive() and self._codec.alive,
+            last_step_age_s=None if last_s is None else self._clock() - last_s,
+            running=now.running,
+            waiting=now.waiting + self._inbox.qsize(),
+            steps=self._steps,
+            faults=self._faults,
+        )
+
+    def close(self) -> None:
+        """End what runs, stop both threads and give the core up; blocks until all is done."""
+        with self._gate:
+            self._open = False
+            self._inbox.put(None)
+        self._thread.join()
+        self._codec.close()
+        self._core.close()
+
+    def _run(self) -> None:
+        try:
+            with torch.inference_mode(), self._stream():
+                while self._take_in():
+                    self._turn()
+            error: StudioError = Cancelled("The voice was unloaded.")
+        except Exception:  # whatever it was: no reader may wait for ever
+            log.exception("the engine of %s has stopped", self._title)
+            error = ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
+        self._end_all(error)
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """A stream of its own: the default one and the codec's would wait for each other."""
+        return torch.cuda.stream(torch.cuda.Stream()) if self._on_cuda else nullcontext()
+
+    def _take_in(self) -> bool:
+        """Take in what came, waiting while there is nothing to do; False when it has to stop."""
+        wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
+        try:
+            arrived = self._inbox.get(timeout=wait_s) if wait_s != 0.0 else self._inbox.get_nowait()
+            while arrived is not None:
+                self._scheduler.submit(arrived)
+                arrived = self._inbox.get_nowait()
+        except queue.Empty:
+            return True
+        return False
+
+    def _turn(self) -> None:
+        self._drop_unwanted()
+        self._admit(self._scheduler.admit())
+        if self._scheduler.running:
+            self._frame()
+        self._health = Health(
+            running=len(self._scheduler.running), waiting=len(self._scheduler.waiting)
+        )
+
+    def _drop_unwanted(self) -> None:
+        """Free the slots of lines that were cancelled, or that the codec gave up."""
+        for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
+            if line.ended or line.unwanted:
+                slot = self._scheduler.discard(line)
+                if slot is not None:
+                    self._core.free(slot)
+                line.end(stopped())
+
+    def _admit(self, lines: Sequence[tuple[int, Line]]) -> None:
+        """Put lines into their slots; where not all can be, each that can be."""
+        if not lines:
+            return
+        try:
+            with speech_faults(self._title):
+                self._core.admit([self._admission(slot, line) for slot, line in lines])
+        except Exception as error:  # noqa: BLE001 - it ends the lines, with its reason
+            if len(lines) > 1:
+                for one in lines:
+                    self._admit([one])
+                return
+            slot, line = lines[0]
+            self._scheduler.free(slot)
+            line.end(self._told(error))
+
+    def _admission(self, slot: int, line: Line) -> Admission:
+        task = line.task
+        return Admission(
+            slot=slot,
+            prompt=self._core.prompt(task.tokens, task.voice, task.language),
+            sampling=task.sampling,
+            seed=task.seed,
+            max_frames=min(task.max_frames, self._core.layout.max_frames),
+        )
+
+    def _frame(self) -> None:
+        try:
+            with speech_faults(self._title):
+                self._core.step(self._bucket())
+                self._collect()
+        except OutOfMemory as error:
+            self._shrink(error)
+        except Exception as error:  # noqa: BLE001 - it ends the lines, with its reason
+            self._fault(error)
+        self._steps += 1
+        self._last_step_s = self._clock()
+
+    def _bucket(self) -> int:
+        """The smallest bucket that holds what runs, brought together when nothing waits."""
+        wanted = len(self._scheduler.running) if self._refills_none() else self._scheduler.span
+        bucket = next(size for size in self._core.buckets if size >= wanted)
+        for source, target in self._scheduler.compact(bucket):
+            self._core.move(source, target)
+        return next(size for size in self._core.buckets if size >= self._scheduler.span)
+
+    def _refills_none(self) -> bool:
+        return not self._scheduler.waiting or self._scheduler.wait_s() is None
+
+    def _collect(self) -> None:
+        """Hand frames to the codec: of stopped lines all, of those listened to the next chunk."""
+        running = self._scheduler.running
+        for slot, progress in self._core.progress().items():
+            line = running[slot]
+            if progress.stop is not None:
+                self._finish(slot, line, progress)
+            else:
+                self._let_hear(slot, line, progress.frames)
+
+    def _finish(self, slot: int, line: Line, progress: Progress) -> None:
+        codes = self._core.codes(slot, line.heard_frames, progress.frames)
+        self._core.free(slot)
+        self._scheduler.free(slot)
+        self._faults_in_a_row = 0
+        heard, error = line.heard_frames > 0, _shortfall(progress)
+        self._codec.submit(Frames(line, codes, heard, self._written(), error=error))
+
+    def _let_hear(self, slot: int, line: Line, frames: int) -> None:
+        """Let the codec begin with a line at the play-head: one frame, then more each time."""
+        if not line.heard_frames and not _at_play_head(line):
+            return
+        fresh = frames - line.heard_frames
+        if fresh >= max(1, min(LARGEST_CHUNK_FRAMES, line.heard_frames)):
+            codes = self._core.codes(slot, line.heard_frames, frames)
+            line.heard_frames = frames
+            self._codec.submit(Frames(line, codes, heard=True, ready=self._written(), last=False))
+
+    def _written(self) -> Any:
+        """On CUDA, what tells that the codes just taken are there; None elsewhere."""
+        if not self._on_cuda:
+            return None
+        event = torch.cuda.Event()
+        event.record()
+        return event
+
+    def _shrink(self, error: OutOfMemory) -> None:
+        """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
+        smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
+        if not smaller:
+            self._fail_running(error)
+            return
+        lines = list(self._scheduler.running.values())
+        log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
+        self._core.reset()
+        self._scheduler.requeue([line.start_again() for line in lines])
+        self._scheduler.limit(smaller[-1])
+
+    def _fault(self, error: Exception) -> None:
+        """End the running lines and go on with those that wait, one at a time after many faults."""
+        log.warning("a step of %s failed", self._title, exc_info=error)
+        self._faults += 1
+        self._faults_in_a_row += 1
+        if self._faults_in_a_row == FAULTS_UNTIL_SINGLE:
+            log.warning("%s goes on with one line at a time", self._title)
+            self._scheduler.limit(1)
+        self._fail_running(self._told(error))
+
+    def _fail_running(self, error: StudioError) -> None:
+        self._core.reset()
+        for slot, line in self._scheduler.running.items():
+            self._scheduler.free(slot)
+            line.end(error)
+
+    def _told(self, error: Exception) -> StudioError:
+        """A fault as an error for the person at the page."""
+        if isinstance(error, StudioError):
+            return error
+        reason = f"{type(error).__name__}: {error}"
+        return SpeechFailed(
+            f"{self._title} failed on the lines in flight ({reason}). Generate this one again."
+        )
+
+    def _end_all(self, error: StudioError) -> None:
+        with self._gate:
+            self._open = False
+        while not self._inbox.empty():
+            line = self._inbox.get()
+            if line is not None:
+                line.end(error)
+        for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
+            line.end(error)
+
+
+def _at_play_head(line: Line) -> bool:
+    urgency = line.urgency()
+    return urgency is not None and urgency <= HEARD_AHEAD
+
+
+def _shortfall(progress: Progress) -> SpeechFailed | None:
+    """Why a stopped line isn't whole; None when it is."""
+    match progress.stop:
+        case Stop.BOUND:
+            return SpeechFailed(
+                f"This line did not stop by itself; it was cut after "
+                f"{progress.frames / FRAMES_PER_S:.0f} s. Generate it again with another seed, or "
+                "change its words."
+            )
+        case Stop.FULL:
+            return SpeechFailed(
+                "This line and its speaker's sample are too long together; the line was cut. Split "
+                "it, cut the sample, or set TTS_BATCH_POSITIONS to a larger number."
+            )
+        case _:
+            return None

@@ -1,0 +1,210 @@
+"""The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
+
+The heads of each key-value group lie side by side as its query heads, its key and its value, so
+that one multiplication makes all of them and attention reads them where they are.
+
+Source: `Qwen3TTSTalkerModel` and `Qwen3TTSTalkerCodePredictorModel` of qwen-tts-hf 0.1.1.post1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from studio.errors import ModelUnavailable
+
+PREDICTOR_POSITIONS = 16
+"""The state behind a frame's first code, that code, and 14 more; the last one is not read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """One layer; every matrix is [out, in].
+
+    Attributes:
+        heads: [kv_heads * (group + 2) * head_dim, hidden].
+        head_scale: Norm of the queries and the key, and 1 for the value: [group + 2, head_dim].
+        gate_up: [2 * feed_forward, hidden].
+    """
+
+    before: torch.Tensor
+    heads: torch.Tensor
+    head_scale: torch.Tensor
+    out: torch.Tensor
+    between: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """The layers of one transformer.
+
+    Attributes:
+        group: Query heads to a key-value head.
+        cos: [positions, head_dim].
+        sin: The same, its first half negated: what turns a head whose halves were exchanged.
+    """
+
+    layers: tuple[Layer, ...]
+    norm: torch.Tensor
+    cos: torch.Tensor
+    sin: torch.Tensor
+    eps: float
+    kv_heads: int
+    group: int
+    head_dim: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """Everything a frame needs of a checkpoint.
+
+    Attributes:
+        head: Scores of a frame's first code: [vocabulary, hidden].
+        banned: 0, and minus infinity for the commands that are no sounds: float32 [vocabulary].
+        tables: Embeddings of all groups below each other: [vocabulary + rest, hidden].
+        offsets: Where each group begins in `tables`: int64 [groups].
+        rest_heads: One a group after the first: [codes, predictor hidden].
+        rest_first: First codes as the predictor reads them: [vocabulary, predictor hidden].
+        rest_tables: The other codes as it reads them, the last group left out.
+        project: The talker's states as it reads them; None where both have the same size.
+        end: The code that ends a line.
+    """
+
+    talker: Stack
+    predictor: Stack
+    head: torch.Tensor
+    banned: torch.Tensor
+    tables: torch.Tensor
+    offsets: torch.Tensor
+    rest_heads: tuple[torch.Tensor, ...]
+    rest_first: torch.Tensor
+    rest_tables: tuple[torch.Tensor, ...]
+    project: tuple[torch.Tensor, torch.Tensor] | None
+    end: int
+
+    @property
+    def groups(self) -> int:
+        """Codes in a frame."""
+        return len(self.rest_heads) + 1
+
+    @property
+    def hidden(self) -> int:
+        """Width of the talker."""
+        return self.head.shape[1]
+
+
+_RESERVED = 1_024  # numbers at the vocabulary's end that are commands, not sounds
+
+
+def pack(talker: Any, positions: int, *, release: bool = False) -> Weights:
+    """Pack a talker and its predictor.
+
+    Args:
+        talker: The package's `Qwen3TTSTalkerForConditionalGeneration`.
+        positions: How far its cache reaches.
+        release: Take its layers away, layer by layer, so that they aren't held twice. It can't
+            run by itself then; prompts can still be laid out with it.
+
+    Raises:
+        ModelUnavailable: The checkpoint has a part that this way of running it doesn't know.
+    """
+    config, predictor = talker.config, talker.code_predictor
+    _check(config)
+    with torch.no_grad():
+        first = talker.model.codec_embedding.weight
+        rest = [table.weight for table in predictor.model.codec_embedding]
+        project = predictor.small_to_mtp_projection
+        return Weights(
+            talker=_stack(talker.model, config, positions, release=release),
+            predictor=_stack(
+                predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
+            ),
+            head=talker.codec_head.weight.detach(),
+            banned=_banned(config, talker.device),
+            tables=torch.cat([first, *rest]).detach(),
+            offsets=_offsets(first, rest),
+            rest_heads=tuple(head.weight.detach() for head in predictor.lm_head),
+            rest_first=project(first).detach(),
+            rest_tables=tuple(project(table).detach() for table in rest[:-1]),
+            project=_projection(project),
+            end=int(config.codec_eos_token_id),
+        )
+
+
+def _check(config: Any) -> None:
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    for part in (config, config.code_predictor_config):
+        if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
+            raise ModelUnavailable(
+                "This Qwen3-TTS checkpoint has attention that the batched backend doesn't know. "
+                "Set TTS_BACKEND=qwen3, which runs it one line at a time."
+            )
+
+
+def _stack(model: Any, config: Any, positions: int, *, release: bool) -> Stack:
+    kv_heads, head_dim = config.num_key_value_heads, config.head_dim
+    group = config.num_attention_heads // kv_heads
+    layers = []
+    for index, module in enumerate(model.layers):
+        layers.append(_layer(module, kv_heads, group, head_dim))
+        if release:
+            model.layers[index] = torch.nn.Identity()
+    cos, sin = _rope(model, positions)
+    norm, eps = model.norm.weight.detach(), config.rms_norm_eps
+    return Stack(tuple(layers), norm, cos, sin, eps, kv_heads, group, head_dim)
+
+
+def _layer(module: Any, kv_heads: int, group: int, head_dim: int) -> Layer:
+    attention, feed = module.self_attn, module.mlp
+    parts = [
+        attention.q_proj.weight.view(kv_heads, group, head_dim, -1),
+        attention.k_proj.weight.view(kv_heads, 1, head_dim, -1),
+        attention.v_proj.weight.view(kv_heads, 1, head_dim, -1),
+    ]
+    queries, key = attention.q_norm.weight, attention.k_norm.weight
+    scale = torch.stack([*[queries] * group, key, torch.ones_like(key)])
+    return Layer(
+        before=module.input_layernorm.weight.detach(),
+        heads=torch.cat(parts, dim=1).flatten(0, 2),
+        head_scale=scale,
+        out=attention.o_proj.weight.detach(),
+        between=module.post_attention_layernorm.weight.detach(),
+        gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
+        down=feed.down_proj.weight.detach(),
+    )
+
+
+def _rope(model: Any, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The package's own tables; all three of the talker's axes count the same positions."""
+    weight = model.norm.weight
+    at = torch.arange(positions, device=weight.device)[None]
+    axes = at.expand(3, 1, -1) if hasattr(model, "text_embedding") else at
+    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _turns(model, axes))
+    half = sin.shape[1] // 2
+    return cos.contiguous(), torch.cat([-sin[:, :half], sin[:, half:]], dim=1)
+
+
+def _turns(model: Any, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return model.rotary_emb(model.norm.weight, positions)
+
+
+def _banned(config: Any, device: torch.device) -> torch.Tensor:
+    banned = torch.zeros(config.vocab_size, device=device)
+    banned[-_RESERVED:] = -torch.inf
+    banned[config.codec_eos_token_id] = 0.0
+    return banned
+
+
+def _offsets(first: torch.Tensor, rest: list[torch.Tensor]) -> torch.Tensor:
+    sizes = torch.tensor([0, len(first), *(len(table) for table in rest[:-1])])
+    return sizes.cumsum(0).to(first.device)
+
+
+def _projection(project: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    if isinstance(project, torch.nn.Identity):
+        return None
+    return project.weight.detach(), project.bias.detach()

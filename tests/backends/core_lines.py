@@ -1,0 +1,187 @@
+"""Lines for the decoding core, and the codes that the package itself makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from qwen3_speakers import loaded_backend, loaded_model, loaded_package, recording, speaker
+
+from studio.backends.batched.core import BatchedCore
+from studio.backends.batched.core_contract import Admission, Layout
+from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.tokens import Tokens
+from studio.backends.qwen3.voice import Qwen3Voice
+from studio.speakers.speaker import Sample, Voice
+
+FRAMES = 14
+GREEDY = Sampling(temperature=0)
+LIVELY = Sampling()
+
+VOICES = {
+    "full reference": ("base", speaker()),
+    "timbre only": ("base", speaker(pitch_hz=190, transcript=None)),
+    "another full reference": (
+        "base",
+        Voice("Tom", sample=Sample(recording(90, 1.3), "of Tom", "A rather long transcript.")),
+    ),
+    "preset with dialect": ("custom_voice", Voice("Ida", preset="eric")),
+    "preset with instruction": (
+        "custom_voice",
+        Voice("Ida", preset="ryan", description="Whisper it."),
+    ),
+    "described": ("voice_design", Voice("Ida", description="An old sailor, hoarse and kind.")),
+}
+
+TEXTS = (
+    "Yes.",
+    "The kettle is on, and the door is open to the garden.",
+    "Who is there?",
+    "No. No! Not the blue one, the other one, the one that is behind the tall green door.",
+    "Fine, then.",
+    "7",
+    "It is only the wind, which has a key, apparently.",
+    "Hush.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """One line by name of voice, text and language."""
+
+    voice: str
+    text: str
+    language: str | None = "english"
+
+    @property
+    def kind(self) -> str:
+        return VOICES[self.voice][0]
+
+
+def lines_of(kind: str) -> tuple[Scripted, ...]:
+    """Eight lines of different length, taking turns among the voices of a kind of checkpoint."""
+    names = [name for name, (of, _) in VOICES.items() if of == kind]
+    return tuple(
+        Scripted(names[n % len(names)], text, ("english", None)[n % 2])
+        for n, text in enumerate(TEXTS)
+    )
+
+
+@cache
+def voice_of(name: str) -> Qwen3Voice:
+    kind, voice = VOICES[name]
+    return loaded_backend(kind).condition(voice).payload
+
+
+def tokens_of(line: Scripted) -> torch.Tensor:
+    return Tokens(loaded_package(line.kind).processor.tokenizer).line(line.text)
+
+
+def made_core(kind: str = "base", slots: int = 8, **options: Any) -> BatchedCore:
+    layout = Layout(slots, positions=options.pop("positions", 256), max_frames=64)
+    return BatchedCore(loaded_model(kind)._model, layout, **options)
+
+
+def admission(
+    core: BatchedCore,
+    slot: int,
+    line: Scripted,
+    sampling: Sampling = GREEDY,
+    *,
+    seed: int = 0,
+    max_frames: int = FRAMES,
+) -> Admission:
+    prompt = core.prompt(tokens_of(line), voice_of(line.voice), line.language)
+    return Admission(slot, prompt, sampling, seed, max_frames)
+
+
+def run_out(core: BatchedCore, bucket: int, *, steps: int = 200) -> None:
+    """Step until every line has stopped."""
+    for _ in range(steps):
+        if all(progress.stop for progress in core.progress(latest=True).values()):
+            return
+        core.step(bucket)
+    raise AssertionError(f"lines go on after {steps} steps")
+
+
+def codes_of(core: BatchedCore, slot: int) -> torch.Tensor:
+    return core.codes(slot, 0, core.progress(latest=True)[slot].frames)
+
+
+def decoded(
+    core: BatchedCore, bucket: int, admissions: Sequence[Admission]
+) -> dict[int, torch.Tensor]:
+    """Codes by slot of lines that are decoded together; leaves the slots free."""
+    core.admit(admissions)
+    run_out(core, bucket)
+    codes = {line.slot: codes_of(core, line.slot) for line in admissions}
+    for line in admissions:
+        core.free(line.slot)
+    return codes
+
+
+def refilled(
+    core: BatchedCore, slots: int, lines: Iterable[Scripted], **options: Any
+) -> dict[Scripted, torch.Tensor]:
+    """Codes by line of lines that take slots as these become free, in mid-generation."""
+    waiting, running, made = list(lines), {}, {}
+    while waiting or running:
+        for slot in range(slots):
+            if slot not in running and waiting:
+                running[slot] = waiting.pop(0)
+                core.admit([admission(core, slot, running[slot], **options)])
+        core.step(core.buckets[-1])
+        for slot, progress in core.progress(latest=True).items():
+            if progress.stop:
+                made[running.pop(slot)] = core.codes(slot, 0, progress.frames)
+                core.free(slot)
+    return made
+
+
+class _Made(Exception):
+    """Carries the codes out of the package; no error, it ends the call before the codec."""
+
+
+@cache
+def reference_codes(line: Scripted, frames: int = FRAMES) -> torch.Tensor:
+    """What the package's own `generate` makes of one line alone, without chance."""
+    package = loaded_package(line.kind)
+    generate = package.model.generate
+
+    def made(*args: Any, **kwargs: Any) -> None:
+        raise _Made(generate(*args, **kwargs)[0][0])
+
+    greedy = {
+        **{"do_sample": False, "subtalker_dosample": False, "repetition_penalty": 1.05},
+        "max_new_tokens": frames + 1,  # the package drops the frame of the last one
+    }
+    try:
+        with patch.object(package.model, "generate", made):
+            _speak(package, line, greedy)
+    except _Made as carried:
+        codes: torch.Tensor = carried.args[0]
+        return codes
+    raise AssertionError("the package made no codes")
+
+
+def _speak(package: Any, line: Scripted, greedy: Mapping[str, object]) -> None:
+    from qwen_tts import VoiceClonePromptItem
+
+    voice, language = VOICES[line.voice][1], line.language or "auto"
+    if voice.sample is not None:
+        made = voice_of(line.voice)
+        full = made.ref_codes is not None
+        item = VoiceClonePromptItem(
+            made.ref_codes, made.embedding, not full, full, voice.sample.transcript
+        )
+        package.generate_voice_clone(line.text, language, voice_clone_prompt=[item], **greedy)
+    elif voice.preset is not None:
+        package.generate_custom_voice(
+            line.text, voice.preset, language, voice.description, **greedy
+        )
+    else:
+        package.generate_voice_design(line.text, voice.description, language, **greedy)

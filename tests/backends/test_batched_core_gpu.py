@@ -1,0 +1,84 @@
+"""The decoding core on CUDA: replayed graphs, news a frame late, and no waiting in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+from core_lines import GREEDY, LIVELY, admission, decoded, lines_of, reference_codes, run_out
+from qwen3_checkpoint import small_checkpoint
+
+from studio.backends.batched.core import BatchedCore
+from studio.backends.batched.core_contract import Layout
+
+pytestmark = [
+    pytest.mark.models,
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; there is none"),
+]
+
+LINES = lines_of("base")
+
+
+def core_on_cuda(dtype: torch.dtype = torch.float32, *, graphs: bool = True) -> BatchedCore:
+    from qwen_tts import Qwen3TTSModel
+
+    package = Qwen3TTSModel.from_pretrained(
+        str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
+    )
+    core = BatchedCore(package.model, Layout(8, 256, 64))
+    core._replays._captures = graphs
+    return core
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, LIVELY], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_replayed_frames_are_those_of_the_plain_step(dtype, sampling):
+    made = []
+    for graphs in (False, True):
+        core = core_on_cuda(dtype, graphs=graphs)
+        lines = [admission(core, n, line, sampling, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
+        assert (core._replays.captured > 0) is graphs
+    for slot in range(8):
+        assert torch.equal(made[0][slot], made[1][slot])
+
+
+def test_greedy_codes_in_float32_are_those_of_the_package():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    core = core_on_cuda()
+    lines = [admission(core, n, line) for n, line in enumerate(LINES)]
+    for slot, codes in decoded(core, 8, lines).items():
+        assert torch.equal(codes.cpu(), reference_codes(LINES[slot]))
+
+
+def test_nobody_waits_for_a_replayed_frame():
+    core = core_on_cuda(torch.bfloat16)
+    core.warm([8])
+    core.admit([admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)])
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(5):
+            core.step(8)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    late, latest = core.progress(), core.progress(latest=True)
+    assert all(late[slot].frames in (latest[slot].frames, latest[slot].frames - 1) for slot in late)
+
+
+def test_news_is_of_the_line_that_has_the_slot_now():
+    core = core_on_cuda()
+    core.admit([admission(core, 0, LINES[0])])
+    run_out(core, 1)
+    core.free(0)
+    core.admit([replace(admission(core, 0, LINES[1]), max_frames=64)])
+    assert core.progress()[0].frames == 0
+    core.step(1)
+    assert core.progress()[0].frames == 0
+    core.step(1)
+    assert core.progress()[0].frames == 1
+    assert core.progress(latest=True)[0].frames == 2

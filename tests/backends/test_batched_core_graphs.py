@@ -1,0 +1,91 @@
+"""The shell around the step: when it captures, and what becomes of a capture that fails."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+pytest.importorskip("torch", reason="the neural voices' packages are not installed")
+
+import torch
+
+from studio.backends.batched.core_contract import Admission
+from studio.backends.batched.graphs import Replays
+from studio.backends.batched.prefill import passes
+from studio.backends.batched.step import Shape
+from studio.backends.qwen3.prompt import Prompt
+from studio.backends.qwen3.request import Sampling
+
+pytestmark = pytest.mark.models
+
+ONE, EIGHT = Shape(1, 256), Shape(8, 256)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Shape]:
+    """Let every capture fail; returns the shapes that were tried."""
+    tried = []
+
+    def captured(_self: Replays, shape: Shape) -> None:
+        tried.append(shape)
+        raise error
+
+    monkeypatch.setattr(Replays, "_captured", captured)
+    return tried
+
+
+def test_on_a_cpu_the_step_runs_as_it_is():
+    ran: list[Shape] = []
+    replays = Replays(ran.append, torch.device("cpu"))
+    for shape in (ONE, EIGHT, ONE):
+        replays.run(shape)
+    replays.prepare(EIGHT)
+    assert ran == [ONE, EIGHT, ONE]
+    assert replays.captured == 0
+
+
+def test_a_failed_capture_is_told_once_and_frames_go_on(monkeypatch, caplog):
+    tried, ran = failing(monkeypatch, RuntimeError("no capture here")), []
+    replays = Replays(ran.append, torch.device("cuda"))
+    with caplog.at_level(logging.WARNING):
+        for shape in (ONE, ONE, EIGHT, EIGHT, ONE):
+            replays.run(shape)
+        replays.prepare(EIGHT)
+    assert tried == [ONE]
+    assert ran == [ONE, ONE, EIGHT, EIGHT, ONE]
+    assert [record.message for record in caplog.records] == [
+        "no graph can be captured here; frames are made step by step"
+    ]
+
+
+def test_too_little_memory_for_a_capture_is_told_before_a_frame_is_made(monkeypatch):
+    failing(monkeypatch, torch.OutOfMemoryError("full"))
+    ran: list[Shape] = []
+    replays = Replays(ran.append, torch.device("cuda"))
+    replays.run(EIGHT)
+    for _ in range(2):
+        with pytest.raises(torch.OutOfMemoryError):
+            replays.run(EIGHT)
+    replays.run(ONE)
+    assert ran == [EIGHT, ONE]
+
+
+def lines(*lengths: int) -> list[Admission]:
+    pad = torch.zeros(1, 1, 4)
+    return [
+        Admission(slot, Prompt(torch.zeros(1, length, 4), pad, pad), Sampling(), 0, 10)
+        for slot, length in enumerate(lengths)
+    ]
+
+
+def lengths_read(lengths: list[int], positions: int) -> list[list[int]]:
+    read = passes(lines(*lengths), positions)
+    return [[line.prompt.embeds.shape[1] for line in group] for group in read]
+
+
+def test_prompts_of_like_length_are_read_together():
+    assert lengths_read([90, 10, 100, 12], 200) == [[10, 12], [90, 100]]
+    assert lengths_read([10, 10, 10], 1_000) == [[10, 10, 10]]
+    assert lengths_read([300, 20], 200) == [[20], [300]]
+    assert lengths_read([20, 30], 0) == [[20], [30]]
+    assert lengths_read([], 100) == []

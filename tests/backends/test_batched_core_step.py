@@ -1,0 +1,142 @@
+"""The step never asks the host: nothing is read, nothing moves, no shape depends on a value."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+from core_lines import LIVELY, admission, lines_of, made_core
+from qwen3_speakers import loaded_model
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from studio.backends.batched.choice import Breadth
+from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.slots import Slots
+from studio.backends.batched.step import FrameStep, Shape
+from studio.backends.batched.weights import Weights, pack
+
+pytestmark = pytest.mark.models
+
+LAYOUT = Layout(slots=8, positions=128, max_frames=32)
+SHAPES = [
+    Shape(1, 64),
+    Shape(8, 128),
+    Shape(8, 128, Breadth(256, shares=True)),
+]
+READS = (
+    *("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "nonzero_static"),
+    *("masked_select", "_unique2", "unique_dim", "bincount", "repeat_interleave.Tensor"),
+)
+
+
+class NoReading(TorchDispatchMode):
+    """Forbids what makes the host wait for a tensor's value, or moves one between devices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func.name().removeprefix("aten::")
+        assert name not in READS, f"{name} reads a tensor's value"
+        assert name != "_to_copy" or kwargs.get("device") is None, "a tensor is moved"
+        assert not (name.startswith("index") and _by_mask(args)), "a shape depends on values"
+        self.operations += 1
+        return func(*args, **kwargs)
+
+
+def _by_mask(args: tuple[Any, ...]) -> bool:
+    indices = args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else ()
+    return any(torch.is_tensor(one) and one.dtype is torch.bool for one in indices)
+
+
+def moved(part: Any, device: str) -> Any:
+    """The same weights or layers on another device."""
+    if torch.is_tensor(part):
+        return part.to(device)
+    if isinstance(part, tuple):
+        return tuple(moved(one, device) for one in part)
+    if hasattr(part, "__dataclass_fields__"):
+        names = [field.name for field in fields(part)]
+        return replace(part, **{name: moved(getattr(part, name), device) for name in names})
+    return part
+
+
+@pytest.fixture(scope="module")
+def weights() -> Weights:
+    return pack(loaded_model("base")._model.talker, LAYOUT.positions)
+
+
+def test_the_mode_sees_what_it_forbids():
+    numbers = torch.arange(3)
+    for read in (
+        lambda: numbers.sum().item(),
+        lambda: bool(numbers[0]),
+        lambda: numbers[numbers > 1],
+        lambda: numbers.to("meta"),
+    ):
+        with pytest.raises(AssertionError), NoReading():
+            read()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_frame_reads_no_value_and_moves_no_tensor(weights, shape):
+    step = FrameStep(weights, Slots.allocate(weights, LAYOUT))
+    with torch.inference_mode(), NoReading() as mode:
+        step(shape)
+    assert mode.operations > 500
+
+
+def test_a_running_core_reads_no_value_in_its_step():
+    core = made_core()
+    core.admit([admission(core, n, line, LIVELY) for n, line in enumerate(lines_of("base"))])
+    with NoReading():
+        for _ in range(3):
+            core.step(8)
+    assert all(progress.frames for progress in core.progress(latest=True).values())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_frame_needs_no_values_at_all(weights, shape):
+    """On a device that has shapes only, whatever asked for a value would fail."""
+    elsewhere = moved(weights, "meta")
+    with pytest.raises(RuntimeError):
+        elsewhere.head.tolist()
+    FrameStep(elsewhere, Slots.allocate(elsewhere, LAYOUT))(shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_the_whole_frame_is_one_graph(weights, shape):
+    """Traced without a break, and the traced frame writes what the plain one writes."""
+    plain, traced = (Slots.allocate(weights, LAYOUT) for _ in range(2))
+    core = made_core(positions=LAYOUT.positions)
+    for slots in (plain, traced):
+        lines = [admission(core, n, line, LIVELY) for n, line in enumerate(lines_of("base")[:8])]
+        lines = [replace(line, max_frames=8) for line in lines]
+        slots.put(lines, range(1, 9), [8] * 8)
+        slots.hidden.copy_(torch.linspace(-1, 1, slots.hidden.numel()).view_as(slots.hidden))
+    torch._dynamo.reset()
+    compiled = torch.compile(FrameStep(weights, traced), backend="eager", fullgraph=True)
+    with torch.no_grad():
+        FrameStep(weights, plain)(shape)
+        compiled(shape)
+    assert torch.equal(traced.whole, plain.whole)
+    assert torch.equal(traced.codes, plain.codes)
+    assert plain.codes.any()
+
+
+def test_nothing_stays_behind_a_frame_but_the_slots(weights):
+    """A captured graph writes to fixed places: no tensor of the slots is replaced by another."""
+    slots = Slots.allocate(weights, LAYOUT)
+    before = {field.name: getattr(slots, field.name).data_ptr() for field in fields(slots)}
+    step = FrameStep(weights, slots)
+    with torch.inference_mode():
+        for shape in SHAPES:
+            step(shape)
+    assert before == {name: getattr(slots, name).data_ptr() for name in before}

@@ -1,0 +1,98 @@
+"""How many lines fit: chosen from free memory, or as set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from qwen3_checkpoint import small_checkpoint
+
+from studio.backends.batched.core import BatchedCore
+from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.memory import (
+    MOST_SLOTS,
+    SIZES,
+    USUAL,
+    Dimensions,
+    dimensions_in,
+    free_memory_bytes,
+    room_for,
+    weights_bytes,
+)
+from studio.backends.options import BatchOptions
+from studio.errors import ModelUnavailable
+
+pytestmark = pytest.mark.models
+
+GB = 10**9
+ANY = BatchOptions()
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "slots", "positions"),
+    [(130, 64, 2048), (16, 32, 2048), (8, 16, 2048), (4.5, 8, 1024), (3.5, 4, 1024)],
+)
+def test_slots_of_the_usual_model_on_cards_of_some_sizes(free_gb, slots, positions):
+    room = room_for(USUAL, round(free_gb * GB), "cuda", ANY)
+    assert (room.layout.slots, room.layout.positions) == (slots, positions)
+
+
+def test_what_is_set_is_kept():
+    room = room_for(USUAL, 100 * GB, "cuda", BatchOptions(slots=12, positions=700))
+    assert (room.layout.slots, room.layout.positions, room.layout.max_frames) == (12, 704, 704)
+
+
+def test_what_is_set_and_does_not_fit_is_told_with_the_remedy():
+    with pytest.raises(ModelUnavailable, match="TTS_BATCH_SIZE"):
+        room_for(USUAL, 8 * GB, "cuda", BatchOptions(slots=64))
+
+
+def test_next_smaller_choices():
+    room, slots = room_for(USUAL, 8 * GB, "cuda", ANY), []
+    each = room.slots_bytes // room.layout.slots
+    while (room := room.smaller()) is not None:
+        slots.append(room.layout.slots)
+        assert room.slots_bytes == each * room.layout.slots
+    assert slots == [8, 4, 2, 1]
+
+
+@given(free_mb=st.integers(0, 200_000), device=st.sampled_from(["cuda", "mps", "cpu"]))
+def test_whatever_is_chosen_fits(free_mb, device):
+    try:
+        room = room_for(USUAL, free_mb * 10**6, device, ANY)
+    except ModelUnavailable:
+        assert free_mb < 4_000
+        return
+    assert room.slots_bytes <= free_mb * 10**6 * 0.9
+    assert room.layout.slots in SIZES
+    assert room.layout.slots <= MOST_SLOTS[device]
+
+
+def test_the_reckoned_size_is_the_cores():
+    from qwen3_speakers import loaded_package
+
+    folder, layout = small_checkpoint("base"), Layout(3, 256, 200)
+    core = BatchedCore(loaded_package().model, layout)
+    reckoned = 3 * dimensions_in(folder).slot_bytes(layout, "cpu")
+    assert core.state_bytes() == pytest.approx(reckoned, rel=0.01)
+
+
+def test_the_usual_model_is_the_smaller_one_on_the_hub():
+    attention = {"num_key_value_heads": 8, "head_dim": 128}
+    config = {
+        "talker_config": attention
+        | {"num_hidden_layers": 28, "hidden_size": 1024, "vocab_size": 3072, "num_code_groups": 16}
+        | {"code_predictor_config": attention | {"num_hidden_layers": 5}}
+    }
+    assert Dimensions.of(json.loads(json.dumps(config))) == USUAL
+
+
+def test_memory_of_this_machine():
+    assert free_memory_bytes("cpu") > 0
+    assert weights_bytes(small_checkpoint("base"), "cpu") > 1_000_000
+    assert weights_bytes(None, "cpu") == 2 * weights_bytes(None, "cuda")
