@@ -10,17 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studio.backends import registry
+from studio.backends.base import Backend
 from studio.backends.options import BackendOptions, BatchOptions
+from studio.backends.remote.options import RemoteOptions
+from studio.backends.zero_gpu import lend
 from studio.cli.arguments import build_parser
 from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
-from studio.cli.serve import ServeArguments
+from studio.cli.serve import ServeArguments, Surroundings
 from studio.engine.model_manager import EvictionPolicy
 from studio.errors import StudioError
 from studio.service import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup_report import NothingToSetUp, SetupReport
+
+SPACE_STORAGE = Path("/data")
+"""Where a Hugging Face Space keeps files over restarts, when it has such storage."""
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -58,7 +64,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
-            options = ServeArguments.check(arguments)
+            options = ServeArguments.check(arguments, _surroundings(settings))
             studio = _studio(settings)
             # Not before all is well: Gradio's import takes seconds.
             from studio.server import serve
@@ -74,7 +80,17 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         for name in ("backend", "workspace")
         if (value := getattr(arguments, name, None)) is not None
     }
+    if settings.keeps_in(SPACE_STORAGE):
+        given.setdefault("workspace", SPACE_STORAGE / "tableread")
+    if settings.is_space and settings.backend == "auto" and not _has_card(settings):
+        # Weights that the platform fetched beforehand would make `auto` choose a neural voice.
+        given.setdefault("backend", "draft")
     return settings.model_copy(update=given)
+
+
+def _has_card(settings: Settings) -> bool:
+    """Whether a Space has a graphics card; asked before anything heavy is imported."""
+    return settings.zero_gpu or Path("/dev/nvidia0").exists()
 
 
 def _studio(settings: Settings) -> Studio:
@@ -88,7 +104,7 @@ def _studio(settings: Settings) -> Studio:
     )
     return Studio.open(
         options,
-        lambda name: registry.create(name, backend_options),
+        lambda name: _backend(name, backend_options, is_lent=settings.zero_gpu),
         max_concurrency=settings.max_concurrency,
         eviction=EvictionPolicy(
             enabled=settings.eviction_enabled,
@@ -96,6 +112,11 @@ def _studio(settings: Settings) -> Studio:
             check_interval_s=settings.idle_check_interval_s,
         ),
     )
+
+
+def _backend(name: str, options: BackendOptions, *, is_lent: bool) -> Backend:
+    backend = registry.create(name, options)
+    return lend(backend) if is_lent else backend
 
 
 def _backend_options(settings: Settings) -> BackendOptions:
@@ -110,6 +131,22 @@ def _backend_options(settings: Settings) -> BackendOptions:
             max_wait_s=settings.batch_max_wait_ms / 1000,
             continuous=settings.batch_continuous,
         ),
+        remote=RemoteOptions(
+            urls=tuple(map(str, settings.remote_urls)),
+            model=settings.remote_model,
+            key=settings.remote_key.get_secret_value() if settings.remote_key else None,
+            concurrency=settings.remote_concurrency,
+            timeout_s=settings.remote_timeout_s,
+        ),
+    )
+
+
+def _surroundings(settings: Settings) -> Surroundings:
+    own_host = (settings.space_host,) if settings.space_host else ()
+    return Surroundings(
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        allowed_hosts=settings.allowed_hosts + own_host,
+        space_port=settings.space_port if settings.is_space else None,
     )
 
 

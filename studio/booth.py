@@ -13,6 +13,7 @@ from typing import NoReturn
 from studio.audio.clip import Clip
 from studio.audio.decode import decode
 from studio.audio.encode import write_wav
+from studio.audio.guarded import decode_guarded
 from studio.backends.base import Capabilities
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.planning import MOOD, plan
@@ -110,7 +111,7 @@ class Booth:
         check_converts(self._engine.models.manager(backend_name).backend)
         speaker = self._library.by_id(who[0])
         voice = Cast(self._library, {}, {speaker.name: who[0]}).voice_of(speaker.name, who[1])
-        said = decode(recording, display_name="The recording")
+        _, said = decode_guarded(recording, display_name="The recording")
         return self._engine.convert(backend_name, said, voice, stopped.is_set)
 
     async def _say(

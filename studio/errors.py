@@ -12,6 +12,8 @@ StudioError
 │   ├── SpeakerExists
 │   └── ModelInUse         unload refused while a lease is held
 ├── EngineBusy             the queue is full; says when to come back
+│   └── LimitReached       a visitor has had as much as one may have for now
+├── NotAllowed             only the owner of the studio may do that
 ├── ModelUnavailable       a package, weights or device is missing; names the remedy
 ├── SpeechFailed           one segment could not be spoken
 │   └── OutOfMemory
@@ -90,6 +92,14 @@ class EngineBusy(StudioError):
         """Keep the time beside the message."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class LimitReached(EngineBusy):
+    """A visitor has had as much as one may have for now."""
+
+
+class NotAllowed(StudioError):
+    """Only the owner of the studio may do that."""
 
 
 class ModelUnavailable(StudioError):

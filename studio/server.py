@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
+import sys
 import threading
+import webbrowser
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
-from fastapi import HTTPException, Request
-from gradio.routes import App
+from fastapi import FastAPI
+from gradio.blocks import Blocks
+from gradio.context import LocalContext
+from gradio.routes import App, ORJSONResponse
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from studio.api.errors import answer_error
-from studio.api.routes import studio_routes
+from studio.api.errors import answer_error, answer_too_large
+from studio.api.front import Front
+from studio.api.hosts import HostNames
+from studio.api.routes import service_routes, studio_routes
+from studio.api.v1.keys import key_guard
+from studio.api.visitors import ENTER, token_of
 from studio.cli.serve import ServeArguments
+from studio.desks import Desks
 from studio.dialog.read import read_dialog_text
-from studio.errors import StudioError
+from studio.errors import NotAllowed, StudioError
 from studio.service import Studio
 from studio.setup_report import SetupReport
+from studio.speech import sweep_readings
 from studio.ui.blocks import create_ui, launch_look
+from studio.ui.speak import offer
 
 _ASSETS = Path(__file__).resolve().parent.parent / "assets"
 _OPENING_SCRIPT = _ASSETS / "dialogs" / "lighthouse.txt"
@@ -27,39 +42,157 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
     with studio:
+        sweep_readings(studio)
         _welcome(studio, opening_script)
-        page = create_ui(studio, opening_script=opening_script)
-        page.launch(
-            server_name=arguments.host,
-            server_port=arguments.port,
-            share=arguments.share,
-            auth=arguments.auth,
-            inbrowser=arguments.open_browser,
-            prevent_thread_lock=True,
-            app_kwargs={
-                "routes": studio_routes(
-                    lambda _: studio, setup, guard=_require_login, assets=_ASSETS
-                ),
-                "exception_handlers": {StudioError: answer_error},
-            },
-            **launch_look(),
-        )
+        front = _front(arguments, studio, opening_script)
+        page_studio = _page_studio(front)
+        page = create_ui(page_studio, opening_script=opening_script)
+        with page:
+            offer(page_studio)
+        _launch(page, arguments, StudioServer(front, setup))
+        _tell(page, arguments, front)
         _until_interrupted()
         page.close()
     return 0
 
 
-def _require_login(request: Request) -> None:
-    """Refuse who hasn't signed in at Gradio's own form, when there is one."""
-    server = request.app
-    assert isinstance(server, App)
-    if server.auth is None:
-        return
-    token = request.cookies.get(f"access-token-{server.cookie_id}") or request.cookies.get(
-        f"access-token-unsecure-{server.cookie_id}"
+class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
+    """Gradio's server with the studio's routes, and its doors outside everything else."""
+
+    def __init__(self, front: Front, setup: SetupReport) -> None:
+        """Put the routes together."""
+        guard = key_guard(front.api_key, front.require_login)
+        super().__init__(
+            routes=[
+                *studio_routes(front.studio_of, setup, guard=front.require_login, assets=_ASSETS),
+                *service_routes(front.studio, front.studio_of, guard=guard),
+            ],
+            exception_handlers={StudioError: answer_error, 413: answer_too_large},
+            default_response_class=ORJSONResponse,
+            openapi_url=None,
+        )
+        self._front = front
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Everything that Gradio stacks up, behind the doors."""
+        routes = super().build_middleware_stack()
+
+        async def known(scope: Scope, receive: Receive, send: Send) -> None:
+            scope["studio_server"] = self
+            await routes(scope, receive, send)
+
+        return self._front.layers(known, self)
+
+
+class GradioForm:
+    """Gradio's own form, whose tokens its server holds."""
+
+    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
+        """Whether a request carries what the form hands out, when there is a form."""
+        assert isinstance(server, App)
+        if server.auth is None:
+            return True
+        names = (f"access-token-{server.cookie_id}", _plain_cookie(server))
+        return any(server.tokens.get(asks.cookies.get(name)) is not None for name in names)
+
+    def sign_in(self, server: FastAPI) -> str | None:
+        """A cookie as the form hands out, without asking for a password."""
+        assert isinstance(server, App)
+        if not isinstance(server.auth, dict):
+            return None
+        token = secrets.token_urlsafe(24)
+        server.tokens[token] = next(iter(server.auth))
+        return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
+
+
+def _plain_cookie(server: App) -> str:
+    return f"access-token-unsecure-{server.cookie_id}"
+
+
+def _front(arguments: ServeArguments, studio: Studio, opening_script: str) -> Front:
+    around = arguments.around
+    desks = None
+    if arguments.is_shared:
+        desks = Desks(studio, prepare=lambda one: _welcome(one, opening_script))
+    return Front(
+        studio=studio,
+        hosts=HostNames(arguments.host, around.allowed_hosts),
+        form=GradioForm(),
+        desks=desks,
+        api_key=around.api_key,
+        framed_by_hub=around.is_space,
     )
-    if server.tokens.get(token) is None:
-        raise HTTPException(401, "Sign in first.")
+
+
+def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> None:
+    page.queue(api_open=False)
+    page.launch(
+        server_name=arguments.host,
+        server_port=arguments.port,
+        share=arguments.share,
+        auth=arguments.auth,
+        prevent_thread_lock=True,
+        quiet=True,
+        # A visitor's upload is a recording; what it may be is checked when it is used.
+        max_file_size="100mb",
+        state_session_capacity=200,
+        _app=server,
+        **launch_look(),
+    )
+
+
+def _tell(page: Blocks, arguments: ServeArguments, front: Front) -> None:
+    """Say where the studio is, and open it."""
+    local_url = page.local_url or ""
+    if page.share_url:
+        front.hosts.add(page.share_url)
+    for line in _lines(page.share_url, arguments):
+        _say(line)
+    if front.desks is not None and not arguments.around.is_space:
+        local_url = f"{local_url.rstrip('/')}{ENTER}?key={front.desks.owner_token}"
+    _say(f"The studio: {local_url}")
+    if arguments.open_browser:
+        webbrowser.open(local_url)
+
+
+def _lines(share_url: str | None, arguments: ServeArguments) -> list[str]:
+    if not arguments.share:
+        return []
+    if share_url is None:
+        return [
+            "The share link can't be made: Gradio's tunnel service wasn't reached. Check the "
+            "network, then start again; until then the studio runs on this machine only."
+        ]
+    lines = [f"The share link: {share_url}"]
+    if arguments.made_password and arguments.auth is not None:
+        lines.append(f"Guests sign in as {arguments.auth[0]} with {arguments.auth[1]}")
+    return lines
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _page_studio(front: Front) -> Studio:
+    """The studio as the page's handlers have it, which Gradio calls without a request."""
+    if front.desks is None:
+        return front.studio
+    return cast(Studio, _VisitorsStudio(front.desks))
+
+
+class _VisitorsStudio:
+    """Stands for the studio of whoever's event is being handled."""
+
+    def __init__(self, desks: Desks) -> None:
+        self._desks = desks
+
+    def __getattr__(self, name: str) -> Any:
+        event: Any = LocalContext.request.get()
+        visitor = self._desks.find(token_of(event.request)) if event is not None else None
+        if visitor is None:
+            raise NotAllowed("Your visit is over; load the page again.")
+        return getattr(visitor.studio, name)
 
 
 def _welcome(studio: Studio, opening_script: str) -> None:

@@ -296,15 +296,15 @@ class Studio:
 
     def _make_room(self) -> None:
         """Forget the oldest finished jobs, and remove folders that no job knows, all but a few."""
+        # The folders under the lock, too: two threads would trip over what the other one removed.
         with self._jobs_lock:
             finished = [job for job in self._jobs.values() if job.events.closed]
             for job in finished[: max(0, len(self._jobs) - KEPT_JOBS)]:
                 del self._jobs[job.job_id]
-            known = set(self._jobs)
-        folders = sorted(self._renders.iterdir(), key=lambda folder: folder.stat().st_mtime)
-        for folder in folders[:-KEPT_JOBS]:
-            if folder.name not in known:
-                shutil.rmtree(folder)
+            folders = sorted(self._renders.iterdir(), key=lambda folder: folder.stat().st_mtime)
+            for folder in folders[:-KEPT_JOBS]:
+                if folder.name not in self._jobs:
+                    shutil.rmtree(folder)
 
 
 def _audio_resolver(root: Path | None) -> Callable[[str], Path]:

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AnyHttpUrl,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 
 from studio.errors import SettingError
 
 _HOME = Path(__file__).resolve().parent.parent
 
 
+_SECRETS = ("TTS_REMOTE_KEY", "TTS_REMOTE_URLS", "TABLEREAD_API_KEY")  # a URL may hold a password
+
+
 def _variable(name: str) -> AliasChoices:
     return AliasChoices(name)
+
+
+def _listed(value: object) -> object:
+    """Split at commas; an empty part counts as not there."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _sendable(key: SecretStr) -> SecretStr:
+    """A key goes into a header, which holds no spaces or signs beyond ASCII."""
+    value = key.get_secret_value().strip()
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise ValueError("it holds a space or a sign that can't be sent")
+    return SecretStr(value)
 
 
 class Settings(BaseModel):
@@ -101,10 +130,78 @@ class Settings(BaseModel):
     )
     """Whether a slot is refilled while other lines run, or only when all are done."""
 
+    remote_urls: Annotated[
+        tuple[AnyHttpUrl, ...],
+        BeforeValidator(_listed),
+        Field(validation_alias=_variable("TTS_REMOTE_URLS")),
+    ] = ()
+    """Base URLs of speech servers, with commas between them."""
+
+    remote_model: Annotated[str | None, Field(validation_alias=_variable("TTS_REMOTE_MODEL"))] = (
+        None
+    )
+    """The model to ask the speech servers for; None for what each has."""
+
+    remote_key: Annotated[
+        SecretStr | None,
+        AfterValidator(lambda key: key and _sendable(key)),
+        Field(validation_alias=_variable("TTS_REMOTE_KEY")),
+    ] = None
+    """The speech servers' key."""
+
+    remote_concurrency: Annotated[
+        int, Field(validation_alias=_variable("TTS_REMOTE_CONCURRENCY"), ge=1, le=64)
+    ] = 4
+    """Lines in flight on each speech server."""
+
+    remote_timeout_s: Annotated[
+        float,
+        Field(validation_alias=_variable("TTS_REMOTE_TIMEOUT_SECONDS"), gt=0, allow_inf_nan=False),
+    ] = 120.0
+    """Seconds that one try at a line may take on a speech server."""
+
     workspace: Annotated[Path, Field(validation_alias=_variable("TABLEREAD_WORKSPACE"))] = (
         _HOME / "workspace"
     )
     """Folder of speakers and renders."""
+
+    api_key: Annotated[
+        SecretStr | None,
+        AfterValidator(lambda key: key and _sendable(key)),
+        Field(validation_alias=_variable("TABLEREAD_API_KEY")),
+    ] = None
+    """What programs send as a Bearer key; None asks for what the page asks."""
+
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_listed),
+        Field(validation_alias=_variable("TABLEREAD_ALLOWED_HOSTS")),
+    ] = ()
+    """Host names by which the studio may be reached beside its own, divided by commas."""
+
+    space_id: Annotated[str | None, Field(validation_alias=_variable("SPACE_ID"))] = None
+    """The Hugging Face Space this runs as; set by the platform."""
+
+    space_host: Annotated[str | None, Field(validation_alias=_variable("SPACE_HOST"))] = None
+    """The host name of that Space; set by the platform."""
+
+    space_port: Annotated[
+        int, Field(validation_alias=_variable("GRADIO_SERVER_PORT"), ge=1, le=65535)
+    ] = 7860
+    """The port a Space is asked at; set by the platform."""
+
+    zero_gpu: Annotated[bool, Field(validation_alias=_variable("SPACES_ZERO_GPU"))] = False
+    """Whether the Space's card is lent for seconds at a time; set by the platform."""
+
+    @property
+    def is_space(self) -> bool:
+        """Whether this runs as a Hugging Face Space."""
+        return self.space_id is not None
+
+    def keeps_in(self, storage: Path) -> bool:
+        """Whether a Space's storage is there and nobody chose another workspace."""
+        chosen = "workspace" in self.model_fields_set
+        return self.is_space and not chosen and os.access(storage, os.W_OK)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -123,5 +220,8 @@ class Settings(BaseModel):
 def _sentence(detail: Mapping[str, object]) -> str:
     place = detail["loc"]
     assert isinstance(place, tuple)
-    message = str(detail["msg"])
-    return f"{place[0]}={detail['input']} can't be used: {message[0].lower()}{message[1:]}."
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if not message[:2].isupper():
+        message = message[0].lower() + message[1:]
+    value = "" if place[0] in _SECRETS else f"={detail['input']}"
+    return f"{place[0]}{value} can't be used: {message}."

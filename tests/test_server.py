@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
-
-START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
-ROOT = Path(__file__).parents[1]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def command(workspace: Path, *options: str) -> list[str]:
-    fixed = ["serve", "--no-browser", "--backend", "draft", "--workspace", str(workspace)]
-    return [sys.executable, "-c", START, *fixed, *options]
-
-
-@contextlib.contextmanager
-def serving(workspace: Path, *options: str) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
-    port = free_port()
-    process = subprocess.Popen(command(workspace, "--port", str(port), *options), cwd=ROOT)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", follow_redirects=True) as client:
-            _wait_until_up(client, process)
-            yield client, process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _wait_until_up(client: httpx.Client, process: subprocess.Popen) -> None:
-    deadline_s = time.monotonic() + 60
-    while time.monotonic() < deadline_s and process.poll() is None:
-        try:
-            client.get("/studio/state")
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the studio did not start")
+from serving import ROOT, command, serving
 
 
 def test_a_name_and_password_guard_the_studios_own_routes(tmp_path: Path) -> None:
@@ -76,6 +34,25 @@ def test_it_ends_cleanly_and_leaves_no_worker(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 0
         assert not any(worker.is_running() for worker in workers)
+
+
+def test_a_tunnel_that_cannot_be_made_is_told_and_the_studio_runs_on(tmp_path: Path) -> None:
+    # A closed port of this machine stands in for the tunnel's server.
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{closed.getsockname()[1]}"
+        environ = {"GRADIO_SHARE_SERVER_ADDRESS": nowhere}
+        with serving(tmp_path / "w", "--share", environ=environ, wait_for="The studio:") as (
+            client,
+            process,
+        ):
+            said = process.said()
+            assert "The share link can't be made" in said
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/studio/state").status_code == 401  # a password was made
+            entered = client.get(re.search(r"/studio/enter\?key=\S+", said)[0])
+            assert entered.status_code == 200
+            assert "password" not in said.lower()
 
 
 def test_a_new_workspace_has_the_speakers_of_the_sample_scene(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import AnyHttpUrl, SecretStr
 
 from studio.errors import SettingError
 from studio.settings import Settings
@@ -35,6 +36,11 @@ def test_every_variable_is_read() -> None:
             "TTS_BATCH_POSITIONS": "1024",
             "TTS_BATCH_MAX_WAIT_MS": "20",
             "TTS_BATCH_CONTINUOUS": "false",
+            "TTS_REMOTE_URLS": "http://one:8091/v1, https://two,",
+            "TTS_REMOTE_MODEL": "tts-1",
+            "TTS_REMOTE_KEY": "sk-0123",
+            "TTS_REMOTE_CONCURRENCY": "16",
+            "TTS_REMOTE_TIMEOUT_SECONDS": "30",
             "TABLEREAD_WORKSPACE": "/somewhere",
             "SOMETHING_ELSE": "is left alone",
         }
@@ -53,6 +59,11 @@ def test_every_variable_is_read() -> None:
         batch_positions=1024,
         batch_max_wait_ms=20.0,
         batch_continuous=False,
+        remote_urls=(AnyHttpUrl("http://one:8091/v1"), AnyHttpUrl("https://two")),
+        remote_model="tts-1",
+        remote_key=SecretStr("sk-0123"),
+        remote_concurrency=16,
+        remote_timeout_s=30.0,
         workspace=Path("/somewhere"),
     )
 
@@ -82,6 +93,8 @@ def test_an_empty_value_counts_as_not_set() -> None:
         ("TTS_BATCH_MAX_WAIT_MS", "-1"),
         ("TTS_BATCH_MAX_WAIT_MS", "nan"),
         ("TTS_BATCH_CONTINUOUS", "perhaps"),
+        ("TTS_REMOTE_CONCURRENCY", "0"),
+        ("TTS_REMOTE_TIMEOUT_SECONDS", "0"),
     ],
 )
 def test_an_unusable_value_is_named_with_its_variable(name: str, value: str) -> None:
@@ -93,3 +106,26 @@ def test_an_unusable_value_is_named_with_its_variable(name: str, value: str) -> 
 def test_all_unusable_values_are_named_at_once() -> None:
     with pytest.raises(SettingError, match=r"TTS_MAX_CONCURRENCY.*MODEL_EVICTION_ENABLED"):
         Settings.from_environment({"TTS_MAX_CONCURRENCY": "0", "MODEL_EVICTION_ENABLED": "?"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TTS_REMOTE_URLS", "ftp://ida:secret@host"),
+        ("TTS_REMOTE_URLS", "http://one,secret"),
+        ("TTS_REMOTE_KEY", "secret with spaces"),
+        ("TTS_REMOTE_KEY", "secret\x00"),
+        ("TTS_REMOTE_KEY", "secret-für-uns"),
+    ],
+)
+def test_a_secret_that_cannot_be_used_is_not_told(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=rf"{name} can't be used: ") as caught:
+        Settings.from_environment({name: value})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_secret_is_not_shown() -> None:
+    settings = Settings.from_environment({"TTS_REMOTE_KEY": " sk-0123 "})
+    assert settings.remote_key is not None
+    assert settings.remote_key.get_secret_value() == "sk-0123"
+    assert "sk-0123" not in repr(settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from studio.errors import (
     BadInput,
@@ -11,6 +12,7 @@ from studio.errors import (
     Conflict,
     EngineBusy,
     ModelUnavailable,
+    NotAllowed,
     NotFound,
     ScriptError,
     SetupFailed,
@@ -21,6 +23,7 @@ from studio.errors import (
 
 _STATUS: tuple[tuple[type[StudioError], int], ...] = (
     (BadInput, 400),
+    (NotAllowed, 403),
     (NotFound, 404),
     (Conflict, 409),
     (Cancelled, 409),
@@ -43,10 +46,21 @@ def error_body(error: StudioError) -> dict[str, object]:
     return {"error": {"message": str(error), "line": line, "kind": type(error).__name__}}
 
 
+def headers_of(error: StudioError) -> dict[str, str]:
+    """The headers an error is answered with."""
+    if isinstance(error, EngineBusy):
+        return {"Retry-After": str(max(1, round(error.retry_after_s)))}
+    return {}
+
+
+async def answer_too_large(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for a body that passed its limit while it came."""
+    assert isinstance(error, HTTPException)
+    body = {"error": {"message": error.detail, "line": None, "kind": "BadInput"}}
+    return JSONResponse(body, error.status_code)
+
+
 async def answer_error(_: Request, error: Exception) -> JSONResponse:
     """Exception handler for `StudioError`."""
     assert isinstance(error, StudioError)
-    headers = {}
-    if isinstance(error, EngineBusy):
-        headers["Retry-After"] = str(round(error.retry_after_s))
-    return JSONResponse(error_body(error), status_of(error), headers=headers)
+    return JSONResponse(error_body(error), status_of(error), headers=headers_of(error))

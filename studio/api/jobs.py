@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.background import BackgroundTask
@@ -29,6 +29,14 @@ _SILENCE_BLOCK_SAMPLES = STUDIO_RATE_HZ
 job_routes = APIRouter(prefix="/studio/jobs")
 
 
+def _asked_job(studio: Desk, job_id: str) -> Job:
+    return studio.job(job_id)
+
+
+AskedJob = Annotated[Job, Depends(_asked_job)]
+"""The job of the address, looked up before a stream of events begins its answer."""
+
+
 @job_routes.post("", status_code=201)
 def begin(studio: Desk, body: JobBody) -> dict[str, Any]:
     """Begin to render a script."""
@@ -46,9 +54,8 @@ def snapshot(studio: Desk, job_id: str) -> dict[str, Any]:
 
 
 @job_routes.get("/{job_id}/events", response_class=EventSourceResponse)
-async def events(studio: Desk, job_id: str, since: int = 0) -> AsyncIterator[ServerSentEvent]:
+async def events(job: AskedJob, since: int = 0) -> AsyncIterator[ServerSentEvent]:
     """The steps of a render after `since`, as they come."""
-    job = studio.job(job_id)
     seq = since
     async for event in job.events.afollow(since):
         seq += 1

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 
 from studio.api.desk import StudioOf, seat
+from studio.api.health import health_routes
 from studio.api.jobs import job_routes
+from studio.api.metrics import Metrics, metrics_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
 from studio.api.speakers import speaker_routes
 from studio.api.uploads import upload_routes
+from studio.api.v1.app import speech_api
+from studio.service import Studio
 from studio.setup_report import SetupReport
 
 
@@ -42,6 +46,22 @@ def studio_routes(
     for part in parts:
         router.include_router(part)
     return [*router.routes, Mount("/studio/assets", _PageFiles(directory=assets))]
+
+
+def service_routes(
+    studio: Studio, studio_of: StudioOf, *, guard: Callable[[Request], None]
+) -> list[BaseRoute]:
+    """What other programs ask: `/v1`, `/healthz`, `/metrics`.
+
+    Args:
+        studio: The owner's, on the engine that all share.
+        studio_of: Whose studio a request works with.
+        guard: Refuses who has no key, where one is needed, or isn't signed in.
+    """
+    router = APIRouter()
+    router.include_router(health_routes(studio))
+    router.include_router(metrics_routes(Metrics(studio.engine)), dependencies=[Depends(guard)])
+    return [*router.routes, Mount("/v1", speech_api(studio_of, guard=guard))]
 
 
 class _PageFiles(StaticFiles):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from studio.backends.remote.options import RemoteOptions
+
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
@@ -33,6 +35,7 @@ class BackendOptions:
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
         batch: For backends that decode many lines together.
+        remote: The speech servers there are.
     """
 
     chatterbox_model: str | None = None
@@ -41,3 +44,4 @@ class BackendOptions:
     device: str | None = None
     reference_silence_s: float = 0.5
     batch: BatchOptions = field(default_factory=BatchOptions)
+    remote: RemoteOptions = field(default_factory=RemoteOptions)

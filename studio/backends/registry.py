@@ -13,9 +13,11 @@ from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.draft.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.remote.backend import RemoteBackend
 from studio.errors import ModelUnavailable, SettingError
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
+    "remote": RemoteBackend,
     "qwen3": Qwen3Backend,
     "qwen3-batched": Qwen3BatchedBackend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},

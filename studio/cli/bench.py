@@ -54,6 +54,10 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
                 lines=arguments.lines,
                 batch_python=arguments.batch_python,
             )
+        case "remote":
+            from studio.cli.bench_remote import remote_rows
+
+            rows = remote_rows(arguments.lines or 40, arguments.runs, arguments.backend or "draft")
         case _:
             from studio.cli.bench_setup import setup_rows
 

@@ -3,40 +3,82 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from studio.cli.arguments import parse_auth
 from studio.errors import SettingError
 
 DEFAULT_HOST = "127.0.0.1"
+SPACE_HOST = "0.0.0.0"  # noqa: S104 - a Space is reached through the platform's proxy only
+GUEST = "guest"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the environment says of serving.
+
+    Attributes:
+        api_key: What programs send; None when there is none.
+        allowed_hosts: Names by which the studio may be reached beside its own.
+        space_port: Where a Hugging Face Space is asked; None when it isn't one.
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    space_port: int | None = None
+
+    @property
+    def is_space(self) -> bool:
+        """Whether it runs as a Hugging Face Space."""
+        return self.space_port is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ServeArguments:
-    """How to serve; `host` and `port` None for Gradio's own choice and its variables."""
+    """How to serve; `host` and `port` None for Gradio's own choice and its variables.
+
+    Attributes:
+        made_password: Whether `auth` was made here and has to be told.
+        around: What the environment says.
+    """
 
     host: str | None
     port: int | None
     share: bool
     auth: tuple[str, str] | None
     open_browser: bool
+    made_password: bool = False
+    around: Surroundings = Surroundings()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether people who don't know each other use it, each at a desk of their own."""
+        return self.share or self.around.is_space
 
     @classmethod
-    def check(cls, arguments: argparse.Namespace) -> ServeArguments:
+    def check(cls, arguments: argparse.Namespace, around: Surroundings) -> ServeArguments:
         """Check all that can be checked before the server starts.
 
         Raises:
             SettingError: The port is in use, or an option can't be used.
         """
-        if arguments.port is not None:
-            _check_port(arguments.host or DEFAULT_HOST, arguments.port)
+        is_space = around.is_space
+        host = arguments.host or (SPACE_HOST if is_space else None)
+        port = arguments.port or around.space_port
+        if port is not None:
+            _check_port(host or DEFAULT_HOST, port)
+        auth = parse_auth(arguments.auth) if arguments.auth else None
+        make_password = arguments.share and auth is None and not is_space
         return cls(
-            host=arguments.host,
-            port=arguments.port,
-            share=arguments.share,
-            auth=parse_auth(arguments.auth) if arguments.auth else None,
-            open_browser=not arguments.no_browser,
+            host=host,
+            port=port,
+            share=arguments.share and not is_space,
+            auth=(GUEST, secrets.token_urlsafe(12)) if make_password else auth,
+            open_browser=not (arguments.no_browser or is_space),
+            made_password=make_password,
+            around=around,
         )
 
 

@@ -50,6 +50,7 @@ class Engine:
         )
         self.converter = Converter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
+        self.watchers: list[Callable[[Job], None]] = []
         self._loop = EngineLoop()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -65,6 +66,8 @@ class Engine:
 
     def submit(self, job: Job, *, listen: bool) -> None:
         """Let a job begin; one that is listened to goes before the others."""
+        for watch in self.watchers:
+            watch(job)
         self._loop.call(lambda: self._begin(job, listen=listen))
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -80,6 +83,10 @@ class Engine:
     ) -> Clip:
         """Say a recording again in another voice, see `Converter.convert`; waits for it."""
         return self._loop.run(self.converter.convert(backend_name, recording, voice, stopped))
+
+    async def responds(self, within_s: float = 3.0) -> bool:
+        """Whether the engine's thread is alive and does anything; asked from another loop."""
+        return await self._loop.responds(within_s)
 
     def load(self, name: str) -> None:
         """Load a backend's model now.

@@ -62,6 +62,7 @@ class SegmentRecord:
         samples: Length at the studio's rate, known when generated.
         path: The saved WAV; None for silence, and until saved.
         message: Why it failed.
+        fault: What kind of error it was, by the name of its class.
         live: Chunks of a speech segment as they are generated; closed when all are there.
         at_s: When each state was reached, in seconds since the job began.
         first_chunk_s: When the first audio was there.
@@ -73,6 +74,7 @@ class SegmentRecord:
     samples: int | None = None
     path: Path | None = None
     message: str | None = None
+    fault: str | None = None
     live: Feed[Samples] = field(default_factory=Feed)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     first_chunk_s: float | None = None
@@ -161,7 +163,7 @@ class Job:
                 record.samples = round(segment.duration_s * STUDIO_RATE_HZ)
                 self.advance(record, SegmentState.SAVED)
             elif isinstance(segment, FailedSegment):
-                self.fail(record, segment.message)
+                self.fail(record, segment.message, "BadInput")
             elif isinstance(segment, SpeechSegment):
                 self.advance(record, SegmentState.QUEUED)
                 speech.append(segment.segment_idx)
@@ -202,9 +204,10 @@ class Job:
             self._open -= 1
             self._end_if_all_final()
 
-    def fail(self, record: SegmentRecord, message: str) -> None:
-        """Leave an error record at the segment's place."""
+    def fail(self, record: SegmentRecord, message: str, fault: str = "SpeechFailed") -> None:
+        """Leave an error record at the segment's place; `fault` is the error's class."""
         record.message = message
+        record.fault = fault
         self.advance(record, SegmentState.FAILED)
 
     def failures(self) -> tuple[Failure, ...]:

@@ -39,6 +39,17 @@ class EngineLoop:
 
         return self.run(once())
 
+    async def responds(self, within_s: float) -> bool:
+        """Whether the loop does anything at all; asked from another loop, which isn't blocked."""
+        if not self._thread.is_alive() or self._loop.is_closed():
+            return False
+        answer = asyncio.run_coroutine_threadsafe(_nothing(), self._loop)
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(answer), within_s)
+        except TimeoutError:
+            return False
+        return True
+
     def close(self) -> None:
         """Cancel what still runs, stop the loop and join the thread."""
         if not self._thread.is_alive():
@@ -58,3 +69,7 @@ async def _cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+async def _nothing() -> None:
+    """Be done: that it is, is what was asked."""

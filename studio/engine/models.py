@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from studio.backends.base import Backend, LoadProgress
+from studio.backends.base import Backend, Health, LoadProgress, TellsHealth
 from studio.engine.memory import MemoryChange
 from studio.engine.model_manager import EvictionPolicy, ModelCounters, ModelManager, ModelState
 from studio.errors import StudioError
@@ -108,6 +108,18 @@ class Models:
             manager.cancel_load()
             if not manager.active:
                 await manager.unload()
+
+    def health(self) -> dict[str, Health]:
+        """How the threads of loaded backends are that have threads of their own, by name."""
+        return {
+            name: manager.backend.health()
+            for name, manager in list(self._managers.items())
+            if manager.state is ModelState.LOADED and isinstance(manager.backend, TellsHealth)
+        }
+
+    def known(self) -> list[ModelStatus]:
+        """A snapshot of every model that was asked for so far."""
+        return [self.status(name) for name in list(self._managers)]
 
     def status(self, name: str) -> ModelStatus:
         """A snapshot of one model."""

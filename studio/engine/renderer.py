@@ -168,16 +168,17 @@ class Renderer:
             job.advance(record, SegmentState.CANCELLED)
         except ModelUnavailable as error:
             self._give_up(lane, job, str(error))
-            job.fail(record, str(error))
+            job.fail(record, str(error), type(error).__name__)
         except OutOfMemory as error:
-            self._set_aside(lane, job, record, str(error))
+            self._set_aside(lane, job, record, error)
         except StudioError as error:
-            job.fail(record, str(error))
+            job.fail(record, str(error), type(error).__name__)
         # The one place where a backend's own fault becomes a record: the other segments go on.
         except Exception as error:
             log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
             reason = f"{type(error).__name__}: {error}"
-            job.fail(record, f"{lane.manager.backend.title} failed on this line ({reason}).")
+            message = f"{lane.manager.backend.title} failed on this line ({reason})."
+            job.fail(record, message, type(error).__name__)
         finally:
             lane.in_flight -= 1
             lane.one_alone = False
@@ -203,14 +204,14 @@ class Renderer:
                 del self._at_the_door[task]
             yield backend
 
-    def _set_aside(self, lane: Lane, job: Job, record: SegmentRecord, message: str) -> None:
+    def _set_aside(self, lane: Lane, job: Job, record: SegmentRecord, error: OutOfMemory) -> None:
         """Let a segment that found no memory wait for the second try, of which there is one."""
         if lane.one_alone:
-            job.fail(record, message)
+            job.fail(record, str(error), type(error).__name__)
         elif job.cancelled:
             job.advance(record, SegmentState.CANCELLED)
         else:
-            log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, message)
+            log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             job.advance(record, SegmentState.QUEUED)
             lane.set_aside.append((job, record))
 
@@ -261,7 +262,7 @@ class Renderer:
         try:
             await asyncio.to_thread(self._save, path, clip)
         except StudioError as error:
-            job.fail(record, str(error))
+            job.fail(record, str(error), type(error).__name__)
         else:
             record.path = path
             job.advance(record, SegmentState.SAVED)
@@ -271,7 +272,7 @@ class Renderer:
         try:
             clip = await asyncio.to_thread(lambda: decode(job.order.resolve_audio(segment.path)))
         except StudioError as error:
-            job.fail(record, str(error))
+            job.fail(record, str(error), type(error).__name__)
             return
         job.heard(record, clip.samples)
         await self._keep(job, record, clip)
@@ -279,7 +280,7 @@ class Renderer:
     def _give_up(self, lane: Lane, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
         for record in lane.discard(job):
-            job.fail(record, message)
+            job.fail(record, message, "ModelUnavailable")
 
 
 def _chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:

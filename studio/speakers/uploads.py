@@ -15,8 +15,9 @@ import soundfile
 
 from studio.audio.atomic_file import storage_errors
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, decode, probe
+from studio.audio.decode import DEFAULT_LIMITS, AudioInfo
 from studio.audio.encode import write_wav
+from studio.audio.guarded import decode_guarded
 from studio.errors import AudioRejected, BadInput, NotFound
 
 KEPT_UPLOADS = 20
@@ -80,8 +81,7 @@ class Uploads:
             StorageFailed: The folder can't be written.
         """
         name = name[:MAX_NAME_CHARS] or "recording"
-        info = probe(path, display_name=name)
-        clip = decode(path, display_name=name)
+        info, clip = decode_guarded(path, display_name=name)
         upload = Upload(secrets.token_hex(8), name, info, clip.duration_s)
         self._root.mkdir(parents=True, exist_ok=True)
         write_wav(self._path(upload.upload_id), clip)

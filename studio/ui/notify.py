@@ -27,6 +27,8 @@ _TITLES: dict[type[errors.StudioError], str] = {
     errors.SpeakerExists: "There is a voice of this name",
     errors.ModelInUse: "The model is speaking",
     errors.EngineBusy: "Too much is waiting already",
+    errors.LimitReached: "That is all for now",
+    errors.NotAllowed: "Only for the owner",
     errors.ModelUnavailable: "The model can't be used",
     errors.OutOfMemory: "The device ran out of memory",
     errors.SpeechFailed: "A line couldn't be spoken",

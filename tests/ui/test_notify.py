@@ -17,7 +17,7 @@ def leaves(kind: type[errors.StudioError] = errors.StudioError) -> Iterator[type
 
 
 def made(kind: type[errors.StudioError]) -> errors.StudioError:
-    extra = {"retry_after_s": 3.0} if kind is errors.EngineBusy else {}
+    extra = {"retry_after_s": 3.0} if issubclass(kind, errors.EngineBusy) else {}
     return kind("The lamp is out. Light it again.", **extra)
 
 

@@ -1,0 +1,89 @@
+"""Errors in OpenAI's shape; the status is the same as everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from studio.api.errors import headers_of, status_of
+from studio.api.v1.bodies import SpeechErrorBody
+from studio.errors import SpeechFailed, StudioError
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    status: {"model": SpeechErrorBody, "description": why}
+    for status, why in (
+        (400, "The request can't be used."),
+        (401, "The key is missing or wrong."),
+        (403, "This caller may not do that."),
+        (404, "It isn't there."),
+        (405, "The address has no such method."),
+        (409, "The state of things forbids it now."),
+        (413, "The body is too large."),
+        (422, "The voice can't speak this text."),
+        (429, "Too much is waiting; Retry-After says when to come back."),
+        (500, "It could not be spoken."),
+        (503, "The model can't be used."),
+        (507, "The disk is full."),
+    )
+}
+"""What every operation may answer beside what it is for."""
+
+
+def speech_error(
+    message: str, status: int, *, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """An error's body."""
+    fallback = "invalid_request_error" if status < 500 else "server_error"
+    return {
+        "error": {
+            "message": message,
+            "type": _TYPES.get(status, fallback),
+            "param": param,
+            "code": code or _CODES.get(status),
+        }
+    }
+
+
+def speech_status_of(error: StudioError) -> int:
+    """The status of an error; a text that a voice can't speak is the caller's, not the server's."""
+    return 422 if type(error) is SpeechFailed else status_of(error)
+
+
+def body_of(error: StudioError) -> dict[str, Any]:
+    """The body of an error of the studio."""
+    return speech_error(str(error), speech_status_of(error), code=type(error).__name__)
+
+
+async def answer_studio_error(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for `StudioError`."""
+    assert isinstance(error, StudioError)
+    return JSONResponse(body_of(error), speech_status_of(error), headers=headers_of(error))
+
+
+async def answer_http_error(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for what the framework refuses."""
+    assert isinstance(error, HTTPException)
+    body = speech_error(str(error.detail), error.status_code)
+    return JSONResponse(body, error.status_code, headers=error.headers)
+
+
+async def answer_invalid(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for a body that doesn't fit; tells the first thing that is wrong."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])
+    message = f"“{place}” can't be used: {first['msg']}." if place else f"{first['msg']}."
+    return JSONResponse(speech_error(message, 400, param=place or None), 400)

@@ -1,0 +1,37 @@
+"""Who may use the speech API."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from fastapi import HTTPException, Request
+from starlette.requests import HTTPConnection
+
+
+def holds_key(request: HTTPConnection, key: str) -> bool:
+    """Whether a request carries the key; takes the same time whatever is wrong with it."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    is_same = hmac.compare_digest(given.strip().encode(), key.encode())
+    return scheme.lower() == "bearer" and is_same
+
+
+def key_guard(key: str | None, otherwise: Callable[[Request], None]) -> Callable[[Request], None]:
+    """A dependency that asks for the key where one is set, and else for what the page asks.
+
+    Args:
+        key: None when the studio has none.
+        otherwise: Refuses who isn't signed in at the page.
+    """
+
+    def check(request: Request) -> None:
+        if key is None:
+            otherwise(request)
+        elif not holds_key(request, key):
+            raise HTTPException(
+                401,
+                "Incorrect API key provided; send Authorization: Bearer and the studio's key.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    return check

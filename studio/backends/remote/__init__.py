@@ -1,0 +1,1 @@
+"""The remote backend: speech from any server with OpenAI's speech API."""

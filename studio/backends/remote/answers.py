@@ -1,0 +1,107 @@
+"""Reading a server's answer: which fault it tells of, in words without secrets."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from studio.backends.remote.faults import Busy, Garbled, Refused, RemoteError, Unreachable
+
+MAX_MESSAGE_CHARS = 300
+_LONGEST_WORD = 80  # beyond, it is a recording or a key and not a word
+_AUDIO_TYPES = ("audio/", "application/octet-stream", "binary/octet-stream")
+_DOWN = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+_ONCE_MORE = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
+
+
+class _Detail(BaseModel):
+    message: str
+
+
+class _OpenAIError(BaseModel):
+    error: _Detail
+
+
+class _OtherError(BaseModel):
+    detail: object
+
+
+def fault_of(
+    status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
+) -> RemoteError:
+    """What a status other than 200 means.
+
+    Args:
+        status: The HTTP status.
+        headers: Of the answer; lower-case names.
+        body: What came of it, at least the beginning.
+        secrets: What is taken out of the server's words.
+    """
+    told = words_of(body, secrets)
+    why = f"answered {status}" + (f": {told}" if told else "")
+    if status == HTTPStatus.TOO_MANY_REQUESTS or (
+        status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" in headers
+    ):
+        return Busy(why, retry_after_s(headers))
+    if status in _DOWN:
+        return Unreachable(why)
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return Refused(f"{why}. Set TTS_REMOTE_KEY to a key that it takes")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _ONCE_MORE:
+        return Garbled(why)
+    return Refused(why)
+
+
+def check_audio(headers: Mapping[str, str]) -> None:
+    """Make sure that an answer says it is audio.
+
+    Raises:
+        Garbled: It is something else.
+    """
+    kind = headers.get("content-type", "")
+    if not kind.lower().startswith(_AUDIO_TYPES):
+        raise Garbled(f"answered with {kind or 'an unknown kind of content'} instead of audio")
+
+
+def words_of(body: bytes, secrets: Sequence[str]) -> str:
+    """The server's own message, on one line, without the key, recordings and their like."""
+    text = _message(body)
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    words = (word if len(word) <= _LONGEST_WORD else "…" for word in re.split(r"\s+", text))
+    return " ".join(words).strip().rstrip(".")[:MAX_MESSAGE_CHARS]
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds until a server wants to be asked again; None when it doesn't say."""
+    value = headers.get("retry-after", "").strip()
+    if value.isdecimal():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def transport_fault(error: httpx.TransportError) -> Unreachable:
+    """What a broken connection means; the error's own text may hold a URL, so only its kind."""
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return Unreachable("can't be reached")
+    return Unreachable(f"broke off ({type(error).__name__})")
+
+
+def _message(body: bytes) -> str:
+    for shape in (_OpenAIError, _OtherError):
+        try:
+            answer = shape.model_validate_json(body)
+        except ValidationError:
+            continue
+        return answer.error.message if isinstance(answer, _OpenAIError) else str(answer.detail)
+    text = body.decode("utf-8", errors="replace")
+    return "" if text.lstrip().startswith("<") else text

@@ -1,0 +1,225 @@
+"""Visitors of a shared studio: a desk of one's own, and nothing of anybody else's."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import numpy as np
+import pytest
+import soundfile
+from api.speech_client import events_of
+from serving import Process, serving
+
+SIGN_IN = {"username": "ida", "password": "the right one"}
+SCRIPT = "Ida: This is my own scene.\nTom: And nobody else's."
+
+
+def no_tunnel() -> dict[str, str]:
+    """A tunnel server that isn't there; being shared doesn't depend on it."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        return {"GRADIO_SHARE_SERVER_ADDRESS": f"127.0.0.1:{closed.getsockname()[1]}"}
+
+
+@dataclass(frozen=True)
+class Shared:
+    address: str
+    process: Process
+
+    @contextmanager
+    def visitor(self) -> Iterator[httpx.Client]:
+        """Somebody with a browser of their own, signed in."""
+        with httpx.Client(base_url=self.address, timeout=60, follow_redirects=True) as client:
+            assert client.post("/login", data=SIGN_IN).status_code == 200
+            assert client.get("/").status_code == 200
+            yield client
+
+    @contextmanager
+    def owner(self) -> Iterator[httpx.Client]:
+        """Who read what the terminal says."""
+        key = re.search(r"/studio/enter\?key=\S+", self.process.said())[0]
+        with httpx.Client(base_url=self.address, timeout=60, follow_redirects=True) as client:
+            assert client.get(key).status_code == 200  # no password: the key stands for it
+            yield client
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Iterator[Shared]:
+    workspace = tmp_path_factory.mktemp("shared") / "workspace"
+    options = ("--share", "--auth", "ida:the right one")
+    with serving(workspace, *options, environ=no_tunnel()) as (client, process):
+        yield Shared(str(client.base_url).rstrip("/"), process)
+
+
+@pytest.fixture
+def anna(shared: Shared) -> Iterator[httpx.Client]:
+    with shared.visitor() as client:
+        yield client
+
+
+@pytest.fixture
+def ben(shared: Shared) -> Iterator[httpx.Client]:
+    with shared.visitor() as client:
+        yield client
+
+
+def rendered(client: httpx.Client) -> str:
+    job_id = client.post("/studio/jobs", json={"text": SCRIPT}).json()["job_id"]
+    assert client.get(f"/studio/jobs/{job_id}/events").status_code == 200  # to its end
+    return job_id
+
+
+def uploaded(client: httpx.Client) -> str:
+    file = io.BytesIO()
+    time_s = np.arange(4 * 16_000) / 16_000
+    soundfile.write(file, 0.2 * np.sin(2 * np.pi * 140 * time_s), 16_000, format="WAV")
+    answer = client.post("/studio/uploads", content=file.getvalue())
+    assert answer.status_code == 201, answer.text
+    return answer.json()["upload_id"]
+
+
+def test_every_visitor_has_a_cookie_that_scripts_and_other_sites_cannot_use(shared: Shared) -> None:
+    with shared.visitor() as client:
+        client.cookies.delete("tableread_visitor")
+        (cookie,) = client.get("/studio/state").headers.get_list("set-cookie")
+        assert cookie.startswith("tableread_visitor=")
+        assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+        # The name of the workspace is not what the browser keeps.
+        token = re.match("tableread_visitor=([^;]+)", cookie)[1]
+        assert token not in client.get("/studio/state").text
+
+
+def test_a_made_up_cookie_opens_nothing(shared: Shared, anna: httpx.Client) -> None:
+    with shared.visitor() as client:
+        for made_up in (
+            "x",
+            "../visitors",
+            anna.cookies["tableread_visitor"][:-1],
+            "é",
+            "a" * 9_000,
+        ):
+            headers = {"Cookie": _with_visitor(client, made_up)}
+            answer = httpx.get(f"{shared.address}/studio/state", headers=headers)
+            assert answer.status_code in {200, 400, 431}
+            assert "tableread_visitor" in answer.headers.get("set-cookie", "tableread_visitor")
+
+
+def _with_visitor(client: httpx.Client, token: str) -> bytes:
+    kept = [f"{name}={value}" for name, value in client.cookies.items() if "visitor" not in name]
+    return "; ".join([*kept, f"tableread_visitor={token}"]).encode()
+
+
+def test_no_route_gives_one_visitor_what_is_anothers(
+    shared: Shared, anna: httpx.Client, ben: httpx.Client
+) -> None:
+    job = rendered(anna)
+    (speaker, *_) = anna.get("/studio/state").json()["speakers"]
+    stream = anna.post("/v1/dialogs", json={"input": SCRIPT, "stream": True})
+    dialog = events_of(stream.text)[-1]["dialog"]["id"]
+    upload = uploaded(anna)
+    rename = {"name": "Stolen"}
+    asked = [
+        ("GET", f"/studio/jobs/{job}", None),
+        ("GET", f"/studio/jobs/{job}/events", None),
+        ("GET", f"/studio/jobs/{job}/segments/0/audio", None),
+        ("GET", f"/studio/jobs/{job}/export", None),
+        ("POST", f"/studio/jobs/{job}/cancel", {}),
+        ("POST", f"/studio/jobs/{job}/focus", {"segment_idx": 0}),
+        ("GET", f"/studio/speakers/{speaker['speaker_id']}/sample.wav", None),
+        ("PATCH", f"/studio/speakers/{speaker['speaker_id']}", rename),
+        ("DELETE", f"/studio/speakers/{speaker['speaker_id']}", None),
+        ("GET", f"/studio/uploads/{upload}/audio.wav", None),
+        ("POST", f"/studio/uploads/{upload}/check", {}),
+        ("GET", f"/v1/dialogs/{dialog}", None),
+        ("GET", f"/v1/dialogs/{dialog}/events", None),
+        ("GET", f"/v1/dialogs/{dialog}/audio", None),
+        ("DELETE", f"/v1/dialogs/{dialog}", None),
+    ]
+    with shared.owner() as owner:
+        for stranger, method, path, body in (
+            *((ben, *one) for one in asked),
+            *((owner, *one) for one in asked),
+        ):
+            answer = stranger.request(method, path, json=body)
+            assert answer.status_code == 404, (method, path, answer.status_code)
+            assert "my own scene" not in answer.text
+    assert anna.get(f"/studio/jobs/{job}").json()["state"] == "done"
+    assert anna.get(f"/v1/dialogs/{dialog}").json()["status"] == "done"
+    assert speaker in anna.get("/studio/state").json()["speakers"]
+
+
+def test_what_one_visitor_makes_no_other_sees_in_the_state(
+    anna: httpx.Client, ben: httpx.Client
+) -> None:
+    before = ben.get("/studio/state").json()
+    job = rendered(anna)
+    ids = {one["speaker_id"] for one in anna.get("/studio/state").json()["speakers"]}
+    after = ben.get("/studio/state").json()
+    assert job not in json.dumps(after)
+    assert after["latest_job"] == before["latest_job"]
+    assert ids.isdisjoint(one["speaker_id"] for one in after["speakers"])
+
+
+def test_who_has_not_signed_in_gets_no_desk(shared: Shared) -> None:
+    with httpx.Client(base_url=shared.address, timeout=60) as client:
+        for path in ("/studio/state", "/v1/models", "/metrics"):
+            answer = client.get(path)
+            assert answer.status_code == 401
+            assert "set-cookie" not in answer.headers
+
+
+def test_visitors_leave_models_and_figures_to_the_owner(shared: Shared, anna: httpx.Client) -> None:
+    for method, path, body in (
+        ("POST", "/studio/model/load", None),
+        ("POST", "/studio/model/unload", None),
+        ("POST", "/studio/model/timeout", {"seconds": 0}),
+        ("POST", "/studio/model/cancel", None),
+        ("POST", "/studio/setup/start", None),
+        ("GET", "/metrics", None),
+    ):
+        answer = anna.request(method, path, json=body)
+        assert answer.status_code == 403, path
+        assert answer.json()["error"]["kind"] == "NotAllowed"
+    with shared.owner() as owner:
+        assert owner.post("/studio/model/load").status_code == 200
+
+
+def test_a_key_is_the_owners(tmp_path) -> None:
+    options = ("--share", "--auth", "ida:the right one")
+    environ = no_tunnel() | {"TABLEREAD_API_KEY": "sk-owner"}
+    key = {"Authorization": "Bearer sk-owner"}
+    with serving(tmp_path / "workspace", *options, environ=environ) as (client, process):
+        assert client.get("/metrics", headers=key).status_code == 200
+        begun = client.post("/v1/dialogs", json={"input": SCRIPT}, headers=key).json()
+        assert client.get(f"/v1/dialogs/{begun['id']}", headers=key).status_code == 200
+        assert "set-cookie" not in client.get("/v1/models", headers=key).headers
+        with Shared(str(client.base_url), process).visitor() as visitor:
+            assert visitor.get(f"/v1/dialogs/{begun['id']}").status_code == 401
+            assert visitor.get("/metrics").status_code == 403
+        assert "sk-owner" not in process.said()
+
+
+def test_a_wrong_way_in_is_nobodys(shared: Shared) -> None:
+    with httpx.Client(base_url=shared.address, timeout=60) as client:
+        answer = client.get("/studio/enter?key=wrong")
+        assert answer.status_code == 303
+        assert "set-cookie" not in answer.headers
+
+
+def test_passwords_cannot_be_guessed(tmp_path) -> None:
+    options = ("--share", "--auth", "ida:the right one")
+    with serving(tmp_path / "workspace", *options, environ=no_tunnel()) as (client, _):
+        assert client.post("/login", data=SIGN_IN).status_code == 200
+        wrong = {"username": "ida", "password": "a guess"}
+        codes = [client.post("/login", data=wrong).status_code for _ in range(14)]
+        assert codes[:10] == [400] * 10
+        assert set(codes[10:]) == {429}
+        assert client.post("/login", data=SIGN_IN).status_code == 429
+        assert client.get("/studio/state").status_code == 200  # who is in stays in
