@@ -10,7 +10,8 @@ StudioError
 ├── NotFound               a speaker, job or file that isn't there
 ├── Conflict               the state of things forbids it now
 │   ├── SpeakerExists
-│   └── ModelInUse         unload refused while a lease is held
+│   ├── ModelInUse         unload refused while a lease is held
+│   └── EditConflict       somebody else changed the same lines; knows which
 ├── EngineBusy             the queue is full; says when to come back
 │   └── LimitReached       a visitor has had as much as one may have for now
 ├── NotAllowed             only the owner of the studio may do that
@@ -26,6 +27,8 @@ Every message is a full sentence for the person at the page and names the remedy
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 
 class StudioError(Exception):
@@ -79,6 +82,23 @@ class SpeakerExists(Conflict):
 
 class ModelInUse(Conflict):
     """Unloading was refused because a lease is held."""
+
+
+class EditConflict(Conflict):
+    """Somebody else changed what an edit was about; nothing of the edit was applied.
+
+    Attributes:
+        rev: The project's revision now.
+        conflicts: What is in dispute: `line_id`, `field`, `mine` and `theirs` each.
+    """
+
+    def __init__(
+        self, message: str, *, rev: int = 0, conflicts: Sequence[Mapping[str, object]] = ()
+    ) -> None:
+        """Keep what is in dispute beside the message."""
+        super().__init__(message)
+        self.rev = rev
+        self.conflicts = list(conflicts)
 
 
 class EngineBusy(StudioError):

@@ -43,6 +43,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
     with studio:
         sweep_readings(studio)
+        studio.projects.resume()
         _welcome(studio, opening_script)
         front = _front(arguments, studio, opening_script)
         page_studio = _page_studio(front)

@@ -26,6 +26,7 @@ from studio.errors import (
     NotFound,
     StorageFailed,
 )
+from studio.project.projects import Projects
 from studio.speakers.cast import Cast
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.sample import SampleReport, check_sample
@@ -93,6 +94,9 @@ class Studio:
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self.voices = Voices(self.speakers, Uploads(options.workspace / "uploads"))
         self.booth = Booth(self.speakers, engine)
+        self.projects = Projects(
+            options.workspace / "projects", engine, self.speakers, lambda: self._backend_name
+        )
         self._backend_name = options.backend_name
         self._backend_reason = options.backend_reason
         # Guards the table of jobs, which pages in several threads read and change.
@@ -143,7 +147,8 @@ class Studio:
         self.engine.start()
 
     def close(self) -> None:
-        """Close the engine."""
+        """Close the projects, then the engine."""
+        self.projects.close()
         self.engine.close()
 
     def __enter__(self) -> Studio:

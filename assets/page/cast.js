@@ -10,23 +10,34 @@ const KINDS = {
   "built-in": "built-in voice",
 };
 
-const CHOICES_KEY = "tableread.voices";
-
-export class Cast {
+/** Event "choose" with `detail` {name, voice}; the voice is empty for the name's own. */
+export class Cast extends EventTarget {
   #speakers = [];
   #library = [];
-  #choices = JSON.parse(localStorage.getItem(CHOICES_KEY) ?? "{}");
+  #choices = {};
   #addSample;
   #shown = null;
 
   /** @param {(name: string) => void} addSample begins a sample for a name */
   constructor(addSample) {
+    super();
     this.#addSample = addSample;
   }
 
-  /** @param {Array<object>} speakers of the parsed dialog */
-  show(speakers) {
+  /**
+   * @param {Array<object>} speakers of the dialog
+   * @param {Object<string, string|null>} chosen ids of the library's voices by name
+   */
+  show(speakers, chosen) {
     this.#speakers = speakers;
+    this.#choices = Object.fromEntries(
+      Object.entries(chosen).map(([name, voice]) => [fold(name), voice ?? ""]),
+    );
+    this.#refresh();
+  }
+
+  #refresh() {
+    const speakers = this.#speakers;
     const names = this.#library.map(({ speaker_id: id, name }) => [id, name]);
     const shown = JSON.stringify([speakers, names, this.#choices]);
     if (shown === this.#shown) return;
@@ -37,13 +48,7 @@ export class Cast {
   /** @param {Array<object>} library the voices there are */
   know(library) {
     this.#library = library;
-    this.show(this.#speakers);
-  }
-
-  /** Ids of the library's voices that were chosen for names of the dialog. */
-  get voices() {
-    const chosen = this.#speakers.map(({ name }) => [name, this.#choice(name)]);
-    return Object.fromEntries(chosen.filter(([, id]) => id));
+    this.#refresh();
   }
 
   #row({ name, colour, lines, voice }) {
@@ -72,10 +77,11 @@ export class Cast {
     select.value = this.#choice(name);
     select.ariaLabel = `Voice for ${name}`;
     select.addEventListener("change", () => {
+      const detail = { name, voice: select.value };
       this.#choices[fold(name)] = select.value;
-      localStorage.setItem(CHOICES_KEY, JSON.stringify(this.#choices));
+      this.dispatchEvent(new CustomEvent("choose", { detail }));
       announce(`${name}: ${select.selectedOptions[0].text}.`);
-      this.show(this.#speakers);
+      this.#refresh();
       const again = [...byId("cast").querySelectorAll("select")];
       again.find((one) => one.ariaLabel === select.ariaLabel)?.focus();
     });

@@ -1,29 +1,64 @@
 /** The keyboard; single keys are off while a person types or stands on a control. */
 import { byId } from "./dom.js";
 
-const TYPING = "input, textarea, select, [contenteditable], audio, dialog";
+const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
+const UNDOES_ITSELF = "input, textarea";
 
-/** @param {{read: Function, toggle: Function, step: (by: number) => void}} acts */
-export function listen({ read, toggle, step }) {
+/** @param {object} parts reading, acts, selection, typing, find */
+export function listen({ reading, acts, selection, typing, find }) {
   const keys = /** @type {HTMLDialogElement} */ (byId("keys"));
+  const at = () => selection.current;
+  const go = (by, how) => {
+    selection.go(selection.neighbour(by), how);
+    selection.focus();
+  };
+  const table = {
+    "Ctrl+Enter": () => reading.read(),
+    "Ctrl+Shift+Enter": () => reading.make(),
+    "Ctrl+f": () => find.open(),
+    "Ctrl+s": () => acts.save(),
+  };
+  const history = { "Ctrl+z": () => acts.travel("undo"), "Ctrl+y": () => acts.travel("redo"), "Ctrl+Shift+z": () => acts.travel("redo") };
   const single = {
-    " ": toggle,
-    ArrowLeft: () => step(-1),
-    ArrowRight: () => step(1),
-    "?": () => keys.showModal(),
+    " ": () => (at() ? reading.playLine(at()) : reading.toggle()),
+    "Shift+ ": () => (at() ? reading.playOn(at()) : reading.toggle()),
+    ArrowUp: () => go(-1), ArrowDown: () => go(1),
+    "Shift+ArrowUp": () => go(-1, "range"), "Shift+ArrowDown": () => go(1, "range"),
+    PageUp: () => go(-10), PageDown: () => go(10),
+    Home: () => go(-Infinity), End: () => go(Infinity),
+    ArrowLeft: () => reading.step(-1), ArrowRight: () => reading.step(1),
+    Enter: () => at() && typing.edit(at()),
+    "Shift+Enter": () => acts.add(),
+    Delete: () => acts.delete(), Backspace: () => acts.delete(), "Shift+Delete": () => acts.delete(),
+    "Ctrl+d": () => acts.duplicate(), "Ctrl+a": () => selection.all(),
+    r: () => reading.again(selection.ids), l: () => acts.lock(), p: () => acts.addPause(),
+    "Alt+ArrowUp": () => acts.shift(-1), "Alt+ArrowDown": () => acts.shift(1),
+    Escape: () => selection.go(null),
+    "?": () => keys.showModal(), "Shift+?": () => keys.showModal(),
   };
   byId("keys-open").addEventListener("click", () => keys.showModal());
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return take(event, read);
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const off = event.key === "?" ? TYPING : CONTROL;
-    if (event.key in single && !event.target.closest(off)) take(event, single[event.key]);
+    if (event.defaultPrevented || event.isComposing || event.target.closest?.("dialog")) return;
+    const act = chosen(event, { table, history, single });
+    if (!act) return;
+    event.preventDefault();
+    act();
   });
 }
 
-function take(event, act) {
-  event.preventDefault();
-  act();
+function chosen(event, { table, history, single }) {
+  const name = combination(event);
+  const { target } = event;
+  if (name in table) return table[name];
+  // Within a row's text too: the studio's history holds it, letter groups and all.
+  if (name in history) return target.closest(UNDOES_ITSELF) ? null : history[name];
+  if (!(name in single)) return null;
+  const plain = name === "?" || name === "Shift+?";
+  return target.closest(plain ? TYPING : CONTROL) ? null : single[name];
+}
+
+function combination({ key, ctrlKey, metaKey, altKey, shiftKey }) {
+  const held = [(ctrlKey || metaKey) && "Ctrl", altKey && "Alt", shiftKey && "Shift"].filter(Boolean);
+  return [...held, key.length === 1 ? key.toLowerCase() : key].join("+");
 }

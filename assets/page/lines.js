@@ -1,140 +1,139 @@
-/** The dialog as lines: rows are made once and changed in place, so 500 of them stay quick. */
-import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "./dom.js";
-import { length } from "./format.js";
-import { RATE_HZ } from "./scene.js";
+/** The dialog as rows. An edit touches its own rows; what is out of sight is never laid out. */
+import { byId, setHidden } from "./dom.js";
+import { fold } from "./format.js";
+import { Row } from "./row.js";
 
-const STATE_WORDS = {
-  waiting: "",
-  queued: "queued",
-  speaking: "reading",
-  ready: "ready",
-  failed: "failed",
-};
+const LOOKS = 8;
 
-/** Events "play", "place" and "edit" with `detail` the line's index. */
-export class Lines extends EventTarget {
+/** Draws the project and says which line an element belongs to. */
+export class Lines {
   #list = byId("lines");
-  #rows = [];
+  #rows = new Map();
+  #shown = [];
+  #colours = new Map();
   #heard = null;
+  #followed = false;
   #sounding = null;
+  #project;
 
-  constructor() {
-    super();
-    this.#list.addEventListener("click", (event) => this.#press(event));
-    this.#list.addEventListener("dblclick", (event) => this.#tell("edit", event));
+  /** @param {import("./project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+    project.addEventListener("change", ({ detail }) => this.#change(detail));
   }
 
-  /** @param {Array<object>} lines @param {Map<string, string>} colours */
-  show(lines, colours) {
-    while (this.#rows.length > lines.length) this.#rows.pop().root.remove();
-    const fresh = document.createDocumentFragment();
-    while (this.#rows.length < lines.length) fresh.append(this.#grow().root);
-    this.#list.append(fresh);
-    lines.forEach((line, idx) => this.#write(this.#rows[idx], line, colours));
-    setHidden(byId("lines-empty"), lines.length > 0);
+  /** @param {string} lineId @returns {Row | undefined} */
+  row(lineId) {
+    return this.#rows.get(lineId);
   }
 
-  /** @param {number} lineIdx @param {{state: string, samples: number, message: string}} status */
-  status(lineIdx, { state, samples, message }) {
-    const row = this.#rows[lineIdx];
-    if (!row) return;
-    setData(row.root, "state", state);
-    setText(row.state, STATE_WORDS[state]);
-    setText(row.length, samples ? length(samples / RATE_HZ) : row.planned);
-    setText(row.reason, state === "failed" ? message : "");
-    setHidden(row.reason, state !== "failed");
+  /** @param {EventTarget} element @returns {string | null} the line it stands in */
+  lineOf(element) {
+    return element instanceof Element ? (element.closest(".line")?.dataset.line ?? null) : null;
   }
 
-  /** Mark the line being spoken and keep it in view. @param {number | null} lineIdx */
-  follow(lineIdx) {
-    const row = this.#rows[lineIdx] ?? null;
-    if (row === this.#heard) return;
+  colour(speaker) {
+    return this.#colours.get(fold(speaker ?? ""));
+  }
+
+  /** Mark the line being spoken and keep it in view. @param {string | null} lineId */
+  follow(lineId, { reveal = true } = {}) {
+    const row = this.#rows.get(lineId) ?? null;
+    if (row === this.#heard && reveal === this.#followed) return;
     this.#heard?.root.removeAttribute("aria-current");
-    this.#heard = row;
-    if (!row) return;
-    row.root.setAttribute("aria-current", "true");
-    this.#bringIntoView(row.root);
+    [this.#heard, this.#followed] = [row, reveal];
+    row?.root.setAttribute("aria-current", "true");
+    if (row && reveal) this.reveal(lineId);
   }
 
   /** Turn the button of one line into pause, that of the line before back into play. */
-  sounding(lineIdx) {
-    const row = this.#rows[lineIdx] ?? null;
+  sounding(lineId) {
+    const row = this.#rows.get(lineId) ?? null;
     if (row === this.#sounding) return;
-    this.#sounding?.play.setAttribute("aria-pressed", "false");
-    row?.play.setAttribute("aria-pressed", "true");
+    this.#sounding?.play?.setAttribute("aria-pressed", "false");
+    row?.play?.setAttribute("aria-pressed", "true");
     this.#sounding = row;
   }
 
-  #bringIntoView(root) {
-    const box = root.getBoundingClientRect();
+  /**
+   * Scroll a line into view, unless it is there. Heights of rows never laid out are guesses, so
+   * where it lands is looked at again.
+   */
+  reveal(lineId, { calm = false, looks = LOOKS } = {}) {
+    const row = this.#rows.get(lineId);
+    if (!row || (looks === LOOKS && this.#isSeen(row))) return;
     const view = this.#list.getBoundingClientRect();
-    if (box.top >= view.top + 24 && box.bottom <= view.bottom - 64) return;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const top = this.#list.scrollTop + box.top - view.top - view.height / 3;
-    this.#list.scrollTo({ top, behavior: calm ? "auto" : "smooth" });
+    const by = this.#isSeen(row) ? 0 : row.root.getBoundingClientRect().top - view.top - view.height / 3;
+    const still = calm || Math.abs(by) > view.height || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const again = () => looks && this.reveal(lineId, { calm: true, looks: looks - 1 });
+    if (by) this.#list.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
+    if (still) requestAnimationFrame(again);
+    else this.#list.addEventListener("scrollend", again, { once: true });
   }
 
-  #grow() {
-    const root = fromTemplate("line-template");
-    root.dataset.line = String(this.#rows.length);
-    const find = (name) => root.querySelector(`.line-${name}`);
-    const row = {
-      root,
-      play: find("play"),
-      speaker: find("speaker"),
-      text: find("text"),
-      reason: find("reason"),
-      state: find("state"),
-      length: find("length"),
-      planned: "",
-    };
-    this.#rows.push(row);
+  #isSeen(row) {
+    const box = row.root.getBoundingClientRect();
+    const view = this.#list.getBoundingClientRect();
+    return box.top >= view.top + 8 && box.bottom <= view.bottom - 24;
+  }
+
+  #change({ ids, order, meta }) {
+    const recoloured = meta && this.#learnColours();
+    if (order) this.#arrange();
+    const touched = recoloured ? this.#rows.keys() : ids;
+    for (const lineId of touched) this.#write(lineId);
+  }
+
+  #learnColours() {
+    const before = JSON.stringify([...this.#colours]);
+    this.#colours = new Map(
+      this.#project.view.speakers.map(({ name, colour }) => [fold(name), colour]),
+    );
+    return JSON.stringify([...this.#colours]) !== before;
+  }
+
+  #write(lineId) {
+    const line = this.#project.line(lineId);
+    if (line) this.#rows.get(lineId)?.write(line, this.colour(line.speaker));
+  }
+
+  /** Rows in the dialog's order; those that stand right are not moved, so focus stays. */
+  #arrange() {
+    const { order, lines } = this.#project.view;
+    for (const lineId of this.#shown) if (!lines.has(lineId)) this.#forget(lineId);
+    let next = this.#list.firstElementChild;
+    for (const lineId of order) {
+      const root = (this.#rows.get(lineId) ?? this.#grow(lines.get(lineId))).root;
+      if (root === next) next = next.nextElementSibling;
+      else if (next?.nextElementSibling === root) {
+        this.#list.append(next);
+        next = root.nextElementSibling;
+      } else this.#list.insertBefore(root, next);
+    }
+    this.#shown = order;
+    this.#renumber();
+    setHidden(byId("lines-empty"), order.length > 0);
+    this.#list.setAttribute("aria-rowcount", String(order.length));
+  }
+
+  #forget(lineId) {
+    this.#rows.get(lineId)?.root.remove();
+    this.#rows.delete(lineId);
+  }
+
+  #grow(line) {
+    const row = new Row(line);
+    this.#rows.set(line.line_id, row);
+    row.write(line, this.colour(line.speaker));
     return row;
   }
 
-  #write(row, line, colours) {
-    setData(row.root, "kind", line.kind);
-    const colour = safeColour(colours.get(line.speaker));
-    if (row.colour !== colour) row.root.style.setProperty("--colour", (row.colour = colour));
-    setText(row.speaker, line.speaker ?? "");
-    setText(row.text, lineText(line));
-    row.planned = line.kind === "silence" ? length(line.duration_s) : "";
-    const name = line.kind === "speech" ? `Play ${line.speaker}’s line ${line.line_number}` : "Play";
-    if (row.play.ariaLabel !== name) row.play.ariaLabel = name;
+  #renumber() {
+    let number = 0;
+    for (const lineId of this.#shown) {
+      const row = this.#rows.get(lineId);
+      if (row.kind !== "silence") number += 1;
+      row.renumber(number);
+    }
   }
-
-  #press(event) {
-    this.#tell(event.target.closest(".line-play") ? "play" : "place", event);
-  }
-
-  #tell(name, event) {
-    const row = event.target.closest(".line");
-    if (row) this.dispatchEvent(new CustomEvent(name, { detail: Number(row.dataset.line) }));
-  }
-}
-
-function lineText(line) {
-  if (line.kind === "silence") return "Pause";
-  if (line.kind === "audio") return line.path;
-  return line.text;
-}
-
-/** What a line's segments amount to. @param {Array<object>} segments of one line */
-export function lineStatus(segments) {
-  const has = (...states) => segments.some((segment) => states.includes(segment.state));
-  const samples = segments.reduce((sum, segment) => sum + (segment.samples ?? 0), 0);
-  const message = segments.find((segment) => segment.state === "failed")?.message ?? "";
-  return { state: stateOf(segments, has), samples: has("saved", "generated") ? samples : 0, message };
-}
-
-function stateOf(segments, has) {
-  if (has("failed")) return "failed";
-  if (has("cancelled")) return "waiting";
-  if (segments.every(({ state }) => state === "saved" || state === "generated")) return "ready";
-  if (has("started", "saved", "generated") && !onlySilenceMade(segments)) return "speaking";
-  return has("queued") ? "queued" : "waiting";
-}
-
-function onlySilenceMade(segments) {
-  return segments.every(({ kind, state }) => kind === "silence" || state === "queued" || state === "planned");
 }

@@ -1,7 +1,9 @@
-/** Light or dark, and which view a narrow page shows. */
+/** Light or dark, and which views the page shows. */
 import { byId } from "./dom.js";
 
 const LOOK_KEY = "tableread.look";
+const VIEW_KEY = "tableread.view";
+const MAIN = new Set(["lines", "script"]);
 
 /** Gradio follows the system; a choice made here outranks it and is kept. */
 export function keepLook() {
@@ -13,16 +15,30 @@ export function keepLook() {
   });
 }
 
-/** Narrow pages show one of script, lines and cast at a time. */
-export function keepView() {
+/**
+ * One of lines and script fills the middle, one of line and cast stands beside it; a wide page
+ * shows both of these, a phone only the view chosen last.
+ *
+ * @param {(view: string) => void} shown told of every choice
+ * @returns {(view: string) => void} shows a view
+ */
+export function keepView(shown) {
   const buttons = [...byId("views").querySelectorAll("button")];
+  const { dataset } = document.body;
   const show = (view) => {
-    document.body.dataset.view = view;
-    buttons.forEach((button) =>
-      button.setAttribute("aria-pressed", String(button.dataset.view === view)),
-    );
+    dataset.view = view;
+    dataset[MAIN.has(view) ? "main" : "side"] = view;
+    for (const button of buttons) {
+      const own = button.dataset.view;
+      button.setAttribute("aria-pressed", String(own === view));
+      button.dataset.open = String(own === dataset.main || own === dataset.side);
+    }
+    if (MAIN.has(view)) localStorage.setItem(VIEW_KEY, view);
+    shown(view);
   };
   buttons.forEach((button) => button.addEventListener("click", () => show(button.dataset.view)));
-  show("script");
+  show("cast");
+  const kept = localStorage.getItem(VIEW_KEY);
+  show(MAIN.has(kept) ? kept : "lines");
   return show;
 }

@@ -1,17 +1,35 @@
 /** The page: waits for its parts, then lets them speak to each other. */
+import { Acts } from "./acts.js";
+import { Conflicts } from "./conflicts.js";
 import { byId, whenPresent } from "./dom.js";
-import { Editor } from "./editor.js";
+import { Find } from "./find.js";
 import * as keys from "./keys.js";
+import { LinePanel } from "./line_panel.js";
 import { Lines } from "./lines.js";
 import { keepLook, keepView } from "./look.js";
 import { ModelPanel } from "./model.js";
+import { Peaks } from "./peaks.js";
+import { keepPlace } from "./place.js";
 import { Player } from "./player.js";
+import { Project } from "./project.js";
+import { Projects } from "./projects.js";
 import { Reading } from "./reading.js";
+import { RowsMouse } from "./rows_mouse.js";
+import { showSaved } from "./saved.js";
+import { ScriptView } from "./script_view.js";
+import { Selection } from "./selection.js";
+import { SpeakerMenu } from "./speaker_menu.js";
 import { Speakers } from "./speakers.js";
+import { Takes } from "./takes.js";
 import { Timeline } from "./timeline.js";
+import { Transfer } from "./transfer.js";
 import { Transport } from "./transport.js";
+import { Typing } from "./typing.js";
+import { followCast } from "./casting.js";
 
-const PARTS = ["header", "views", "script", "lines", "cast", "library", "player", "voice-panel"];
+const PARTS = [
+  "header", "views", "script", "lines", "line-panel", "cast", "library", "player", "voice-panel",
+];
 
 async function openingScript() {
   const part = byId("part-script");
@@ -20,36 +38,63 @@ async function openingScript() {
   return holder().dataset.openingScript;
 }
 
+/** The dialog itself: its rows, and what hand and keyboard do to them. */
+function buildEditor(project, show) {
+  const player = new Player();
+  const timeline = new Timeline();
+  const lines = new Lines(project);
+  const selection = new Selection(project, lines);
+  const acts = new Acts(project, selection);
+  const transport = new Transport(player);
+  const reading = new Reading({ project, player, lines, selection, timeline, transport });
+  const typing = new Typing({ project, lines, selection, acts });
+  const takes = new Takes({ project, acts, player });
+  const linePanel = new LinePanel({ project, selection, acts, reading, takes, show });
+  const speakerMenu = new SpeakerMenu({ project, selection, acts, linePanel });
+  const find = new Find({ project, lines, selection, show });
+  new RowsMouse({ lines, selection, acts, reading, speakerMenu, show });
+  byId("add-line").addEventListener("click", () => acts.add());
+  byId("add-pause").addEventListener("click", () => acts.addPause());
+  keys.listen({ reading, acts, selection, typing, find });
+  showSaved(project, acts);
+  return { player, timeline, lines, selection, acts, reading, linePanel };
+}
+
 async function open() {
   await whenPresent(PARTS);
   keepLook();
-  const show = keepView();
-  const editor = new Editor(await openingScript());
-  const player = new Player();
-  const speakers = new Speakers();
+  const project = new Project();
+  const script = new ScriptView(project);
+  const show = keepView((view) => (view === "script" ? script.show() : script.put()));
+  const editor = buildEditor(project, show);
+  project.listened = () => editor.player.playing;
+  const projects = new Projects(project);
   const model = new ModelPanel();
-  const reading = new Reading({
-    editor,
-    player,
-    lines: new Lines(),
-    timeline: new Timeline(),
-    transport: new Transport(player),
-    speakers,
-    show,
+  const speakers = new Speakers();
+  new Conflicts(project);
+  new Transfer(projects, project);
+  window.tableread = { project, projects, ...editor };
+  projects.addEventListener("opened", () => {
+    editor.player.load(project.id);
+    editor.timeline.use(new Peaks(project.id));
+    editor.reading.show();
+    script.forget();
   });
-  window.tableread = { player, reading };
-
-  editor.addEventListener("parsed", ({ detail }) => speakers.showCast(detail.speakers));
-  model.addEventListener("state", ({ detail }) => speakers.follow(detail));
-  speakers.addEventListener("changed", () => Promise.all([model.refresh(), editor.parse()]));
-  keys.listen({
-    read: () => reading.read(),
-    toggle: () => reading.toggle(),
-    step: (by) => reading.step(by),
+  keepPlace({ project, projects, ...editor });
+  followCast(project, speakers);
+  let engine = null;
+  model.addEventListener("state", ({ detail }) => {
+    if (engine !== null && engine !== detail.backend.name) project.look();
+    engine = detail.backend.name;
+    speakers.follow(detail);
+    editor.linePanel.offer(detail.backend);
+    editor.linePanel.know(detail.speakers);
   });
-  await Promise.all([editor.parse(), model.watch()]);
-  await reading.reattach();
+  speakers.addEventListener("changed", () => model.refresh());
+  const opening = await openingScript();
+  await Promise.all([projects.start(opening), model.watch()]);
   document.body.dataset.tableread = "ready";
+  performance.mark("tableread-ready");
 }
 
 open();

@@ -1,19 +1,20 @@
-/** Samples of one segment, growing while they stream in. */
-import * as api from "./api.js";
+/** Samples of one line, growing while they stream in. */
+import { lineAudio } from "./project_api.js";
 
 /** Event "grow" with every chunk and at the end. */
-export class SegmentPcm extends EventTarget {
+export class LinePcm extends EventTarget {
   #samples = new Int16Array(24_000);
   #odd = null;
   #abort = new AbortController();
 
-  /** @param {string} jobId @param {number} segmentIdx */
-  constructor(jobId, segmentIdx) {
+  /** @param {string} projectId @param {string} lineId @param {string} sound what is fetched */
+  constructor(projectId, lineId, sound) {
     super();
+    this.sound = sound;
     this.length = 0;
     this.complete = false;
     this.failed_at_ms = null;
-    this.#read(jobId, segmentIdx);
+    this.#read(projectId, lineId);
   }
 
   /** Stop the transfer and let nothing be told any more. */
@@ -27,9 +28,9 @@ export class SegmentPcm extends EventTarget {
     return Float32Array.from(this.#samples.subarray(start, end), (sample) => sample / 32_768);
   }
 
-  async #read(jobId, segmentIdx) {
+  async #read(projectId, lineId) {
     try {
-      const response = await api.segmentAudio(jobId, segmentIdx, this.#abort.signal);
+      const response = await lineAudio(projectId, lineId, this.#abort.signal);
       const reader = response.body.getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         this.#append(part.value);

@@ -1,283 +1,244 @@
-/** Plays a job as it is made: streamed samples laid back to back on the audio clock. */
-import { RATE_HZ, layout, segmentAt } from "./scene.js";
-import { SegmentPcm } from "./pcm.js";
+/** Plays the dialog as it is made; a line that isn't there yet is waited for. */
+import { Deck } from "./deck.js";
+import { RATE_HZ } from "./dialog.js";
+import { Playlist, isAudible, isComing } from "./playlist.js";
+import { Sounds } from "./sounds.js";
+import { Stretch } from "./stretch.js";
 
 const AHEAD_S = 2.5;
-const LEAD_S = 0.03;
 const PIECE_SAMPLES = RATE_HZ / 2;
 const PUMP_MS = 100;
-const KEPT_SEGMENTS = 48;
-const RETRY_MS = 1000;
 
-/**
- * Events: "change" when playing, waiting or the segment being heard changed.
- *
- * The audio context runs at the studio's rate, so a piece starts at a whole sample and the next
- * one at the sample after its last. A segment that isn't there yet is waited for.
- */
+/** Events: "change" when playing, waiting or the line being heard changed; "end". */
 export class Player extends EventTarget {
-  #context = null;
-  #gain = null;
-  #volume = 1;
-  #job = null;
-  #pcm = new Map();
-  #cursor = { segmentIdx: 0, offset: 0 };
-  #until = Infinity;
-  #nextSample = 0;
-  #pieces = [];
+  #deck = new Deck();
+  #sounds = new Sounds(null);
+  #stretch = new Stretch(1);
+  #cursor = { lineId: null, offset: 0 };
+  #until = null;
   #timer = null;
-  #rest = 0;
+  #rest = { lineId: null, offset: 0 };
   #pressedAt = null;
 
   constructor() {
     super();
     this.playing = false;
     this.waiting = false;
-    this.segment_idx = 0;
-    this.waits = [];
+    this.loop = false;
     this.first_sound_ms = null;
-    this.layout = layout([]);
+    this.playlist = new Playlist();
+  }
+
+  /** The line at the play-head. @returns {string | null} */
+  get line_id() {
+    return this.#rest.lineId;
   }
 
   /** Place of the play-head in samples of the timeline. */
   get place() {
-    const now = this.#heardSample();
-    const piece = this.#pieces.find((one) => now < one.end) ?? this.#pieces.at(-1);
-    if (!this.playing || !piece || now < piece.start) return this.#rest;
-    const within = Math.min(now, piece.end) - piece.start;
-    return this.layout.starts[piece.segmentIdx] + piece.offset + within;
+    const { lineId, offset } = this.#head();
+    const index = this.playlist.indexOf(lineId);
+    return index < 0 ? 0 : this.playlist.starts[index] + Math.min(offset, this.playlist.lengths[index]);
   }
 
   get clock_s() {
     return this.place / RATE_HZ;
   }
 
-  /** To be called inside the press itself: browsers let sound begin only from a gesture. */
-  unlock() {
-    this.#pressedAt = performance.now();
-    if (!this.#context) {
-      this.#context = new AudioContext({ sampleRate: RATE_HZ, latencyHint: "interactive" });
-      this.#gain = new GainNode(this.#context, { gain: this.#volume });
-      this.#gain.connect(this.#context.destination);
-    }
-    return this.#context.resume();
+  get waits() {
+    return this.#deck.waits;
+  }
+
+  get laid() {
+    return this.#deck.laid;
+  }
+
+  get output() {
+    return this.#deck.output;
+  }
+
+  get rate() {
+    return this.#stretch.rate;
   }
 
   set volume(volume) {
-    this.#volume = volume;
-    if (this.#gain) this.#gain.gain.value = volume;
+    this.#deck.volume = volume;
   }
 
-  /** Take another job, at its beginning, paused. */
-  load(job) {
+  /** To be called inside the press itself: browsers let sound begin only from a gesture. */
+  unlock() {
+    this.#pressedAt = performance.now();
+    return this.#deck.unlock();
+  }
+
+  /** Take another project's lines, at their beginning, paused. */
+  load(projectId) {
     this.stop();
-    this.#pcm.forEach((pcm) => pcm.drop());
-    this.#pcm.clear();
-    this.#job = job;
-    this.waits = [];
-    this.first_sound_ms = null;
-    this.refresh();
-    this.#moveTo(0, 0);
+    this.#sounds.clear();
+    this.#sounds = new Sounds(projectId);
+    this.#sounds.addEventListener("grow", () => this.#pump());
+    this.playlist = new Playlist();
+    this.#moveTo(null, 0);
   }
 
-  /** Lay the timeline out anew after segments changed; the play-head keeps its segment. */
-  refresh() {
-    const within = this.#rest - (this.layout.starts[this.segment_idx] ?? 0);
-    this.layout = layout(this.#job?.segments ?? []);
-    this.#rest = (this.layout.starts[this.segment_idx] ?? 0) + Math.max(0, within);
-    if (this.playing) this.#pump();
+  /** The lines changed; the play-head keeps its line. @param {Array<object>} lines */
+  refresh(lines) {
+    const before = this.playlist;
+    this.playlist = new Playlist(lines);
+    if (this.playlist.indexOf(this.#rest.lineId) < 0) this.#goNear(before);
+    const allLaid = this.playing && this.#cursor.lineId === null;
+    if (!allLaid && this.playlist.indexOf(this.#cursor.lineId) < 0) this.#cursor = { ...this.#rest };
+    this.#pump();
   }
 
   /** Play on from the play-head. */
   async play() {
-    if (!this.#job) return;
     await this.unlock();
-    if (this.playing) return;
+    if (this.playing || !this.playlist.lines.length) return;
     this.playing = true;
-    this.#schedule();
+    this.#deck.waits.length = 0;
+    this.#deck.laid.clear();
+    this.first_sound_ms = null;
+    this.#timer = setInterval(() => this.#pump(), PUMP_MS);
+    this.#pump();
+    this.#tell();
   }
 
-  /** Play from a segment on, through `until` when given. */
-  async playFrom(segmentIdx, until = Infinity) {
+  /** Play from a line on, through `until` when given. @param {string | null} [until] */
+  async playFrom(lineId, until = null) {
     this.stop();
-    this.#moveTo(segmentIdx, 0, until);
+    this.#moveTo(lineId, 0);
+    this.#until = until;
     await this.play();
   }
 
   /** Stop sounding; the play-head stays. */
   stop() {
-    const place = this.place;
+    const { lineId, offset } = this.#head();
     clearInterval(this.#timer);
-    this.#pieces.forEach((piece) => piece.node?.stop());
-    this.#pieces = [];
+    this.#deck.clear();
     this.playing = false;
-    this.#setWaiting(false);
-    if (this.layout.total) this.#moveTo(...this.#split(place), this.#until);
-    this.#tell();
+    this.waiting = false;
+    this.#until = null;
+    this.#moveTo(lineId, offset);
   }
 
   /** Move the play-head to `place` in samples; sounding goes on from there. */
   async seek(place) {
     const wasPlaying = this.playing;
     this.stop();
-    this.#moveTo(...this.#split(place));
+    const at = Math.min(Math.max(0, Math.round(place)), Math.max(0, this.playlist.total - 1));
+    const index = this.playlist.at(at);
+    this.#moveTo(this.playlist.lines[index]?.line_id ?? null, at - (this.playlist.starts[index] ?? 0));
     if (wasPlaying) await this.play();
   }
 
-  #split(place) {
-    const at = Math.min(Math.max(0, Math.round(place)), Math.max(0, this.layout.total - 1));
-    const segmentIdx = segmentAt(this.layout, at);
-    return [segmentIdx, at - this.layout.starts[segmentIdx]];
+  /** @param {number} rate 1 is as spoken; the pitch stays */
+  async setRate(rate) {
+    this.#stretch = new Stretch(rate);
+    await this.seek(this.place);
   }
 
-  #moveTo(segmentIdx, offset, until = Infinity) {
-    this.#cursor = { segmentIdx, offset };
-    this.#until = until;
-    this.segment_idx = segmentIdx;
-    this.#rest = (this.layout.starts[segmentIdx] ?? 0) + offset;
+  #head() {
+    const heard = this.playing ? this.#deck.heard : null;
+    if (!heard) return this.#rest;
+    const { lineId, offset, rate } = heard.piece;
+    return { lineId, offset: Math.round(offset + heard.samples * rate) };
+  }
+
+  #moveTo(lineId, offset) {
+    const known = lineId ?? this.playlist.lines[0]?.line_id ?? null;
+    this.#cursor = { lineId: known, offset };
+    this.#rest = { lineId: known, offset };
+    this.#stretch = new Stretch(this.#stretch.rate);
     this.#tell();
   }
 
-  #schedule() {
-    this.#nextSample = 0;
-    this.#timer = setInterval(() => this.#pump(), PUMP_MS);
-    this.#pump();
-    this.#tell();
-  }
-
-  #nowSample() {
-    return Math.ceil((this.#context?.currentTime ?? 0) * RATE_HZ);
-  }
-
-  #heardSample() {
-    const latency = (this.#context?.outputLatency || 0) * RATE_HZ;
-    return Math.max(0, this.#nowSample() - Math.round(latency));
+  /** The line at the play-head is gone: stand where it stood. */
+  #goNear(before) {
+    const index = Math.max(0, before.indexOf(this.#rest.lineId));
+    const near = this.playlist.lines[Math.min(index, this.playlist.lines.length - 1)];
+    this.#rest = { lineId: near?.line_id ?? null, offset: 0 };
   }
 
   /** Lay down what exists up to the horizon, then say where the play-head is. */
   #pump() {
     if (!this.playing) return;
-    const horizon = this.#nowSample() + AHEAD_S * RATE_HZ;
-    while (this.#nextSample < horizon && this.#layNext());
+    while (this.#deck.ahead_s < AHEAD_S && this.#layNext());
     this.#fetchAhead();
     this.#follow();
   }
 
   #layNext() {
-    const { segmentIdx, offset } = this.#cursor;
-    const segment = this.#job.segments[segmentIdx];
-    if (!segment || segmentIdx > this.#until) return false;
-    if (this.#job.over(segmentIdx)) return this.#advance();
-    if (segment.kind === "silence") return this.#laySilence(segment, offset);
-    const pcm = this.#samplesOf(segmentIdx);
-    if (pcm.length > offset) return this.#layPiece(pcm.slice(offset, PIECE_SAMPLES));
+    const line = this.playlist.lines[this.playlist.indexOf(this.#cursor.lineId)];
+    if (!line) return false;
+    if (!isComing(line)) return this.#advance();
+    if (line.kind === "silence") return this.#laySilence(line);
+    const pcm = this.#sounds.of(line);
+    if (pcm.length > this.#cursor.offset) return this.#laySound(pcm);
     return pcm.complete && this.#advance();
   }
 
-  #laySilence(segment, offset) {
-    this.#place(segment.samples - offset, null);
+  #laySilence(line) {
+    const samples = Math.max(0, line.samples - this.#cursor.offset);
+    this.#deck.silence(this.#about(), Math.round(samples / this.rate));
+    this.#cursor.offset += samples;
     return this.#advance();
   }
 
-  #layPiece(samples) {
-    const buffer = new AudioBuffer({ length: samples.length, sampleRate: RATE_HZ });
-    buffer.copyToChannel(samples, 0);
-    const node = new AudioBufferSourceNode(this.#context, { buffer });
-    node.connect(this.#gain);
-    node.start(this.#place(samples.length, node) / RATE_HZ);
+  #laySound(pcm) {
+    const taken = pcm.slice(this.#cursor.offset, PIECE_SAMPLES);
+    const samples = this.#stretch.push(taken);
+    if (samples.length) this.#deck.sound(this.#about(), samples, taken.length);
+    this.#cursor.offset += taken.length;
     return true;
   }
 
-  /** Reserve the next stretch of the audio clock. @returns {number} its first sample */
-  #place(length, node) {
-    const earliest = this.#nowSample() + Math.round(LEAD_S * RATE_HZ);
-    const late = this.#nextSample < this.#nowSample();
-    if (late && this.#nextSample) this.#noteWait(earliest);
-    const start = late || !this.#nextSample ? earliest : this.#nextSample;
-    const { segmentIdx, offset } = this.#cursor;
-    this.#pieces.push({ start, end: start + length, segmentIdx, offset, node });
-    this.#cursor.offset += length;
-    this.#nextSample = start + length;
-    return start;
-  }
-
-  #noteWait(resumed) {
-    const { segmentIdx } = this.#cursor;
-    this.waits.push({ segment_idx: segmentIdx, wait_s: (resumed - this.#nextSample) / RATE_HZ });
+  #about() {
+    return { ...this.#cursor, rate: this.rate };
   }
 
   #advance() {
-    this.#cursor = { segmentIdx: this.#cursor.segmentIdx + 1, offset: 0 };
-    return true;
+    const { lines } = this.playlist;
+    const last = this.#cursor.lineId === this.#until;
+    const next = lines[this.playlist.indexOf(this.#cursor.lineId) + 1]?.line_id ?? null;
+    const again = last && this.loop && this.#cursor.offset > 0;
+    this.#cursor = { lineId: again ? this.#until : last ? null : next, offset: 0 };
+    return this.#cursor.lineId !== null;
   }
 
-  /** The segment at the cursor is always asked for; those after it once they exist. */
+  /** The line at the cursor is always asked for; those after it once they exist. */
   #fetchAhead() {
-    const { segmentIdx } = this.#cursor;
-    for (let ahead = segmentIdx + 1; ahead <= segmentIdx + 2; ahead += 1) {
-      const segment = this.#job.segments[ahead];
-      if (segment?.kind !== "silence" && segment && this.#job.audible(ahead)) {
-        this.#samplesOf(ahead);
-      }
-    }
-  }
-
-  #samplesOf(segmentIdx) {
-    let pcm = this.#pcm.get(segmentIdx);
-    if (!pcm || (pcm.failed_at_ms ?? Infinity) < performance.now() - RETRY_MS) {
-      pcm = new SegmentPcm(this.#job.id, segmentIdx);
-      pcm.addEventListener("grow", () => this.#pump());
-    }
-    this.#pcm.delete(segmentIdx);
-    this.#pcm.set(segmentIdx, pcm);
-    if (this.#pcm.size > KEPT_SEGMENTS) this.#forgetOldest();
-    return pcm;
-  }
-
-  #forgetOldest() {
-    const [oldest, pcm] = this.#pcm.entries().next().value;
-    pcm.drop();
-    this.#pcm.delete(oldest);
+    const index = this.playlist.indexOf(this.#cursor.lineId);
+    if (index < 0 || this.#until) return;
+    this.playlist.lines.slice(index + 1, index + 3).filter(isAudible).forEach((line) => this.#sounds.of(line));
   }
 
   #follow() {
-    const heard = this.#heardSample();
-    while (this.#pieces.length > 1 && this.#pieces[0].end <= heard) this.#pieces.shift();
-    const piece = this.#pieces[0];
-    if (piece && heard >= piece.start) this.#hear(piece);
-    const dry = !piece || heard >= piece.end;
-    if (dry && this.#ended()) return this.#end();
-    this.#setWaiting(dry);
+    const heard = this.#deck.heard;
+    if (heard) this.#hear(heard);
+    const dry = this.#deck.dry;
+    if (dry && this.#cursor.lineId === null) return this.#end();
+    if (this.waiting === dry) return;
+    this.waiting = dry;
+    this.#tell();
   }
 
-  #hear(piece) {
-    this.#rest = this.place;
+  #hear({ piece, samples }) {
+    const before = this.#rest.lineId;
+    this.#rest = this.#head();
     if (this.first_sound_ms === null && piece.node) {
-      const heardFor_ms = ((this.#heardSample() - piece.start) / RATE_HZ) * 1000;
-      this.first_sound_ms = performance.now() - this.#pressedAt - heardFor_ms;
+      this.first_sound_ms = performance.now() - this.#pressedAt - (samples / RATE_HZ) * 1000;
     }
-    if (this.segment_idx === piece.segmentIdx) return;
-    this.segment_idx = piece.segmentIdx;
-    this.#tell();
+    if (before !== piece.lineId) this.#tell();
   }
 
-  #ended() {
-    const { segmentIdx } = this.#cursor;
-    return segmentIdx >= this.#job.segments.length || segmentIdx > this.#until;
-  }
-
+  /** At the end of the dialog the play-head goes back; after a single line it stays at it. */
   #end() {
-    const wholeScene = this.#until === Infinity;
-    const resume = Math.min(this.#cursor.segmentIdx, this.#job.segments.length - 1);
+    const single = this.#until;
     this.stop();
-    this.#moveTo(wholeScene ? 0 : resume, 0);
+    this.#moveTo(single, 0);
     this.dispatchEvent(new Event("end"));
-  }
-
-  #setWaiting(waiting) {
-    if (this.waiting === waiting) return;
-    this.waiting = waiting;
-    this.#tell();
   }
 
   #tell() {

@@ -10,7 +10,7 @@ import { VoiceSound } from "./voicesound.js";
 
 const SHOWN_TAGS = 24;
 
-/** Event "changed" after the library was changed, from here or elsewhere. */
+/** Events "changed" after the library was changed, from here or elsewhere, and "choose" of `Cast`. */
 export class Speakers extends EventTarget {
   #cast = new Cast((name) => this.#sample.begin({ name }));
   #sound = new VoiceSound();
@@ -25,6 +25,8 @@ export class Speakers extends EventTarget {
 
   constructor() {
     super();
+    this.#cast.addEventListener("choose", ({ detail }) =>
+      this.dispatchEvent(new CustomEvent("choose", { detail })));
     const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
     this.#sound.addEventListener("fault", (event) => fault(event) || refused("It can't be heard", event.detail));
     this.#panel.addEventListener("changed", () => this.#reload());
@@ -35,14 +37,9 @@ export class Speakers extends EventTarget {
     this.#offerFile();
   }
 
-  /** @param {Array<object>} speakers of the parsed dialog */
-  showCast(speakers) {
-    this.#cast.show(speakers);
-  }
-
-  /** Ids of the library's voices that were chosen for names of the dialog. */
-  get voices() {
-    return this.#cast.voices;
+  /** Show who speaks; see `Cast.show`. */
+  showCast(speakers, chosen) {
+    this.#cast.show(speakers, chosen);
   }
 
   /** Ask for the library again when the studio's state says that it changed. */

@@ -1,48 +1,107 @@
-/** The scene as blocks along the foot: one colour a speaker, faint until the sound exists. */
+/** The dialog as blocks along the foot: one colour a speaker, faint until the sound exists. */
 import { byId, safeColour } from "./dom.js";
 import { clock } from "./format.js";
-import { RATE_HZ } from "./scene.js";
+import { RATE_HZ } from "./dialog.js";
+import { Playlist } from "./playlist.js";
 
 const GAP_PX = 1;
-const OPACITY = { saved: 1, generated: 1, started: 0.6, queued: 0.3, planned: 0.22 };
+const FAINT = { none: 0.22, queued: 0.3, generating: 0.6, stale: 0.5, failed: 0.15 };
+const WAVE_PX = 6;
 const STEP_S = 5;
+const MOST_ZOOM = 64;
 
 /** Event "seek" with `detail` in samples. */
 export class Timeline extends EventTarget {
   #root = byId("timeline");
   #canvas = /** @type {HTMLCanvasElement} */ (byId("timeline-blocks"));
   #head = byId("play-head");
-  #colours = new Map();
-  #segments = [];
-  #layout = { starts: [], lengths: [], total: 0 };
+  #playlist = new Playlist();
+  #colour = () => null;
+  #peaks = null;
   #place = 0;
+  #zoom = 1;
+  #left = 0;
+  #drawn = false;
 
   constructor() {
     super();
-    new ResizeObserver(() => this.#draw()).observe(this.#root);
+    new ResizeObserver(() => this.#later()).observe(this.#root);
     this.#root.addEventListener("pointerdown", (event) => this.#press(event));
     this.#root.addEventListener("keydown", (event) => this.#key(event));
+    this.#root.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    byId("zoom-in").addEventListener("click", () => this.#setZoom(this.#zoom * 2));
+    byId("zoom-out").addEventListener("click", () => this.#setZoom(this.#zoom / 2));
   }
 
-  /** @param {Array<object>} segments @param {object} layout @param {Map<string, string>} colours */
-  show(segments, layout, colours) {
-    this.#segments = segments;
-    this.#layout = layout;
-    this.#colours = colours;
-    this.#root.setAttribute("aria-valuemax", String(Math.round(layout.total / RATE_HZ)));
-    this.#draw();
-    this.move(this.#place);
+  /** @param {import("./peaks.js").Peaks} peaks of the open project */
+  use(peaks) {
+    this.#peaks = peaks;
+    peaks.addEventListener("change", () => this.#later());
+  }
+
+  /** @param {Playlist} playlist @param {(speaker: string) => string} colour */
+  show(playlist, colour) {
+    this.#playlist = playlist;
+    this.#colour = colour;
+    this.#root.setAttribute("aria-valuemax", String(Math.round(playlist.total / RATE_HZ)));
+    this.#later();
+  }
+
+  /** Whether a take's waveform is here, or none is to be had. */
+  drawn(take) {
+    return this.#peaks?.settled(take) ?? false;
   }
 
   /** @param {number} place in samples */
   move(place) {
     this.#place = place;
-    const share = this.#layout.total ? place / this.#layout.total : 0;
-    this.#head.style.transform = `translateX(${share * this.#root.clientWidth}px)`;
+    const x = (place - this.#left) * this.#scale;
+    const { clientWidth } = this.#root;
+    if (this.#zoom > 1 && (x < 0 || x > clientWidth * 0.9)) return this.#scrollTo(place);
+    this.#head.style.transform = `translateX(${x}px)`;
     const second = String(Math.floor(place / RATE_HZ));
     if (this.#root.getAttribute("aria-valuenow") === second) return;
     this.#root.setAttribute("aria-valuenow", second);
     this.#root.setAttribute("aria-valuetext", clock(place / RATE_HZ));
+  }
+
+  get #scale() {
+    return this.#playlist.total ? (this.#root.clientWidth * this.#zoom) / this.#playlist.total : 0;
+  }
+
+  #scrollTo(place) {
+    const shown = this.#playlist.total / this.#zoom;
+    const left = Math.min(Math.max(0, place - shown * 0.1), this.#playlist.total - shown);
+    if (left === this.#left) return;
+    this.#left = left;
+    this.#later();
+  }
+
+  #setZoom(zoom) {
+    this.#zoom = Math.min(Math.max(1, zoom), MOST_ZOOM);
+    this.#left = 0;
+    this.#scrollTo(this.#place);
+    this.#later();
+  }
+
+  #wheel(event) {
+    if (!event.ctrlKey && this.#zoom === 1) return;
+    event.preventDefault();
+    if (event.ctrlKey) return this.#setZoom(this.#zoom * (event.deltaY < 0 ? 1.25 : 0.8));
+    const shown = this.#playlist.total / this.#zoom;
+    const moved = this.#left + (event.deltaX + event.deltaY) / this.#scale;
+    this.#left = Math.min(Math.max(0, moved), this.#playlist.total - shown);
+    this.#later();
+  }
+
+  #later() {
+    if (this.#drawn) return;
+    this.#drawn = true;
+    requestAnimationFrame(() => {
+      this.#drawn = false;
+      this.#draw();
+      this.move(this.#place);
+    });
   }
 
   #draw() {
@@ -52,27 +111,44 @@ export class Timeline extends EventTarget {
     this.#canvas.height = clientHeight * ratio;
     const pen = this.#canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const scale = this.#layout.total ? clientWidth / this.#layout.total : 0;
-    this.#segments.forEach((segment, idx) => this.#block(pen, segment, idx, scale, clientHeight));
+    const { lines, starts, lengths } = this.#playlist;
+    const right = this.#left + clientWidth / (this.#scale || 1);
+    lines.forEach((line, at) => {
+      if (line.kind === "silence" || starts[at] + lengths[at] < this.#left || starts[at] > right) return;
+      this.#block(pen, line, (starts[at] - this.#left) * this.#scale, lengths[at] * this.#scale, clientHeight);
+    });
   }
 
-  #block(pen, segment, idx, scale, height) {
-    const left = this.#layout.starts[idx] * scale;
-    const width = Math.max(0.75, this.#layout.lengths[idx] * scale - GAP_PX);
-    if (!this.#layout.lengths[idx] || segment.kind === "silence") return;
-    pen.globalAlpha = OPACITY[segment.state] ?? 0.22;
-    pen.fillStyle = safeColour(this.#colours.get(segment.speaker));
+  #block(pen, line, left, length, height) {
+    const width = Math.max(0.75, length - GAP_PX);
+    if (!length) return;
+    const peaks = width >= WAVE_PX && FAINT[line.state] !== 0.6 ? this.#peaks?.of(line.take) : null;
+    pen.fillStyle = safeColour(this.#colour(line.speaker));
+    pen.globalAlpha = peaks ? 0.18 : (FAINT[line.state] ?? 0.9);
     pen.beginPath();
-    pen.roundRect(left, 6, width, height - 12, Math.min(4, width / 2));
+    pen.roundRect(left, 3, width, height - 6, Math.min(4, width / 2));
     pen.fill();
+    if (peaks) this.#wave(pen, peaks, left, width, height, FAINT[line.state] ?? 1);
+  }
+
+  #wave(pen, peaks, left, width, height, alpha) {
+    const bins = peaks.length / 2;
+    const most = Math.max(24, ...peaks.map(Math.abs));
+    const middle = height / 2;
+    pen.globalAlpha = alpha;
+    for (let bin = 0; bin < bins; bin += 1) {
+      const top = middle - (peaks[2 * bin + 1] / most) * (middle - 5);
+      const bottom = middle - (peaks[2 * bin] / most) * (middle - 5);
+      pen.fillRect(left + (bin * width) / bins, top, Math.max(0.6, width / bins - 0.5), Math.max(1, bottom - top));
+    }
   }
 
   #press(event) {
-    if (!this.#layout.total) return;
+    if (!this.#playlist.total) return;
     this.#root.setPointerCapture(event.pointerId);
     const seek = ({ clientX }) => {
       const box = this.#root.getBoundingClientRect();
-      this.#seek(((clientX - box.left) / box.width) * this.#layout.total);
+      this.#seek(this.#left + (clientX - box.left) / this.#scale);
     };
     seek(event);
     this.#root.onpointermove = seek;
@@ -81,16 +157,17 @@ export class Timeline extends EventTarget {
 
   #key(event) {
     const steps = { ArrowLeft: -STEP_S, ArrowRight: STEP_S, PageUp: -30, PageDown: 30 };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in steps) this.#seek(this.#place + steps[event.key] * RATE_HZ);
     else if (event.key === "Home") this.#seek(0);
-    else if (event.key === "End") this.#seek(this.#layout.total);
+    else if (event.key === "End") this.#seek(this.#playlist.total);
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
   #seek(place) {
-    const detail = Math.min(Math.max(0, place), this.#layout.total);
+    const detail = Math.min(Math.max(0, place), this.#playlist.total);
     this.dispatchEvent(new CustomEvent("seek", { detail }));
   }
 }

@@ -17,6 +17,9 @@ from studio.api.jobs import job_routes
 from studio.api.metrics import Metrics, metrics_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
+from studio.api.project_audio import project_audio_routes
+from studio.api.project_files import project_file_routes
+from studio.api.projects import project_routes
 from studio.api.speakers import speaker_routes
 from studio.api.uploads import upload_routes
 from studio.api.v1.app import speech_api
@@ -38,6 +41,9 @@ def studio_routes(
     parts = (
         page_routes(setup),
         job_routes,
+        project_file_routes,
+        project_routes,
+        project_audio_routes,
         model_routes,
         speaker_routes,
         upload_routes,

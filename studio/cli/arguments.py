@@ -87,11 +87,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="overhead",
-        choices=("overhead", "start", "setup", "concurrency", "engines", "remote"),
+        choices=("overhead", "start", "setup", "concurrency", "engines", "remote", "page"),
         help="which one (default: overhead)",
     )
     parser.add_argument(
-        "--lines", metavar="N", type=int, help="lines of the dialog (default: 200, 16 or 40)"
+        "--lines", metavar="N", type=int, help="lines of the dialog (default: 200, 16, 40 or 500)"
     )
     parser.add_argument(
         "--backend", metavar="B", help="for concurrency (default: all that can speak now)"

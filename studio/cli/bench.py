@@ -58,6 +58,10 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
             from studio.cli.bench_remote import remote_rows
 
             rows = remote_rows(arguments.lines or 40, arguments.runs, arguments.backend or "draft")
+        case "page":
+            from studio.cli.bench_page import page_rows
+
+            rows = page_rows(_ROOT, arguments.lines or 500)
         case _:
             from studio.cli.bench_setup import setup_rows
 

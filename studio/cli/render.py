@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from studio.cli.arguments import parse_voice
-from studio.dialog.model import MAX_SCRIPT_BYTES, Notice, ParsedScript
-from studio.dialog.read import read_dialog
+from studio.dialog.formats.importing import Imported, import_dialog
+from studio.dialog.model import MAX_SCRIPT_BYTES, Notice
 from studio.engine.job import FINAL_STATES, Job
 from studio.engine.scene import check_export_name, export_job
 from studio.errors import BadInput, Conflict, SettingError
@@ -82,7 +82,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     return EXIT_SOME_FAILED if job.failures() else EXIT_ALL_RENDERED
 
 
-def _read(script: Path) -> ParsedScript:
+def _read(script: Path) -> Imported:
     try:
         if script.stat().st_size > MAX_SCRIPT_BYTES:
             limit_mb = MAX_SCRIPT_BYTES / 1e6
@@ -91,7 +91,7 @@ def _read(script: Path) -> ParsedScript:
     except OSError as error:
         raise BadInput(f"{script} can't be read: {error.strerror}.") from error
     try:
-        return read_dialog(content, name=script.name)
+        return import_dialog(content, script.name)
     except BadInput as error:
         raise BadInput(f"{script}: {error}") from error
 
@@ -124,7 +124,7 @@ def _write(job: Job, output: Path) -> bool:
     return True
 
 
-def _report(job: Job, parsed: ParsedScript, out: Path | None, *, as_json: bool) -> None:
+def _report(job: Job, parsed: Imported, out: Path | None, *, as_json: bool) -> None:
     for failure in job.failures():
         print(f"Line {failure.line_number}: {failure.message}", file=sys.stderr)
     summary = job.summary()
@@ -138,7 +138,7 @@ def _report(job: Job, parsed: ParsedScript, out: Path | None, *, as_json: bool) 
     )
 
 
-def _report_body(job: Job, parsed: ParsedScript, out: Path | None) -> dict[str, Any]:
+def _report_body(job: Job, parsed: Imported, out: Path | None) -> dict[str, Any]:
     summary = job.summary()
     return {
         "backend": job.order.backend_name,

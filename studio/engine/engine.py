@@ -88,6 +88,10 @@ class Engine:
         """Whether the engine's thread is alive and does anything; asked from another loop."""
         return await self._loop.responds(within_s)
 
+    def catch_up(self) -> None:
+        """Wait until the loop has done all that was ready to be done when this was called."""
+        self._loop.call(lambda: None)
+
     def load(self, name: str) -> None:
         """Load a backend's model now.
 

@@ -117,6 +117,7 @@ class Order:
         folder: An existing folder for the segments' files.
         resolve_audio: From a path as written in the script to a file; raises `AudioRejected`
             for one that may not be read.
+        notify: Told each event after the job has it, on the engine's loop: it must not wait.
     """
 
     plan: Plan
@@ -124,12 +125,16 @@ class Order:
     cast: Cast
     folder: Path
     resolve_audio: Callable[[str], Path]
+    notify: Callable[[Event], None] = lambda _: None
 
 
 class Job:
     """A render owned by the server; any number of pages may watch it.
 
     The engine's loop changes it; other threads only read.
+
+    Attributes:
+        gave_up: Why no segment can be spoken at all, such as a model that can't be loaded.
     """
 
     def __init__(
@@ -143,6 +148,7 @@ class Job:
         self.in_flight = 0
         self.max_in_flight = 0
         self.cancelled = False
+        self.gave_up: str | None = None
         self._clock = clock
         self._began_s = clock()
         self._ended_s: float | None = None
@@ -248,16 +254,22 @@ class Job:
         at_s = self.elapsed_s()
         record.at_s[state] = at_s
         segment_idx = record.segment.segment_idx
-        self.events.append(Event(state, at_s, segment_idx, record.samples, record.message))
+        self._tell(Event(state, at_s, segment_idx, record.samples, record.message))
         log.debug("job %s segment %d %s at %.3f s", self.job_id, segment_idx, state, at_s)
+
+    def _tell(self, event: Event) -> None:
+        self.events.append(event)
+        self.order.notify(event)
 
     def _end_if_all_final(self) -> None:
         if self._open or self.events.closed:
             return
         self._ended_s = self.elapsed_s()
         self.state = JobState.CANCELLED if self.cancelled else JobState.DONE
-        self.events.append(Event(self.state, self._ended_s))
+        ended = Event(self.state, self._ended_s)
+        self.events.append(ended)
         self.events.close()
+        self.order.notify(ended)
         summary = self.summary()
         log.info(
             "job %s %s: %.1f s of audio in %.2f s, first after %.3f s, at most %d in flight, "

@@ -279,6 +279,7 @@ class Renderer:
 
     def _give_up(self, lane: Lane, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
+        job.gave_up = message
         for record in lane.discard(job):
             job.fail(record, message, "ModelUnavailable")
 

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from studio.service import Studio
-from studio.ui import editor, model, player, speakers
+from studio.ui import editor, line, model, player, speakers
 from studio.ui.theme import theme
 
 _STYLES = (
@@ -15,7 +15,10 @@ _STYLES = (
     "window",
     "controls",
     "header",
+    "projects",
     "editor",
+    "rows",
+    "line",
     "cast",
     "speakers",
     "voicesheet",
@@ -39,12 +42,13 @@ def create_ui(studio: Studio, *, opening_script: str) -> gr.Blocks:
 
     Args:
         studio: The use cases the page's handlers call; the rest of the page speaks HTTP.
-        opening_script: Shown until the person has written a script of their own.
+        opening_script: The first project of a workspace that has none.
     """
     with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:
         model.build()
         with gr.Row(elem_id="workbench"):
             editor.build(opening_script)
+            line.build()
             with gr.Column(elem_id="cast-column"):
                 speakers.build()
         player.build()

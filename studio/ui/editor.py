@@ -1,4 +1,4 @@
-"""The dialog editor: the script as text, and the same dialog as lines."""
+"""The dialog editor: the dialog as lines, and the same dialog as one text."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ from dataclasses import dataclass
 import gradio as gr
 
 from studio.ui.icons import icon
+from studio.ui.projects import SCRIPT_FORMATS, export_links
 
 _VIEWS = """
 <nav id="views" aria-label="Views">
-  <button type="button" data-view="script" aria-pressed="true">Script</button>
-  <button type="button" data-view="lines" aria-pressed="false">Lines</button>
+  <button type="button" data-view="lines" aria-pressed="true">Lines</button>
+  <button type="button" data-view="script" aria-pressed="false">Script</button>
+  <button type="button" data-view="line" aria-pressed="false">Line</button>
   <button type="button" data-view="cast" aria-pressed="false">Cast</button>
 </nav>
 """
 
-_SCRIPT = """
+_SCRIPT = f"""
 <section id="script-view" class="pane" aria-labelledby="script-title">
   <div class="pane-head">
     <h2 id="script-title">Script</h2>
     <span id="script-count" class="soft"></span>
+    <div class="pane-tools">
+      <button id="import" class="button small" type="button">Import</button>
+      <div class="menu">
+        <button id="export" class="button small" type="button" aria-haspopup="menu"
+          aria-expanded="false" aria-controls="export-menu">{icon("download")} Export</button>
+        <div id="export-menu" class="panel menu-items below" role="menu"
+          hidden>{export_links(SCRIPT_FORMATS)}</div>
+      </div>
+    </div>
   </div>
   <textarea id="script" spellcheck="true" autocomplete="off" aria-label="Script"
     aria-describedby="script-hint problems"
@@ -28,34 +39,87 @@ _SCRIPT = """
   <ul id="problems" class="plain" aria-label="Problems in the script" aria-live="polite"></ul>
   <p id="script-hint" class="soft hint">
     One line each: <code>Name: text</code>. A pause: <code>[pause:1.5s]</code>.
-    A comment: <code># note</code>.
+    A comment: <code># note</code>. Lines you leave as they are keep their sound.
   </p>
 </section>
 """
 
+_FIND = f"""
+<div id="find-bar" role="search" aria-label="Find and replace" hidden>
+  <input id="find" type="text" aria-label="Find" placeholder="Find" autocomplete="off">
+  <button id="find-previous" class="icon-button" type="button"
+    aria-label="Previous">{icon("up")}</button>
+  <button id="find-next" class="icon-button" type="button" aria-label="Next">{icon("down")}</button>
+  <span id="find-count" class="soft" role="status"></span>
+  <label><input id="find-case" type="checkbox"> Match case</label>
+  <label><input id="find-word" type="checkbox"> Whole words</label>
+  <input id="replace" type="text" aria-label="Replace with" placeholder="Replace with"
+    autocomplete="off">
+  <button id="replace-one" class="button small" type="button">Replace</button>
+  <button id="replace-all" class="button small" type="button">Replace all</button>
+  <button id="find-close" class="icon-button" type="button"
+    aria-label="Close find">{icon("close")}</button>
+</div>
+"""
+
 _LINES = f"""
 <section id="lines-view" class="pane" aria-labelledby="lines-title">
-  <div class="pane-head"><h2 id="lines-title">Lines</h2></div>
-  <ol id="lines" class="plain" aria-label="Lines of the dialog"></ol>
+  <div class="pane-head">
+    <h2 id="lines-title">Lines</h2>
+    <span id="lines-count" class="soft"></span>
+    <div class="pane-tools">
+      <button id="find-open" class="button small" type="button"
+        title="Find and replace (Ctrl+F)">{icon("find")} Find</button>
+      <button id="add-pause" class="button small" type="button"
+        title="Add a pause (P)">Pause</button>
+      <button id="add-line" class="button small" type="button"
+        title="Add a line (Shift+Enter)">{icon("plus")} Line</button>
+    </div>
+  </div>
+  {_FIND}
+  <div id="lines" role="grid" aria-label="Lines of the dialog" aria-multiselectable="true"></div>
   <div id="lines-empty" class="empty" hidden>
-    <p class="empty-title">Nothing to read yet</p>
-    <p class="soft">Write a name, a colon and what is said. Every line appears here with its
-      speaker, and its sound as soon as it is read.</p>
+    <p class="empty-title">A scene begins with a line</p>
+    <p class="soft">Press <kbd>Shift</kbd> <kbd>Enter</kbd> or <b>Line</b> above and write. Or paste
+      a whole script under <b>Script</b>, or let a file fall anywhere on this page: text, Fountain,
+      subtitles, a table, JSON.</p>
   </div>
 </section>
 <template id="line-template">
-  <li class="line">
-    <button class="icon-button line-play" type="button" aria-pressed="false">
-      <span class="when-paused">{icon("play")}</span>
-      <span class="when-playing">{icon("pause")}</span></button>
-    <div class="line-body">
-      <span class="line-speaker" dir="auto"></span>
-      <span class="line-text" dir="auto"></span>
+  <div class="line" role="row" tabindex="-1" aria-selected="false">
+    <div class="line-lead" role="gridcell">
+      <span class="line-grip" draggable="true" aria-hidden="true"><span
+        class="line-number"></span></span>
+      <button class="icon-button line-play" type="button" tabindex="-1" aria-pressed="false">
+        <span class="when-paused">{icon("play")}</span>
+        <span class="when-playing">{icon("pause")}</span></button>
+    </div>
+    <div class="line-body" role="gridcell">
+      <button class="line-speaker" type="button" tabindex="-1" dir="auto" aria-haspopup="menu"
+        aria-expanded="false"></button>
+      <div class="line-text" role="textbox" aria-multiline="true" tabindex="-1" dir="auto"
+        contenteditable="plaintext-only" spellcheck="true" data-empty="What is said?"></div>
       <span class="line-reason" hidden></span>
     </div>
-    <span class="line-state"></span>
-    <span class="line-length"></span>
-  </li>
+    <div class="line-info" role="gridcell">
+      <span class="line-state"></span><span class="line-lock" title="Locked">{icon("lock")}</span>
+    </div>
+    <div class="line-measure" role="gridcell">
+      <span class="line-length"></span>
+      <button class="line-takes" type="button" tabindex="-1" hidden></button>
+    </div>
+  </div>
+</template>
+<template id="pause-template">
+  <div class="line" role="row" tabindex="-1" aria-selected="false">
+    <div class="line-lead" role="gridcell"><span class="line-grip" draggable="true"
+      aria-hidden="true">{icon("grip")}</span></div>
+    <div class="line-body" role="gridcell"><span class="pause-word">Pause</span>
+      <input class="line-seconds" type="number" min="0" max="300" step="0.1" tabindex="-1"> s</div>
+    <div class="line-info" role="gridcell"></div>
+    <div class="line-measure" role="gridcell"><button class="icon-button line-remove" type="button"
+      tabindex="-1" aria-label="Delete this pause">{icon("close")}</button></div>
+  </div>
 </template>
 <template id="problem-template">
   <li><button class="problem" type="button"><span class="problem-place"></span>
@@ -69,19 +133,18 @@ _HAND_OVER = "element.dataset.openingScript = props.opening_script;"
 
 @dataclass(frozen=True, slots=True)
 class EditorPart:
-    """The three pieces of the editor, in page order."""
+    """The pieces of the editor, in page order."""
 
     views: gr.HTML
-    script: gr.HTML
     lines: gr.HTML
+    script: gr.HTML
 
 
 def build(opening_script: str) -> EditorPart:
-    """Place the editor; `opening_script` stands in it until the person has written something."""
+    """Place the editor; `opening_script` becomes the first project of a new workspace."""
     return EditorPart(
-        views=gr.HTML(
-            html_template=_VIEWS, js_on_load=None, apply_default_css=False, elem_id="part-views"
-        ),
+        views=_part(_VIEWS, "part-views"),
+        lines=_part(_LINES, "part-lines"),
         script=gr.HTML(
             html_template=_SCRIPT,
             js_on_load=_HAND_OVER,
@@ -89,7 +152,8 @@ def build(opening_script: str) -> EditorPart:
             elem_id="part-script",
             opening_script=opening_script,
         ),
-        lines=gr.HTML(
-            html_template=_LINES, js_on_load=None, apply_default_css=False, elem_id="part-lines"
-        ),
     )
+
+
+def _part(html: str, elem_id: str) -> gr.HTML:
+    return gr.HTML(html_template=html, js_on_load=None, apply_default_css=False, elem_id=elem_id)

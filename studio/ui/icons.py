@@ -16,6 +16,20 @@ _PATHS = {
     "pencil": '<path d="M5 19l1-4L16 5l3 3L9 18z"/>',
     "bin": '<path d="M5 7h14M9.5 7V4.5h5V7M7 7l.8 12.5h8.4L17 7"/>',
     "plus": '<path d="M12 5v14M5 12h14"/>',
+    "minus": '<path d="M5 12h14"/>',
+    "up": '<path d="M6 15l6-6 6 6"/>',
+    "down": '<path d="M6 9l6 6 6-6"/>',
+    "undo": '<path d="M8 5L4 9l4 4M4 9h10a6 6 0 0 1 0 12h-3"/>',
+    "redo": '<path d="M16 5l4 4-4 4M20 9H10a6 6 0 0 0 0 12h3"/>',
+    "again": '<path d="M19.5 12a7.5 7.5 0 1 1-2.4-5.5M19.5 3.5v4h-4"/>',
+    "lock": '<rect x="5.5" y="10.5" width="13" height="9.5" rx="2"/>'
+    '<path d="M8.5 10.5V7.5a3.5 3.5 0 0 1 7 0v3"/>',
+    "copy": '<rect x="8.5" y="8.5" width="11" height="11" rx="2"/>'
+    '<path d="M15.5 8.5v-2a2 2 0 0 0-2-2h-7a2 2 0 0 0-2 2v7a2 2 0 0 0 2 2h2"/>',
+    "find": '<circle cx="10.5" cy="10.5" r="6"/><path d="M15 15l5 5"/>',
+    "loop": '<path d="M17 3l3.5 3.5L17 10M20 6.5H8a4.5 4.5 0 0 0-4.5 4.5M7 21l-3.5-3.5L7 14'
+    'M4 17.5h12a4.5 4.5 0 0 0 4.5-4.5"/>',
+    "grip": '<path d="M9 6h.01M15 6h.01M9 12h.01M15 12h.01M9 18h.01M15 18h.01"/>',
 }
 
 

@@ -1,15 +1,43 @@
-"""The header: name, voice engine with its idle countdown, set-up progress, notices, keys."""
+"""The header: name, project, history, voice engine with its idle countdown, notices, keys."""
 
 from __future__ import annotations
 
 import gradio as gr
 
+from studio.ui.dialogs import DIALOGS
 from studio.ui.icons import ICONS, icon
+from studio.ui.projects import PROJECT_BAR
+
+_ENGINE = """
+<section id="model-panel" class="panel popover" aria-label="Voice engine" hidden>
+  <h2 id="model-name"></h2>
+  <p id="model-message" class="soft"></p>
+  <progress id="model-progress" max="1" aria-label="Model loading" hidden></progress>
+  <dl id="model-facts" class="facts"></dl>
+  <div class="panel-row">
+    <button id="model-load" class="button" type="button">Load now</button>
+    <button id="model-stop" class="button" type="button" hidden>Stop loading</button>
+    <button id="model-unload" class="button" type="button">Unload now</button>
+    <label class="grow">Unload when idle
+      <select id="model-timeout">
+        <option value="0">never</option>
+        <option value="60">after 1 minute</option>
+        <option value="300">after 5 minutes</option>
+        <option value="900">after 15 minutes</option>
+        <option value="3600">after 1 hour</option>
+      </select>
+    </label>
+  </div>
+  <h3>Voices on this machine</h3>
+  <fieldset id="backends" aria-label="Who speaks"></fieldset>
+</section>
+"""
 
 _HEADER = f"""
 {ICONS}
 <header id="header">
   <h1 class="wordmark">Tableread</h1>
+  {PROJECT_BAR}
   <div id="setup" class="setup" hidden>
     <span id="setup-message"></span>
     <progress id="setup-progress" max="1" aria-labelledby="setup-message"></progress>
@@ -26,28 +54,7 @@ _HEADER = f"""
     <button id="keys-open" class="icon-button" type="button"
       aria-label="Keyboard shortcuts">{icon("keyboard")}</button>
   </div>
-  <section id="model-panel" class="panel popover" aria-label="Voice engine" hidden>
-    <h2 id="model-name"></h2>
-    <p id="model-message" class="soft"></p>
-    <progress id="model-progress" max="1" aria-label="Model loading" hidden></progress>
-    <dl id="model-facts" class="facts"></dl>
-    <div class="panel-row">
-      <button id="model-load" class="button" type="button">Load now</button>
-      <button id="model-stop" class="button" type="button" hidden>Stop loading</button>
-      <button id="model-unload" class="button" type="button">Unload now</button>
-      <label class="grow">Unload when idle
-        <select id="model-timeout">
-          <option value="0">never</option>
-          <option value="60">after 1 minute</option>
-          <option value="300">after 5 minutes</option>
-          <option value="900">after 15 minutes</option>
-          <option value="3600">after 1 hour</option>
-        </select>
-      </label>
-    </div>
-    <h3>Voices on this machine</h3>
-    <fieldset id="backends" aria-label="Who speaks"></fieldset>
-  </section>
+  {_ENGINE}
 </header>
 <section id="notices" role="status" aria-label="Notices"></section>
 <template id="notice-template">
@@ -66,22 +73,12 @@ _HEADER = f"""
   </label>
 </template>
 <div id="live" class="visually-hidden" role="status" aria-live="polite"></div>
-<dialog id="keys" aria-labelledby="keys-title">
-  <h2 id="keys-title">Keyboard</h2>
-  <dl class="facts">
-    <dt><kbd>Ctrl</kbd> <kbd>Enter</kbd></dt><dd>Read the scene</dd>
-    <dt><kbd>Space</kbd></dt><dd>Play or pause</dd>
-    <dt><kbd>←</kbd> <kbd>→</kbd></dt><dd>Previous or next line</dd>
-    <dt><kbd>Esc</kbd></dt><dd>Leave the text</dd>
-    <dt><kbd>?</kbd></dt><dd>Show this list</dd>
-  </dl>
-  <form method="dialog"><button class="button">Close</button></form>
-</dialog>
+{DIALOGS}
 """
 
 
 def build() -> gr.HTML:
-    """Place the header; model.js fills it from the studio's state."""
+    """Place the header; model.js and projects.js fill it from the studio's state."""
     return gr.HTML(
         html_template=_HEADER, js_on_load=None, apply_default_css=False, elem_id="part-model"
     )

@@ -36,6 +36,7 @@ _TITLES: dict[type[errors.StudioError], str] = {
     errors.StorageFailed: "The workspace can't be used",
     errors.Cancelled: "Cancelled",
     errors.BadInput: "This can't be used",
+    errors.EditConflict: "It was changed elsewhere",
     errors.Conflict: "Not now",
     errors.StudioError: "Something went wrong",
 }

@@ -5,19 +5,28 @@ from __future__ import annotations
 import gradio as gr
 
 from studio.ui.icons import icon
+from studio.ui.projects import SOUND_FORMATS, export_links
 
-_FORMATS = (("wav", "WAV"), ("flac", "FLAC"), ("mp3", "MP3"), ("zip", "ZIP, line by line"))
-
-_DOWNLOADS = "".join(
-    f'<a data-format="{name}" role="menuitem" download>{label}</a>' for name, label in _FORMATS
+_SPEEDS = (0.5, 0.75, 1, 1.25, 1.5, 2)
+_SPEED_OPTIONS = "".join(
+    f'<option value="{speed}"{" selected" if speed == 1 else ""}>{speed} ×</option>'
+    for speed in _SPEEDS
 )
 
 _PLAYER = f"""
 <section id="player" aria-label="Player">
-  <div id="timeline" role="slider" tabindex="0" aria-label="Place in the scene"
-    aria-valuemin="0" aria-valuemax="0" aria-valuenow="0" aria-valuetext="0:00">
-    <canvas id="timeline-blocks" aria-hidden="true"></canvas>
-    <div id="play-head" aria-hidden="true"></div>
+  <div class="timeline-row">
+    <div id="timeline" role="slider" tabindex="0" aria-label="Place in the scene"
+      aria-valuemin="0" aria-valuemax="0" aria-valuenow="0" aria-valuetext="0:00">
+      <canvas id="timeline-blocks" aria-hidden="true"></canvas>
+      <div id="play-head" aria-hidden="true"></div>
+    </div>
+    <div class="zoom">
+      <button id="zoom-in" class="icon-button" type="button"
+        aria-label="Show less of the timeline">{icon("plus")}</button>
+      <button id="zoom-out" class="icon-button" type="button"
+        aria-label="Show more of the timeline">{icon("minus")}</button>
+    </div>
   </div>
   <div class="transport">
     <div class="transport-left">
@@ -35,14 +44,19 @@ _PLAYER = f"""
       <span id="now-speaking" class="soft" dir="auto"></span>
     </div>
     <div class="transport-right">
+      <button id="loop" class="icon-button" type="button" aria-pressed="false"
+        aria-label="Repeat a single line" title="Repeat a single line">{icon("loop")}</button>
+      <label class="speed"><span class="visually-hidden">Speed</span>
+        <select id="speed">{_SPEED_OPTIONS}</select></label>
       <label class="volume" for="volume">{icon("volume")}
         <span class="visually-hidden">Volume</span>
         <input id="volume" type="range" min="0" max="1" step="0.01" value="1"></label>
       <div class="menu">
         <button id="download" class="button" type="button" aria-haspopup="menu"
-          aria-expanded="false" aria-controls="download-menu" disabled>{icon("download")}
+          aria-expanded="false" aria-controls="download-menu">{icon("download")}
           Download</button>
-        <div id="download-menu" class="panel menu-items" role="menu" hidden>{_DOWNLOADS}</div>
+        <div id="download-menu" class="panel menu-items" role="menu"
+          hidden>{export_links(SOUND_FORMATS)}</div>
       </div>
     </div>
   </div>

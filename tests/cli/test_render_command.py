@@ -125,7 +125,6 @@ def test_when_every_line_fails_nothing_is_written(command: Command) -> None:
         (b"", "scene.txt", "empty"),
         (b"just some words\nand some more", "scene.txt", "speaker's name"),
         (b"\x89PNG\r\n\x1a\n\0\0", "scene.txt", "text"),
-        ("Ida: schön".encode("latin-1"), "scene.txt", "UTF-8"),
         (b"Ida: Hi.\n" * 1_200_000, "scene.txt", "MB"),
         (b"Ida: Hi.\nTom: Well [pause:-1s] then.", "scene.txt", "Line 2"),
         (b"Ida: Hi.\n[pause:10h]\n", "scene.txt", "Line 2"),
@@ -143,6 +142,11 @@ def test_a_file_that_is_no_dialog_touches_nothing(
     assert message in command.stderr
     assert len(command.stderr.strip().splitlines()) == 1
     assert not (command.folder / "workspace").exists()
+
+
+def test_another_encoding_is_read_and_said_to_be_a_guess(command: Command) -> None:
+    assert command.run(command.write("Ida: schön".encode("latin-1"), "scene.txt")) == 0
+    assert "Windows-1252, which is a guess" in command.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import soundfile
 from playwright.sync_api import Browser, Page, Route, sync_playwright
+from ui_steps import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
@@ -68,11 +69,8 @@ def _wait_until_up(server: Server, log: Path) -> None:
     pytest.fail(f"The studio did not start:\n{log.read_text(encoding='utf-8')}")
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory) -> Iterator[Server]:
-    """The studio on a free port, on the draft voice, with models that soon count as idle."""
-    folder = tmp_path_factory.mktemp("page")
-    port = _free_port()
+def started(folder: Path, port: int) -> Server:
+    """The studio on a port, on the draft voice, with models that soon count as idle."""
     environ = os.environ | {
         "TTS_BACKEND": "draft",
         "MODEL_IDLE_TIMEOUT_SECONDS": "3",
@@ -81,17 +79,44 @@ def server(tmp_path_factory) -> Iterator[Server]:
     command = [sys.executable, "-c", START, "serve", "--port", str(port), "--no-browser"]
     command += ["--workspace", str(folder / "workspace")]
     log = folder / "server.log"
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT
         )
     server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
     try:
         _wait_until_up(server, log)
-        yield server
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+    except BaseException:
+        process.kill()
+        raise
+    return server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory) -> Iterator[Server]:
+    """The studio all tests of the page share."""
+    server = started(tmp_path_factory.mktemp("page"), _free_port())
+    yield server
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(timeout=20)
+
+
+@pytest.fixture
+def mortal(tmp_path) -> Iterator[Callable[[], Server]]:
+    """Starts a studio of the test's own; called again, it kills that one and starts it anew."""
+    port, alive = _free_port(), []
+
+    def begin() -> Server:
+        for server in alive:
+            server.process.kill()
+            server.process.wait(timeout=20)
+        alive[:] = [started(tmp_path, port)]
+        return alive[0]
+
+    yield begin
+    for server in alive:
+        server.process.kill()
+        server.process.wait(timeout=20)
 
 
 # One browser a module: its event loop would stand in the way of asyncio tests that follow.
@@ -144,20 +169,8 @@ def page(window: Page) -> Iterator[Page]:
 
 @pytest.fixture
 def write(page: Page):
-    """Writes a script and waits until its lines are shown, and no earlier ones."""
-
-    def shown(lines: int) -> None:
-        page.wait_for_function(
-            "n => document.querySelectorAll('#lines .line').length === n", arg=lines
-        )
-
-    def wrote(text: str, lines: int) -> None:
-        page.fill("#script", "")
-        shown(0)
-        page.fill("#script", text)
-        shown(lines)
-
-    return wrote
+    """Opens a new project of a text and waits until its lines are shown, and no earlier ones."""
+    return lambda text, lines: fill(page, text, lines)
 
 
 @pytest.fixture

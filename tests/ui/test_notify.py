@@ -17,7 +17,11 @@ def leaves(kind: type[errors.StudioError] = errors.StudioError) -> Iterator[type
 
 
 def made(kind: type[errors.StudioError]) -> errors.StudioError:
-    extra = {"retry_after_s": 3.0} if issubclass(kind, errors.EngineBusy) else {}
+    extras = {
+        errors.EngineBusy: {"retry_after_s": 3.0},
+        errors.EditConflict: {"rev": 3, "conflicts": ()},
+    }
+    extra = next((given for base, given in extras.items() if issubclass(kind, base)), {})
     return kind("The lamp is out. Light it again.", **extra)
 
 

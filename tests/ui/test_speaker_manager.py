@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from studio.speakers.library import SpeakerLibrary
+
 pytestmark = pytest.mark.browser
 
 ENTRY = "#library .voice:has(.voice-name:text-is('{}'))"
@@ -274,7 +276,9 @@ def test_samples_by_mood_are_added_chosen_in_the_script_and_removed(page, write,
     page.click("#read")
     page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
     assert page.locator("#lines .line[data-state=ready]").count() == 3
+    page.click("#views [data-view=script]")
     page.wait_for_selector("#problems .problem:has-text('no sample for the mood “sad”')")
+    page.click("#views [data-view=lines]")
     open_panel(page, "Kestrel")
     page.click("#voice-samples .sample:nth-child(2) .sample-remove")
     page.click("#confirm button[value=remove]")
@@ -311,26 +315,19 @@ def test_a_voice_is_taken_along_as_a_file_and_brought_in_again(page, recording, 
     page.wait_for_selector(".notice[data-notice=refused]:has-text('This is no voice file')")
 
 
-def test_a_voice_of_the_library_is_chosen_for_a_name(page, write, recording):
+def test_the_mood_of_a_line_is_chosen_among_its_voices_samples(page, write, server, recording):
     add(page, "Robin", recording)
-    write("Finch: One.\nBittern: Two.", 2)
-    choice = page.locator("#cast .voice:has(.voice-name:text-is('Finch')) .voice-choice")
-    assert choice.get_attribute("aria-label") == "Voice for Finch"
-    choice.select_option(label="voice of Robin")
-    with page.expect_request("**/studio/jobs") as asked:
-        page.click("#read")
-    chosen = asked.value.post_data_json["voices"]
-    assert list(chosen) == ["Finch"]
-    page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
-    page.reload()
-    page.wait_for_selector("body[data-tableread=ready]")
-    page.wait_for_function(
-        "id => document.querySelector('#cast .voice-choice')?.value === id", arg=chosen["Finch"]
-    )
-    choice.select_option(label="built-in voice")
-    with page.expect_request("**/studio/jobs") as asked:
-        page.click("#read")
-    assert asked.value.post_data_json["voices"] == {}
+    library = SpeakerLibrary(server.workspace / "speakers")
+    library.add_mood("Robin", "furious", recording)
+    write("Robin: One.\nFinch: Two.", 2)
+    page.click("#lines .line-text >> nth=0")
+    page.wait_for_selector("#mood-part:not([hidden])")
+    page.select_option("#field-mood", "furious")
+    page.wait_for_function("() => window.tableread.project.lines[0].params.mood === 'furious'")
+    page.select_option("#field-mood", "")
+    page.wait_for_function("() => !('mood' in window.tableread.project.lines[0].params)")
+    page.click("#lines .line-text >> nth=1")
+    page.wait_for_selector("#mood-part", state="hidden")
 
 
 @pytest.fixture

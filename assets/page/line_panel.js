@@ -1,0 +1,195 @@
+/** The panel of the marked lines: who says them, how, and what to do with them. */
+import { byId, setHidden, setText } from "./dom.js";
+import { count, fold } from "./format.js";
+import { newId } from "./dialog.js";
+import { Params } from "./params.js";
+
+const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
+
+export class LinePanel {
+  #parts;
+  #params = new Params();
+  #languages = null;
+  #library = [];
+
+  /** @param {object} parts project, selection, acts, reading, takes, show */
+  constructor(parts) {
+    this.#parts = parts;
+    const { project, selection } = parts;
+    project.addEventListener("change", ({ detail }) => this.#changed(detail));
+    selection.addEventListener("change", () => this.#show());
+    this.#params.addEventListener("change", ({ detail }) => this.#setParam(detail));
+    this.#listen();
+    this.#show();
+  }
+
+  /** @param {object} backend whose parameters and languages are offered */
+  offer({ params, languages }) {
+    this.#params.offer(params);
+    const shown = JSON.stringify(languages);
+    if (shown !== this.#languages) {
+      this.#languages = shown;
+      const options = Object.entries(languages).map(([code, name]) => new Option(name, code));
+      field("language").replaceChildren(new Option("voice’s own", ""), ...options);
+    }
+    this.#show();
+  }
+
+  /** @param {Array<object>} library the voices there are, with the moods of each */
+  know(library) {
+    this.#library = library;
+    this.#show();
+  }
+
+  /** Lead to the field for a name that isn't in the dialog yet. */
+  askSpeaker() {
+    this.#parts.show("line");
+    field("speaker").focus();
+    field("speaker").select();
+  }
+
+  #listen() {
+    const { acts, reading, selection, project } = this.#parts;
+    const fields = {
+      speaker: (text) => text.trim() && { speaker: text.trim() },
+      language: (code) => ({ language: code || null }),
+      seed: (text) => ({ seed: text === "" ? null : Math.trunc(Number(text)) }),
+    };
+    for (const [name, made] of Object.entries(fields)) {
+      field(name).addEventListener("change", ({ target }) => {
+        const change = target.validity.valid && made(target.value);
+        if (change) acts.set(change);
+        this.#show();
+      });
+    }
+    field("mood").addEventListener("change", ({ target }) =>
+      this.#setParam({ name: "mood", value: target.value || null }));
+    field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
+    field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
+    const buttons = {
+      play: () => reading.playLine(selection.current),
+      again: () => reading.again(selection.ids),
+      lock: () => acts.lock(),
+      duplicate: () => acts.duplicate(),
+      up: () => acts.shift(-1),
+      down: () => acts.shift(1),
+      delete: () => acts.delete(),
+    };
+    for (const [name, act] of Object.entries(buttons)) byId(`act-${name}`).addEventListener("click", act);
+    byId("speaker-names").dataset.for = "field-speaker";
+    project.addEventListener("change", ({ detail }) => detail.meta && this.#names());
+  }
+
+  #names() {
+    const options = this.#parts.project.view.speakers.map(({ name }) => new Option(name, name));
+    byId("speaker-names").replaceChildren(...options);
+  }
+
+  #changed({ ids, order }) {
+    const { selection } = this.#parts;
+    if (order || selection.ids.some((lineId) => ids.has(lineId))) this.#show();
+  }
+
+  #show() {
+    const { project, selection, takes } = this.#parts;
+    const marked = selection.ids.map((lineId) => project.line(lineId)).filter(Boolean);
+    const speech = marked.filter(({ kind }) => kind === "speech");
+    setHidden(byId("line-empty"), marked.length > 0);
+    setHidden(byId("line-acts"), marked.length === 0);
+    setHidden(byId("line-fields"), speech.length === 0);
+    setText(byId("line-title"), marked.length > 1 ? count(marked.length, "line") : title(marked[0]));
+    if (speech.length) this.#fill(speech);
+    takes.show(speech.length === 1 ? speech[0] : null);
+  }
+
+  #fill(lines) {
+    put("speaker", shared(lines, "speaker"));
+    put("language", shared(lines, "language"));
+    this.#offerMoods(lines);
+    put("seed", shared(lines, "seed"));
+    const single = lines.length === 1;
+    for (const [name, by] of [["before", -1], ["after", 1]]) {
+      field(name).disabled = !single;
+      put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : undefined);
+    }
+    const locked = lines.every((line) => line.locked);
+    byId("act-lock").setAttribute("aria-pressed", String(locked));
+    setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
+    this.#params.show(lines);
+  }
+
+  /** The moods of the one voice that speaks all marked lines. */
+  #offerMoods(lines) {
+    const speaker = shared(lines, "speaker");
+    const moods = speaker === undefined ? [] : this.#moods(speaker);
+    const chosen = shared(lines.map(({ params }) => params ?? {}), "mood");
+    const unknown = chosen && !moods.some((mood) => fold(mood) === fold(chosen)) ? [chosen] : [];
+    setHidden(byId("mood-part"), moods.length === 0 && unknown.length === 0);
+    const options = [...moods, ...unknown].map((mood) => new Option(mood, mood));
+    field("mood").replaceChildren(new Option("main sample", ""), ...options);
+    const known = moods.find((mood) => fold(mood) === fold(chosen ?? ""));
+    field("mood").value = known ?? chosen ?? "";
+  }
+
+  #moods(speaker) {
+    const chosen = this.#parts.project.view.cast[speaker];
+    const fits = ({ speaker_id: id, name }) => (chosen ? id === chosen : fold(name) === fold(speaker));
+    return this.#library.find(fits)?.moods ?? [];
+  }
+
+  #setParam({ name, value }) {
+    const { project, selection } = this.#parts;
+    const ops = selection.ids
+      .map((lineId) => project.line(lineId))
+      .filter(({ kind }) => kind === "speech")
+      .map(({ line_id: lineId, params }) => {
+        const { [name]: _, ...others } = params ?? {};
+        const next = value === null ? others : { ...others, [name]: value };
+        return { op: "set", line_ids: [lineId], fields: { params: next } };
+      });
+    if (ops.length) project.edit(ops);
+  }
+
+  #pauseAt(lineId, by) {
+    const { project } = this.#parts;
+    const { order } = project.view;
+    const beside = project.line(order[order.indexOf(lineId) + by]);
+    return beside?.kind === "silence" ? beside : null;
+  }
+
+  /** A pause beside a line is a line of its own: made, changed, or with 0 taken away. */
+  #pause(input, by) {
+    const { project, selection } = this.#parts;
+    const seconds = Number(input.value);
+    const lineId = selection.current;
+    if (!input.validity.valid || !project.line(lineId)) return this.#show();
+    const beside = this.#pauseAt(lineId, by);
+    const { order } = project.view;
+    const after = by > 0 ? lineId : (order[order.indexOf(lineId) - 1] ?? null);
+    if (beside && seconds) project.edit([{ op: "set", line_ids: [beside.line_id], fields: { duration_s: seconds } }]);
+    else if (beside) project.edit([{ op: "delete", line_ids: [beside.line_id] }]);
+    else if (seconds) {
+      const line = { line_id: newId(), kind: "silence", duration_s: seconds };
+      project.edit([{ op: "insert", after, lines: [line] }]);
+    }
+    return undefined;
+  }
+}
+
+function title(line) {
+  if (!line) return "Line";
+  return { silence: "Pause", audio: "Recording" }[line.kind] ?? "Line";
+}
+
+/** What lines have in common; undefined when they differ. */
+function shared(lines, name) {
+  const first = lines[0][name] ?? null;
+  return lines.every((line) => (line[name] ?? null) === first) ? first : undefined;
+}
+
+function put(name, value) {
+  const input = field(name);
+  if (document.activeElement === input) return;
+  input.value = value === undefined || value === null ? "" : String(value);
+  input.placeholder = value === undefined ? "different" : (input.dataset.empty ?? "");
+}

@@ -1,0 +1,72 @@
+/** What happens to a project, as the studio tells it; a lost connection is made again. */
+import * as api from "./project_api.js";
+
+const RETRY_MS = 1000;
+
+/**
+ * Events: "event" with `detail` one step; "body" with `detail` the project as it stands, after the
+ * connection was lost; "gone" when there is no such project any more.
+ */
+export class Live extends EventTarget {
+  #id;
+  #seq;
+  #source = null;
+  #timer = null;
+  #left = false;
+
+  /**
+   * @param {string} projectId @param {number} seq steps known already
+   * @param {() => boolean} needed whether even a hidden tab must hear of them
+   */
+  constructor(projectId, seq, needed) {
+    super();
+    this.#id = projectId;
+    this.#seq = seq;
+    // A hidden tab keeps no connection: a browser has six for all tabs of one address.
+    this.#seen = () => (document.hidden && !needed() ? this.#close() : this.#open());
+    document.addEventListener("visibilitychange", this.#seen);
+    this.#seen();
+  }
+
+  #seen;
+
+  /** Listen no more. */
+  leave() {
+    this.#left = true;
+    document.removeEventListener("visibilitychange", this.#seen);
+    this.#close();
+  }
+
+  /** Ask for the project as it stands, and go on from there. */
+  async again() {
+    this.#close();
+    try {
+      const body = await api.read(this.#id);
+      this.#seq = body.seq;
+      this.dispatchEvent(new CustomEvent("body", { detail: body }));
+      this.#seen();
+    } catch (error) {
+      if (error.status === 404) return this.dispatchEvent(new Event("gone"));
+      this.#timer = setTimeout(() => this.again(), RETRY_MS);
+    }
+  }
+
+  #open() {
+    if (this.#left || this.#source) return;
+    const source = (this.#source = new EventSource(api.eventsUrl(this.#id, this.#seq)));
+    source.onmessage = (message) => this.#take(JSON.parse(message.data));
+    source.onerror = () => this.again();
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #take(step) {
+    if (step.seq <= this.#seq) return;
+    this.#seq = step.seq;
+    this.dispatchEvent(new CustomEvent("event", { detail: step }));
+  }
+}

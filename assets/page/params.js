@@ -1,0 +1,52 @@
+/** Controls for what the chosen voice engine lets a line say about itself. */
+import { byId, fromTemplate, setText } from "./dom.js";
+
+/** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
+export class Params extends EventTarget {
+  #list = byId("params");
+  #shown = null;
+  #rows = new Map();
+
+  /** @param {Array<object>} params of the engine */
+  offer(params) {
+    const shown = JSON.stringify(params);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#rows.clear();
+    this.#list.replaceChildren(...params.map((param) => this.#row(param)));
+  }
+
+  /** @param {Array<object>} lines whose values are shown; different ones are left open */
+  show(lines) {
+    for (const [name, { param, field, number, reset }] of this.#rows) {
+      const values = new Set(lines.map((line) => line.params?.[name] ?? null));
+      const own = values.size === 1 ? [...values][0] : undefined;
+      if (document.activeElement !== number) number.value = own === undefined ? "" : String(own ?? param.default);
+      if (document.activeElement !== field) field.value = String(own ?? param.default);
+      reset.hidden = own === null;
+    }
+  }
+
+  #row(param) {
+    const row = fromTemplate("param-template");
+    const [field, number, reset] = [".param-range", ".param-number", ".param-reset"].map((one) => row.querySelector(one));
+    setText(row.querySelector(".param-label"), param.label);
+    row.title = param.help;
+    for (const input of [field, number]) {
+      Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });
+      input.setAttribute("aria-label", param.label);
+      input.addEventListener("change", () => this.#tell(param, input.value));
+    }
+    field.addEventListener("input", () => (number.value = field.value));
+    reset.setAttribute("aria-label", `${param.label}: the engine’s own`);
+    reset.addEventListener("click", () => this.#tell(param, null));
+    this.#rows.set(param.name, { param, field, number, reset });
+    return row;
+  }
+
+  #tell({ name, minimum, maximum }, written) {
+    const usable = written === null || (written !== "" && Number(written) >= minimum && Number(written) <= maximum);
+    const value = written === null ? null : Number(written);
+    if (usable) this.dispatchEvent(new CustomEvent("change", { detail: { name, value } }));
+  }
+}

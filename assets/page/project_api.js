@@ -1,0 +1,45 @@
+/** The studio's HTTP interface to projects; every address is relative to the page's base. */
+import { json, part, request } from "./api.js";
+
+const at = (id, rest = "") => `projects/${part(id)}${rest}`;
+const post = (path, body) => json(path, { method: "POST", body });
+
+export const list = () => json("projects");
+/** @param {{name?: string, text?: string, like?: string}} body */
+export const create = (body) => post("projects", body);
+export const read = (id) => json(at(id));
+export const rename = (id, name) => request(at(id), { method: "PATCH", body: { name } });
+export const remove = (id) => request(at(id), { method: "DELETE" });
+
+/** @param {File} file a project, or a script in any format @returns {Promise<object>} its body */
+export async function importFile(file) {
+  const form = new FormData();
+  form.append("file", file);
+  return json("projects/import", { method: "POST", form });
+}
+
+export const script = (id) => json(at(id, "/script"));
+export const putScript = (id, body) => json(at(id, "/script"), { method: "PUT", body });
+/** @param {object} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
+export const edit = (id, body, last = false) =>
+  json(at(id, "/edits"), { method: "POST", body, keepalive: last });
+export const undo = (id, body) => post(at(id, "/undo"), body);
+export const redo = (id, body) => post(at(id, "/redo"), body);
+/** @param {object} body {line_ids, again, listen_from} */
+export const render = (id, body) => post(at(id, "/render"), body);
+export const cancel = (id) => json(at(id, "/cancel"), { method: "POST" });
+export const focus = (id, lineId) =>
+  request(at(id, "/focus"), { method: "POST", body: { line_id: lineId } });
+
+export const takes = (id, lineId) => json(at(id, `/takes/${part(lineId)}`));
+export const peaks = (id, bins, takeIds) =>
+  json(at(id, `/peaks?bins=${bins}&takes=${takeIds.map(part).join(",")}`));
+
+/** Raw 16-bit samples of a line, streamed as they are made. */
+export const lineAudio = (id, lineId, signal) =>
+  request(at(id, `/lines/${part(lineId)}/audio`), { signal });
+
+export const takeUrl = (id, lineId, takeId) =>
+  `studio/${at(id, `/takes/${part(lineId)}/${part(takeId)}/audio.wav`)}`;
+export const exportUrl = (id, format) => `studio/${at(id, `/export?format=${part(format)}`)}`;
+export const eventsUrl = (id, since) => `studio/${at(id, `/events?since=${since}`)}`;

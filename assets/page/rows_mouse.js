@@ -1,0 +1,90 @@
+/** The rows under the hand: press, mark, drag. */
+import { byId } from "./dom.js";
+
+export class RowsMouse {
+  #list = byId("lines");
+  #parts;
+  #dragged = null;
+
+  /** @param {object} parts lines, selection, acts, reading, speakerMenu, show */
+  constructor(parts) {
+    this.#parts = parts;
+    this.#list.addEventListener("click", (event) => this.#press(event));
+    this.#list.addEventListener("dragstart", (event) => this.#lift(event));
+    this.#list.addEventListener("dragover", (event) => this.#over(event));
+    this.#list.addEventListener("drop", (event) => this.#drop(event));
+    this.#list.addEventListener("dragend", () => this.#end());
+  }
+
+  #press(event) {
+    const { lines, selection, acts, reading, speakerMenu, show } = this.#parts;
+    const lineId = lines.lineOf(event.target);
+    if (!lineId) return undefined;
+    const on = (name) => event.target.closest(`.line-${name}`);
+    if (on("play")) return reading.playLine(lineId);
+    if (on("remove")) return acts.delete([lineId]);
+    if (event.shiftKey) return this.#mark(lineId, "range");
+    if (event.ctrlKey || event.metaKey) return this.#mark(lineId, "toggle");
+    if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);
+    if (on("speaker")) return speakerMenu.open(on("speaker"), lineId);
+    if (on("takes")) return show("line");
+    if (!on("text") && !on("seconds")) selection.focus();
+    if (!on("text") && !on("seconds") && !on("grip")) reading.placeAt(lineId);
+    return undefined;
+  }
+
+  #mark(lineId, how) {
+    const { selection } = this.#parts;
+    getSelection().removeAllRanges();
+    selection.go(lineId, how);
+    selection.focus();
+  }
+
+  #lift(event) {
+    const { lines, selection } = this.#parts;
+    const lineId = event.target.closest?.(".line-grip") ? lines.lineOf(event.target) : null;
+    if (!lineId) return;
+    if (!selection.ids.includes(lineId)) selection.go(lineId);
+    this.#dragged = selection.ids;
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", "");
+    event.dataTransfer.setDragImage(lines.row(lineId).root, 24, 16);
+  }
+
+  #over(event) {
+    const row = this.#dragged && event.target.closest?.(".line");
+    if (!row) return;
+    event.preventDefault();
+    const box = row.getBoundingClientRect();
+    this.#point(row, event.clientY > box.top + box.height / 2 ? "below" : "above");
+  }
+
+  #drop(event) {
+    const row = this.#dragged && this.#list.querySelector("[data-drop]");
+    if (!row) return;
+    event.preventDefault();
+    const lineIds = this.#dragged;
+    const after = row.dataset.drop === "below" ? row : row.previousElementSibling;
+    this.#end();
+    this.#parts.acts.move(lineIds, this.#free(after, lineIds));
+  }
+
+  /** The nearest row at or above that isn't carried itself. */
+  #free(row, carried) {
+    let free = row;
+    while (free && carried.includes(free.dataset.line)) free = free.previousElementSibling;
+    return free?.dataset.line ?? null;
+  }
+
+  #point(row, side) {
+    const former = this.#list.querySelector("[data-drop]");
+    if (former && former !== row) delete former.dataset.drop;
+    row.dataset.drop = side;
+  }
+
+  #end() {
+    this.#dragged = null;
+    const pointed = this.#list.querySelector("[data-drop]");
+    if (pointed) delete pointed.dataset.drop;
+  }
+}

@@ -1,0 +1,101 @@
+/** The takes of one line, to compare: hear, choose, lock, delete. */
+import { byId, fromTemplate, setData, setHidden, setText } from "./dom.js";
+import { length } from "./format.js";
+import { RATE_HZ } from "./dialog.js";
+import { refused } from "./notices.js";
+import * as api from "./project_api.js";
+
+export class Takes {
+  #list = byId("takes");
+  #audio = new Audio();
+  #parts;
+  #line = null;
+  #known = "";
+  #button = null;
+
+  /** @param {object} parts project, acts, player */
+  constructor(parts) {
+    this.#parts = parts;
+    this.#audio.addEventListener("ended", () => this.#hush());
+  }
+
+  /** @param {object | null} line whose takes are shown */
+  show(line) {
+    this.#line = line;
+    const known = line ? `${line.line_id} ${line.take?.take_id} ${line.n_takes} ${line.state}` : "";
+    if (known === this.#known) return;
+    this.#known = known;
+    if (!line?.take && !line?.n_takes) return this.#put([]);
+    this.#load(line.line_id, known);
+  }
+
+  async #load(lineId, known) {
+    try {
+      const answer = await api.takes(this.#parts.project.id, lineId);
+      if (known === this.#known) this.#put((answer.takes ?? answer).toReversed());
+    } catch (error) {
+      if (error.status !== 404) refused("The takes can't be shown", error);
+    }
+  }
+
+  #put(takes) {
+    this.#hush();
+    setHidden(byId("takes-part"), takes.length === 0);
+    this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
+  }
+
+  #row(take, number) {
+    const row = fromTemplate("take-template");
+    const chosen = take.take_id === this.#line.take?.take_id;
+    const find = (name) => row.querySelector(`.take-${name}`);
+    row.dataset.take = take.take_id;
+    setData(row, "chosen", String(chosen));
+    setText(find("name"), `Take ${number}`);
+    const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
+    setText(find("about"), `${length((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
+    const changed = take.text !== undefined && take.text !== this.#line.text;
+    setText(find("text"), changed ? `Says: ${take.text}` : "");
+    this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#hear(take, currentTarget));
+    this.#bind(find("choose"), `Use take ${number}`, () => this.#parts.acts.choose(this.#line.line_id, take.take_id));
+    find("choose").setAttribute("aria-pressed", String(chosen));
+    setText(find("choose"), chosen ? "In use" : "Use");
+    this.#bind(find("lock"), `Keep take ${number} from deletion`, () => this.#lock(take));
+    find("lock").setAttribute("aria-pressed", String(Boolean(take.locked)));
+    this.#bind(find("delete"), `Delete take ${number}`, () => this.#delete(take));
+    find("delete").disabled = chosen || take.locked;
+    return row;
+  }
+
+  #bind(button, label, press) {
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", press);
+  }
+
+  #hear(take, button) {
+    const again = this.#button === button;
+    this.#hush();
+    if (again) return;
+    this.#parts.player.stop();
+    this.#button = button;
+    button.setAttribute("aria-pressed", "true");
+    this.#audio.src = api.takeUrl(this.#parts.project.id, this.#line.line_id, take.take_id);
+    this.#audio.play().catch(() => this.#hush());
+  }
+
+  #hush() {
+    this.#audio.pause();
+    this.#button?.setAttribute("aria-pressed", "false");
+    this.#button = null;
+  }
+
+  async #lock({ take_id: takeId, locked }) {
+    this.#parts.project.edit([{ op: "lock_take", take_id: takeId, locked: !locked }]);
+    await this.#parts.project.flush();
+    await this.#load(this.#line.line_id, this.#known);
+  }
+
+  #delete(take) {
+    this.#parts.project.edit([{ op: "delete_take", take_id: take.take_id }]);
+    this.#known = "";
+  }
+}

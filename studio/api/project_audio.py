@@ -1,0 +1,68 @@
+"""Routes by which a project is heard: lines live, takes, and their waveforms."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import FileResponse, StreamingResponse
+
+from studio.api.projects import Project
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.errors import NotFound
+from studio.project.hearing import line_sound, peaks
+from studio.project.session import Session
+from studio.project.takes import Take
+
+project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
+
+# A take never changes, so whoever has it need not ask again.
+_FOR_GOOD = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+Bins = Annotated[int, Query(ge=1, le=4_000)]
+
+
+@project_audio_routes.get("/lines/{line_id}/audio")
+async def line_audio(project: Project, line_id: str) -> StreamingResponse:
+    """One line as s16le mono: live while it is made, from its take, or as silence."""
+    return StreamingResponse(
+        await line_sound(project, line_id),
+        media_type="application/octet-stream",
+        headers={"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"},
+    )
+
+
+@project_audio_routes.get("/takes/{line_id}/{take_id}/audio.wav")
+def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
+    """A take as a file."""
+    path = project.shelf.audio(_take(project, line_id, take_id))
+    return FileResponse(path, media_type="audio/wav", headers=_FOR_GOOD)
+
+
+@project_audio_routes.get("/takes/{line_id}/{take_id}/peaks")
+def take_peaks(
+    project: Project, line_id: str, take_id: str, bins: Bins = 200
+) -> dict[str, list[int]]:
+    """The waveform of a take."""
+    return {"peaks": peaks(project.shelf.audio(_take(project, line_id, take_id)), bins)}
+
+
+@project_audio_routes.get("/peaks")
+async def many_peaks(
+    project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
+) -> dict[str, Any]:
+    """The waveforms of takes, by id; those that aren't there are left out."""
+    found = [take for one in takes.split(",") if (take := project.shelf.get(one)) is not None]
+
+    def all_peaks() -> dict[str, list[int]]:
+        return {take.take_id: peaks(project.shelf.audio(take), bins) for take in found}
+
+    return {"peaks": await asyncio.to_thread(all_peaks)}
+
+
+def _take(project: Session, line_id: str, take_id: str) -> Take:
+    take = project.shelf.find(take_id)
+    if take.line_id != line_id:
+        raise NotFound("This take isn't there any more.")
+    return take

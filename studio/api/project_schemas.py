@@ -1,0 +1,255 @@
+"""Bodies of the project routes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from studio.api.schemas import notice_body
+from studio.dialog.model import Notice
+from studio.dialog.names import name_key
+from studio.project.document import Document, Line
+from studio.project.folder import Card
+from studio.project.history import Author
+from studio.project.lines import LineView
+from studio.project.news import EditNews, JobNews, LineNews, News, StorageNews
+from studio.project.ops import LineId, LineIds, Op
+from studio.project.rendering import Run
+from studio.project.session import Session
+from studio.project.takes import Take, take_record
+from studio.speakers.colours import next_colour
+
+_MARK = r"^[A-Za-z0-9_-]{1,64}$"
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewProjectBody(_Body):
+    """A project to make: of a script, as a copy, or empty."""
+
+    name: str | None = None
+    text: str | None = None
+    like: str | None = None
+
+
+class RenameBody(_Body):
+    """A project's new name."""
+
+    name: str
+
+
+class AuthorBody(_Body):
+    """Who edits, on which revision."""
+
+    base_rev: int = Field(ge=0)
+    client: str = Field(pattern=_MARK)
+    edit_id: str | None = Field(None, pattern=_MARK)
+
+    def author(self, group: str | None = None) -> Author:
+        """The author as the project knows it."""
+        return Author(self.client, group, self.edit_id)
+
+
+class EditsBody(AuthorBody):
+    """Edits, applied all or none."""
+
+    group: str | None = Field(None, max_length=200)
+    ops: Annotated[list[Op], Field(max_length=10_000)]
+
+
+class ScriptBody(AuthorBody):
+    """A script to lay onto the lines."""
+
+    text: str
+
+
+class RenderBody(_Body):
+    """What to make."""
+
+    line_ids: LineIds | None = None
+    again: bool = False
+    listen_from: LineId | None = None
+
+
+class FocusBody(_Body):
+    """Where somebody listens."""
+
+    line_id: LineId
+
+
+def card_body(card: Card) -> dict[str, Any]:
+    """A project in a list."""
+    return {
+        "project_id": card.project_id,
+        "name": card.name,
+        "edited_at": datetime.fromtimestamp(card.edited_at_s, UTC).isoformat(),
+        "lines": card.lines,
+        "audio_s": card.audio_s,
+    }
+
+
+def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str, Any]:
+    """A project as it stands; news after `seq` change it."""
+    with session.lock:
+        # The number first: news that come in between are then told twice, never missed.
+        seq = session.news.seq
+        views = session.views()
+        document = session.document
+        return {
+            "project_id": session.project_id,
+            "name": document.name,
+            "rev": session.rev,
+            "cast": dict(document.cast),
+            "settings": _settings_body(document),
+            "lines": [line_body(view, document) for view in views],
+            "speakers": speakers_body(session),
+            "notices": [*map(notice_body, notices), *_standing_notices(session)],
+            "can_undo": session.can_undo,
+            "can_redo": session.can_redo,
+            "job": job_body(session),
+            "seq": seq,
+        }
+
+
+def line_body(view: LineView, document: Document) -> dict[str, Any]:
+    """A line with its state and its take."""
+    take = take_body(view.take, document) if view.take else None
+    return _plain_line(view.line) | {
+        "state": view.state,
+        "message": view.message,
+        "take": take,
+        "n_takes": view.n_takes,
+        "samples": view.samples,
+    }
+
+
+def take_body(take: Take, document: Document) -> dict[str, Any]:
+    """A take."""
+    return take_record(take) | {"locked": take.take_id in document.locked_takes}
+
+
+def speakers_body(session: Session) -> list[dict[str, Any]]:
+    """Who speaks; who isn't in the library gets a colour for as long as that lasts."""
+    document, ground = session.document, session.ground
+    names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for line in document:
+        if line.speaker is not None:
+            key = name_key(line.speaker)
+            names.setdefault(key, line.speaker)
+            counts[key] = counts.get(key, 0) + 1
+    colours = session.colours()
+    bodies = []
+    for key, name in names.items():
+        voice = ground.voice(name)
+        colour = (voice and voice.colour) or next_colour(colours)
+        colours.append(colour)
+        kind = voice.kind if voice else "built-in"
+        bodies.append({"name": name, "colour": colour, "lines": counts[key], "voice": kind})
+    return bodies
+
+
+def job_body(session: Session) -> dict[str, Any] | None:
+    """The render under way, or the last one."""
+    run = session.run
+    if run is None:
+        return None
+    return {"state": _run_state(run), "summary": _summary_body(run)}
+
+
+def edit_body(session: Session, news: EditNews) -> dict[str, Any]:
+    """What an edit did."""
+    with session.lock:
+        return {"rev": news.rev, "changes": changes_body(session, news)}
+
+
+def news_body(session: Session, seq: int, news: News) -> dict[str, Any] | None:
+    """News for the page; None when what they are about is gone meanwhile."""
+    with session.lock:
+        match news:
+            case EditNews():
+                changes = changes_body(session, news)
+                about = {"type": "edit", "rev": news.rev, "client": news.client, "changes": changes}
+            case LineNews():
+                view = session.view(news.line_id)
+                if view is None:
+                    return None
+                body = line_body(view, session.document)
+                wanted = ("line_id", "state", "message", "samples", "take", "n_takes", "chosen")
+                about = {"type": "line", **{name: body[name] for name in wanted}}
+            case JobNews():
+                about = {"type": "job", **(job_body(session) or {})}
+            case StorageNews():
+                about = {"type": "storage", "message": session.storage_message}
+        return {"seq": seq, **about}
+
+
+def changes_body(session: Session, news: EditNews) -> dict[str, Any]:
+    """What changed, as it is now."""
+    document = session.document
+    changes: dict[str, Any] = {"can_undo": session.can_undo, "can_redo": session.can_redo}
+    if news.line_ids:
+        views = {line_id: session.view(line_id) for line_id in news.line_ids}
+        changes["lines"] = {
+            line_id: line_body(view, document) if view else None for line_id, view in views.items()
+        }
+    if news.order:
+        changes["order"] = list(document.order)
+    if news.speakers:
+        changes["speakers"] = speakers_body(session)
+    if "name" in news.fields:
+        changes["name"] = document.name
+    if "cast" in news.fields:
+        changes["cast"] = dict(document.cast)
+    if "settings" in news.fields:
+        changes["settings"] = _settings_body(document)
+    return changes
+
+
+def _plain_line(line: Line) -> dict[str, Any]:
+    return {
+        "line_id": line.line_id,
+        "kind": line.kind,
+        "speaker": line.speaker,
+        "text": line.text,
+        "language": line.language,
+        "seed": line.seed,
+        "params": dict(line.params),
+        "duration_s": line.duration_s,
+        "path": line.path,
+        "locked": line.locked,
+        "chosen": line.chosen,
+    }
+
+
+def _settings_body(document: Document) -> dict[str, Any]:
+    return {"backend": document.settings.backend, "seed": document.settings.seed}
+
+
+def _standing_notices(session: Session) -> list[dict[str, Any]]:
+    messages = [*session.folder.notices]
+    if session.storage_message is not None:
+        messages.append(session.storage_message)
+    return [{"line_number": 0, "message": message} for message in messages]
+
+
+def _run_state(run: Run) -> str:
+    if run.ended_s is None:
+        return "running"
+    return "cancelled" if run.cancelled else "done"
+
+
+def _summary_body(run: Run) -> dict[str, Any]:
+    return {
+        "total": run.total,
+        "done": run.done,
+        "failed": run.failed,
+        "audio_s": run.audio_s,
+        "wall_s": run.wall_s,
+        "first_audio_s": run.first_audio_s,
+        "message": run.message,
+    }

@@ -1,0 +1,114 @@
+"""From what a reader finds in a file to the lines of a dialog."""
+
+from __future__ import annotations
+
+from studio.dialog.attributes import Attributes
+from studio.dialog.audio_path import checked_path
+from studio.dialog.formats.remarks import Remarks
+from studio.dialog.model import (
+    MAX_LINES,
+    MAX_PAUSE_S,
+    Audio,
+    Dialog,
+    Line,
+    ParsedScript,
+    Silence,
+    Speech,
+)
+from studio.dialog.names import MAX_NAME_CHARS, clean_name
+from studio.dialog.paragraph import paragraph
+from studio.dialog.place import placed
+from studio.dialog.spelling import spelling_notices
+from studio.dialog.tags import cut_pauses
+from studio.errors import NameRejected, ScriptError
+
+FIRST_SPEAKER = "Narrator"
+"""Who speaks where a file has no name yet."""
+
+_NO_NAME = "This text has no speaker's name; it goes to “{}”. Change it where that is wrong."
+_NO_ATTRIBUTES = Attributes()
+_NAME_MARKS = str.maketrans("[]|", "()/")
+
+
+class DialogBuilder:
+    """Keeps every text it is given, and remarks on what it had to change."""
+
+    def __init__(self, remarks: Remarks) -> None:
+        """Begin an empty dialog."""
+        self.remarks = remarks
+        self._lines: list[Line] = []
+        self._speaker = FIRST_SPEAKER
+
+    def speech(
+        self,
+        speaker: str | None,
+        text: str,
+        line_number: int,
+        attributes: Attributes = _NO_ATTRIBUTES,
+    ) -> None:
+        """Add speech; without a name it goes to whoever spoke last.
+
+        Raises:
+            ScriptError: The text is too long or holds a pause that can't be read.
+        """
+        with placed(line_number):
+            text = paragraph(text)
+            cut_pauses(text)
+        if speaker is None:
+            self.remarks.add(_NO_NAME.format(self._speaker), line_number)
+        else:
+            self._speaker = self._name(speaker, line_number)
+        language, seed, params = attributes.language, attributes.seed, attributes.params
+        self._append(Speech(self._speaker, text, language, seed, params, line_number))
+
+    def silence(self, duration_s: float, line_number: int) -> None:
+        """Add a pause, cut to what a dialog allows."""
+        if duration_s > MAX_PAUSE_S:
+            message = f"The pause here is longer than {MAX_PAUSE_S:g} s; it is cut to that."
+            self.remarks.add(message, line_number)
+        self._append(Silence(min(duration_s, MAX_PAUSE_S), line_number))
+
+    def audio(self, path: str, line_number: int) -> None:
+        """Add reused audio.
+
+        Raises:
+            ScriptError: No file can have that path.
+        """
+        with placed(line_number):
+            self._append(Audio(checked_path(path), line_number))
+
+    def finish(self, *, nothing_found: str) -> ParsedScript:
+        """Make the dialog.
+
+        Raises:
+            ScriptError: It has no lines; says `nothing_found`.
+        """
+        if not self._lines:
+            raise ScriptError(nothing_found)
+        lines = tuple(self._lines)
+        return ParsedScript(Dialog(lines), self.remarks.notices() + spelling_notices(lines))
+
+    def _append(self, line: Line) -> None:
+        if len(self._lines) >= MAX_LINES:
+            raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
+        self._lines.append(line)
+
+    def _name(self, written: str, line_number: int) -> str:
+        try:
+            return clean_name(written)
+        except NameRejected:
+            name = _repaired(written)
+        self.remarks.add(f"“{_shown(written)}” can't be a name here; it is “{name}”.", line_number)
+        return name
+
+
+def _repaired(written: str) -> str:
+    """The nearest name there can be."""
+    try:
+        return clean_name(written.translate(_NAME_MARKS)[:MAX_NAME_CHARS])
+    except NameRejected:
+        return FIRST_SPEAKER
+
+
+def _shown(written: str) -> str:
+    return written if len(written) <= MAX_NAME_CHARS else f"{written[:20]}…"

@@ -1,0 +1,199 @@
+"""Screenplays in Fountain 1.1 (fountain.io/syntax): who speaks, and what is not spoken.
+
+Read by hand: of the parsers on PyPI, fountain-py 0.3.0 takes a minute for a line of 50,000 `[[`,
+fails on one of 1,000 `/*` and takes no capitals beyond A to Z for a name; screenplain 0.12.0 and
+jouvence 0.4.2 know no line numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from studio.dialog.attributes import Attributes, parse_attributes
+from studio.dialog.audio_path import read_path
+from studio.dialog.formats.building import DialogBuilder
+from studio.dialog.formats.fountain_marks import plain
+from studio.dialog.formats.fountain_notes import NOTE, visible_lines
+from studio.dialog.formats.remarks import Remarks
+from studio.dialog.model import ParsedScript
+from studio.dialog.names import MAX_NAME_CHARS
+from studio.dialog.place import placed
+from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
+
+NumberedLine = tuple[int, str]
+
+SCENE_HEADING = regex.compile(r"\.(?=\w)|(?:INT|EXT|EST|INT\.?/EXT|I/E)[. ]", regex.IGNORECASE)
+
+_TITLE_KEY = regex.compile(
+    r"(?:title|credit|authors?|source|notes|draft date|date|contact|copyright|revision|format)\s*:",
+    regex.IGNORECASE,
+)
+_OUTLINE = regex.compile(r"[#=]")
+_FORCED_ACTION = regex.compile(r"[!>]")
+_NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
+_DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
+_BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
+
+_NOT_SPOKEN = (
+    "Action and scene headings are not spoken; they are left out. "
+    "Import with a narrator to have them read."
+)
+_NO_DIRECTION = "Directions such as {} can't be spoken; this one is left out."
+_NOTHING = (
+    "The screenplay holds no dialogue. Put a name in capitals on a line of its own below an empty "
+    "line, and the words on the line below it."
+)
+
+
+def read_fountain(text: str, remarks: Remarks, *, narrator: str | None) -> ParsedScript:
+    """Read the dialogue of a screenplay.
+
+    Args:
+        text: The whole file.
+        remarks: Takes what is left out.
+        narrator: Speaks action and scene headings; None leaves them out.
+
+    Raises:
+        ScriptError: Nobody speaks, or a pause can't be read.
+    """
+    screenplay = _Screenplay(DialogBuilder(remarks), narrator)
+    for block in _blocks(visible_lines(text, remarks)):
+        screenplay.add(block)
+    return screenplay.builder.finish(nothing_found=_NOTHING)
+
+
+def cue_name(line: str, *, has_words: bool) -> str | None:
+    """The name when a line is a character's cue.
+
+    Args:
+        line: Without white space around it.
+        has_words: Whether text follows on the next line, without which only `@` makes a cue.
+    """
+    is_forced = line.startswith("@")
+    name = _NAME_ENDS.split(line.removeprefix("@"), maxsplit=1)[0].strip()
+    is_shouted = name == name.upper() != name.lower() and not name.endswith("TO:")
+    if not is_forced and not (has_words and is_shouted and len(name) <= MAX_NAME_CHARS):
+        return None
+    return plain(name).strip() or None
+
+
+def _blocks(lines: Iterator[NumberedLine]) -> Iterator[list[NumberedLine]]:
+    """Runs of lines between empty ones; two spaces keep a speech together across one."""
+    block: list[NumberedLine] = []
+    is_title = True
+    for number, raw in lines:
+        line = raw.strip()
+        if line:
+            block.append((number, line))
+        elif block and not (len(raw) > 1 and _is_speech(block)):
+            if not (is_title and _TITLE_KEY.match(block[0][1])):
+                yield block
+            block, is_title = [], False
+    if block:
+        yield block
+
+
+def _is_speech(block: list[NumberedLine]) -> bool:
+    first = block[0][1]
+    is_other = _OUTLINE.match(first) or _FORCED_ACTION.match(first) or SCENE_HEADING.match(first)
+    return not is_other and cue_name(first, has_words=len(block) > 1) is not None
+
+
+class _Screenplay:
+    """Takes a screenplay block by block."""
+
+    def __init__(self, builder: DialogBuilder, narrator: str | None) -> None:
+        self.builder = builder
+        self._narrator = narrator
+
+    def add(self, block: list[NumberedLine]) -> None:
+        for idx, (number, line) in enumerate(block):
+            if _OUTLINE.match(line):
+                continue
+            if SCENE_HEADING.match(line):
+                self._narrate([(number, line.removeprefix("."))])
+            elif not self._add_note(line, number):
+                self._add_words(block[idx:])
+                return
+
+    def _add_words(self, block: list[NumberedLine]) -> None:
+        number, first = block[0]
+        name = None if _FORCED_ACTION.match(first) else cue_name(first, has_words=len(block) > 1)
+        if name is None:
+            self._narrate(block)
+        else:
+            with placed(number):
+                self._speak(name, block)
+
+    def _add_note(self, line: str, number: int) -> bool:
+        """Add a pause or audio that stands on a line of its own."""
+        note = NOTE.fullmatch(line)
+        if note is None:
+            return False
+        with placed(number):
+            if note["kind"] == "audio":
+                self.builder.audio(read_path(note["inside"].strip()), number)
+            elif note["kind"] == "pause":
+                for duration_s in leading_pauses(line[1:-1])[0]:
+                    self.builder.silence(duration_s, number)
+        return True
+
+    def _speak(self, name: str, block: list[NumberedLine]) -> None:
+        words: list[str] = []
+        attributes = Attributes()
+        for number, line in block[1:]:
+            for note in NOTE.finditer(line):
+                if note["kind"] == "voice":
+                    attributes = parse_attributes(note["inside"].split("|"))
+            words.append(self._words(NOTE.sub(_inline_note, line).strip(), number))
+        self.builder.speech(name, " ".join(filter(None, words)), block[0][0], attributes)
+
+    def _words(self, line: str, number: int) -> str:
+        """What is heard of a line of dialogue."""
+        direction = _DIRECTION.fullmatch(line)
+        if direction is None or leading_pauses(line)[0]:
+            return plain(line.removeprefix("~"))
+        inside = sound_name(direction["inside"])
+        if inside in SOUND_TAGS:
+            return f"[{inside}]"
+        if inside in _BEATS:
+            return write_pause(DEFAULT_PAUSE_S)
+        self.builder.remarks.add(_NO_DIRECTION.format("(softly)"), number)
+        return ""
+
+    def _narrate(self, block: list[NumberedLine]) -> None:
+        number = block[0][0]
+        if self._narrator is None:
+            self.builder.remarks.add(_NOT_SPOKEN, number)
+            return
+        words = (_FORCED_ACTION.sub("", line, count=1).removesuffix("<") for _, line in block)
+        self.builder.speech(self._narrator, plain(" ".join(words)), number)
+
+
+def _inline_note(note: regex.Match[str]) -> str:
+    """A pause inside a speech stays where it is; other notes are not heard."""
+    return str(note[0])[1:-1] if note["kind"] == "pause" else ""
+
+
+def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
+    """Whether the beginning of a file with no telling name is a screenplay's.
+
+    Args:
+        beginning: Whole lines.
+        has_names: Whether some lines begin with a name and a colon, as a script's do; then cues
+            alone are no proof, only a title page or a scene heading.
+    """
+    blocks = list(_blocks(visible_lines(beginning, Remarks())))
+    speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
+    if any(SCENE_HEADING.match(block[0][1]) for block in blocks) or _TITLE_KEY.match(beginning):
+        return speeches > 0
+    return speeches > 1 and not has_names
+
+
+def writes_as_cue(name: str) -> bool:
+    """Whether a name can stand as a cue without `@` before it."""
+    is_plain = regex.fullmatch(r"[A-Z][A-Z0-9 '.-]*", name) is not None
+    is_other = SCENE_HEADING.match(name) or name.startswith("WEBVTT")
+    return is_plain and not is_other

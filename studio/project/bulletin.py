@@ -1,0 +1,87 @@
+"""What happened in a project lately, numbered, for any number of followers on any event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+KEPT_ITEMS = 2_000
+
+
+class Bulletin(Generic[T]):
+    """Keeps the latest items only. Numbers rise from run to run, so an old one is known as old."""
+
+    def __init__(self, kept: int = KEPT_ITEMS) -> None:
+        """Begin empty."""
+        # Guards everything below.
+        self._lock = threading.Lock()
+        self._items: deque[T] = deque(maxlen=kept)
+        self._seq = time.time_ns() // 1_000_000
+        self._wakers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._closed = False
+
+    @property
+    def seq(self) -> int:
+        """The number of the latest item."""
+        return self._seq
+
+    @property
+    def followers(self) -> int:
+        """How many follow now."""
+        return len(self._wakers)
+
+    def post(self, item: T) -> None:
+        """Add an item and wake everybody."""
+        with self._lock:
+            self._items.append(item)
+            self._seq += 1
+            self._wake()
+
+    def close(self) -> None:
+        """Let every follower go."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    async def follow(self, since: int) -> AsyncIterator[tuple[int, T]]:
+        """Yield items after `since` with their numbers; ends at once where some are forgotten."""
+        event = asyncio.Event()
+        with self._lock:
+            self._wakers[event] = asyncio.get_running_loop()
+        try:
+            while True:
+                event.clear()
+                fresh = self._after(since)
+                if fresh is None:
+                    return
+                for item in fresh:
+                    since += 1
+                    yield since, item
+                if not fresh:
+                    await event.wait()
+        finally:
+            with self._lock:
+                del self._wakers[event]
+
+    async def changed(self, seq: int) -> None:
+        """Wait for an item after `seq`; returns when there is one, or it was forgotten."""
+        async for _ in self.follow(seq):
+            return
+
+    def _after(self, since: int) -> list[T] | None:
+        with self._lock:
+            n_fresh = self._seq - since
+            if self._closed or not 0 <= n_fresh <= len(self._items):
+                return None
+            return list(self._items)[len(self._items) - n_fresh :] if n_fresh else []
+
+    def _wake(self) -> None:
+        for event, loop in self._wakers.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)

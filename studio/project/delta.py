@@ -1,0 +1,168 @@
+"""The difference between two documents: what the journal holds and undo reverses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from studio.project.document import LINE, SETTINGS, Document, Line, line_record
+
+LineFields = Mapping[str, Any]
+_Change = tuple[LineFields | None, LineFields | None]
+
+_FIELDS = ("name", "cast", "settings", "locked_takes", "deleted_takes")
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """In the order of lines, `removed` at `start` gives way to `inserted`."""
+
+    start: int
+    removed: tuple[str, ...]
+    inserted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """From one document to another, and back.
+
+    Attributes:
+        lines: By id, what was and what is: all of a line that came (before it is None) or went
+            (after it is None), and the changed fields of one that stayed.
+        order: None when it stayed.
+        fields: What else changed of a document, as values of JSON.
+    """
+
+    lines: Mapping[str, _Change] = field(default_factory=dict)
+    order: Splice | None = None
+    fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether anything changed."""
+        return bool(self.lines or self.order or self.fields)
+
+    @property
+    def concerns_speakers(self) -> bool:
+        """Whether who speaks may have changed, or with which voice."""
+        return "cast" in self.fields or any(
+            before is None or after is None or "speaker" in after
+            for before, after in self.lines.values()
+        )
+
+    def reversed(self) -> Delta:
+        """The way back."""
+        order = self.order
+        return Delta(
+            {line_id: (after, before) for line_id, (before, after) in self.lines.items()},
+            Splice(order.start, order.inserted, order.removed) if order else None,
+            {name: (after, before) for name, (before, after) in self.fields.items()},
+        )
+
+    def record(self) -> dict[str, Any]:
+        """As the journal holds it; what didn't change is left out."""
+        record: dict[str, Any] = {}
+        if self.lines:
+            record["lines"] = {line_id: list(change) for line_id, change in self.lines.items()}
+        if self.order:
+            record["order"] = [self.order.start, self.order.removed, self.order.inserted]
+        if self.fields:
+            record["fields"] = {name: list(change) for name, change in self.fields.items()}
+        return record
+
+
+def read_delta(record: Mapping[str, Any]) -> Delta:
+    """Read what `record` made, after it was in a file."""
+    order = record.get("order")
+    return Delta(
+        {line_id: (before, after) for line_id, (before, after) in record.get("lines", {}).items()},
+        Splice(order[0], tuple(order[1]), tuple(order[2])) if order else None,
+        {name: (before, after) for name, (before, after) in record.get("fields", {}).items()},
+    )
+
+
+def difference(before: Document, after: Document) -> Delta:
+    """What leads from one document to another."""
+    changed = [
+        line_id
+        for line_id in {**before.lines, **after.lines}
+        if before.lines.get(line_id) is not after.lines.get(line_id)
+    ]
+    lines = {
+        line_id: change
+        for line_id in changed
+        if (change := _line_change(before.lines.get(line_id), after.lines.get(line_id)))
+    }
+    fields = {
+        name: (_plain(getattr(before, name)), _plain(getattr(after, name)))
+        for name in _FIELDS
+        if getattr(before, name) != getattr(after, name)
+    }
+    return Delta(lines, _splice(before.order, after.order), fields)
+
+
+def applied(document: Document, delta: Delta) -> Document:
+    """A document after a change that was made to it."""
+    lines = document.lines
+    if delta.lines:
+        lines = dict(lines)
+        for line_id, (before, after) in delta.lines.items():
+            if after is None:
+                del lines[line_id]
+            elif before is None:
+                lines[line_id] = LINE.validate_python(after)
+            else:
+                lines[line_id] = replace(lines[line_id], **after)
+    fields = {name: _typed(name, after) for name, (_, after) in delta.fields.items()}
+    return replace(document, lines=lines, order=_spliced(document.order, delta.order), **fields)
+
+
+def _line_change(before: Line | None, after: Line | None) -> _Change | None:
+    if before is None or after is None:
+        return _whole(before), _whole(after)
+    names = [
+        name for name in Line.__dataclass_fields__ if getattr(before, name) != getattr(after, name)
+    ]
+    if not names:
+        return None
+    return _picked(before, names), _picked(after, names)
+
+
+def _whole(line: Line | None) -> LineFields | None:
+    return None if line is None else line_record(line)
+
+
+def _picked(line: Line, names: list[str]) -> LineFields:
+    return {name: _plain(getattr(line, name)) for name in names}
+
+
+def _splice(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
+    if before == after:
+        return None
+    shortest = min(len(before), len(after))
+    start = next((idx for idx in range(shortest) if before[idx] != after[idx]), shortest)
+    most = shortest - start
+    tail = next((idx for idx in range(most) if before[-1 - idx] != after[-1 - idx]), most)
+    return Splice(start, before[start : len(before) - tail], after[start : len(after) - tail])
+
+
+def _spliced(order: tuple[str, ...], splice: Splice | None) -> tuple[str, ...]:
+    if splice is None:
+        return order
+    end = splice.start + len(splice.removed)
+    assert order[splice.start : end] == splice.removed, "a change is applied where it was made"
+    return order[: splice.start] + splice.inserted + order[end:]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def _typed(name: str, value: Any) -> Any:
+    if name == "settings":
+        return SETTINGS.validate_python(value)
+    return tuple(value) if name in ("locked_takes", "deleted_takes") else value

@@ -1,0 +1,155 @@
+"""The journal of a project: every change ever made, one line each, with its checksum.
+
+A line is `{"sum":"<crc32 of the entry>","entry":{...}}`. A torn or changed line ends the journal:
+what comes after it is put aside when it is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studio.audio.atomic_file import storage_errors
+from studio.errors import StorageFailed
+from studio.project.disk import Disk
+
+_HEAD = len('{"sum":"00000000","entry":')
+_END = b"}\n"
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An entry and the bytes of the journal it takes."""
+
+    start: int
+    end: int
+    entry: Entry
+
+
+class Journal:
+    """An append-only file. One writer; the caller sees to that."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        """Open or begin a journal; a torn end is cut off.
+
+        Raises:
+            StorageFailed: It can't be read or written.
+        """
+        self._path = path
+        self._disk = disk
+        self.put_aside: Path | None = None
+        with storage_errors(path):
+            # Unbuffered: what `append` wrote outlives the process from that moment on.
+            self._file = path.open("a+b", buffering=0)
+        self._size = self._file.seek(0, 2)
+        self._unsynced = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Where the next entry goes."""
+        return self._size
+
+    def append(self, entry: Entry) -> int:
+        """Add an entry; it survives the end of the process, and after `sync` that of the machine.
+
+        Returns:
+            Where it starts.
+
+        Raises:
+            StorageFailed: It can't be written; the journal is as it was.
+        """
+        start = self._size
+        data = _encoded(entry)
+        try:
+            # Also clears away what an earlier failure left behind and could not.
+            self._cut(start)
+            self._disk.append(self._file, data, self._path)
+        except StorageFailed:
+            self._cut(start)
+            raise
+        self._size = start + len(data)
+        self._unsynced = True
+        return start
+
+    def read(self, start: int) -> Entry:
+        """The entry that starts there.
+
+        Raises:
+            StorageFailed: It has changed since.
+        """
+        return self._at(start).entry
+
+    def replay(self, start: int = 0) -> Iterator[Placed]:
+        """Entries from one's start on; at the first that isn't whole, the rest is put aside."""
+        while start < self._size:
+            try:
+                placed = self._at(start)
+            except StorageFailed:
+                self._drop_from(start)
+                return
+            yield placed
+            start = placed.end
+
+    def sync(self) -> None:
+        """See that all entries are on the disk itself; others may append meanwhile.
+
+        Raises:
+            StorageFailed: The disk can't take them.
+        """
+        unsynced, self._unsynced = self._unsynced, False
+        if not unsynced:
+            return
+        try:
+            self._disk.sync(self._file, self._path)
+        except StorageFailed:
+            self._unsynced = True
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _at(self, start: int) -> Placed:
+        with storage_errors(self._path):
+            self._file.seek(start)
+            data = b""
+            while not data.endswith(b"\n") and (more := self._file.readline()):
+                data += more
+        entry = _decoded(data)
+        if entry is None:
+            raise StorageFailed(f"The history in “{self._path}” is damaged at byte {start}.")
+        return Placed(start, start + len(data), entry)
+
+    def _drop_from(self, start: int) -> None:
+        """Cut the rest off; where whole lines would go with it, a copy of all stays beside."""
+        self._file.seek(start)
+        torn = self._file.read()
+        if torn.count(b"\n") > (0 if torn.endswith(b"\n") else 1):
+            self.put_aside = self._path.with_name(f"{self._path.stem}.damaged-{start}.jsonl")
+            self._disk.write_whole(self.put_aside, self._path.read_bytes())
+        self._cut(start)
+
+    def _cut(self, size: int) -> None:
+        """Needs no room on the disk."""
+        with storage_errors(self._path):
+            self._file.truncate(size)
+        self._size = size
+
+
+def _encoded(entry: Entry) -> bytes:
+    body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
+
+
+def _decoded(line: bytes) -> Entry | None:
+    body = line[_HEAD : -len(_END)]
+    if line[:_HEAD] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(_END):
+        return None
+    entry = json.loads(body)
+    return entry if isinstance(entry, dict) else None

@@ -1,0 +1,154 @@
+"""The state of each line: whether it has a take, and whether that take still is what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.project.document import Document, Line, LineKind
+from studio.project.making import Making
+from studio.project.takes import Take, TakeShelf
+from studio.project.voices import Ground
+
+
+class LineState(StrEnum):
+    """How far a line is; `stale` when its take was made of something else than it says now."""
+
+    NONE = "none"
+    QUEUED = "queued"
+    GENERATING = "generating"
+    READY = "ready"
+    STALE = "stale"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class LineView:
+    """A line as people see it.
+
+    Attributes:
+        message: Why it failed.
+        take: The chosen one.
+        n_takes: Without the deleted ones.
+        samples: Length of the chosen take, or of a silence; None when there is nothing to hear.
+    """
+
+    line: Line
+    state: LineState
+    message: str | None
+    take: Take | None
+    n_takes: int
+    samples: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a line has no take for its key."""
+
+    key: str
+    message: str
+
+
+class Lines:
+    """Looks at lines; keys are computed once for each state of a line and of its ground."""
+
+    def __init__(
+        self,
+        shelf: TakeShelf,
+        wanted: Mapping[str, int | None],
+        making: Mapping[str, Making],
+    ) -> None:
+        """Look at the lines of one project, and at what a render does with them."""
+        self._shelf = shelf
+        self._wanted = wanted
+        self._making = making
+        self.failures: dict[str, Failure] = {}
+        self._keys: dict[str, tuple[Line, Ground, str]] = {}
+
+    def key(self, line: Line, ground: Ground) -> str:
+        """A line's key now."""
+        known = self._keys.get(line.line_id)
+        if known is None or known[0] is not line or known[1] is not ground:
+            known = self._keys[line.line_id] = (line, ground, ground.key(line))
+        return known[2]
+
+    def view(self, line: Line, document: Document, ground: Ground) -> LineView:
+        """A line as it is now."""
+        take = self.chosen(line, document)
+        state, message = self._state(line, take, ground)
+        samples = take.samples if take is not None else None
+        if line.kind is LineKind.SILENCE:
+            samples = round((line.duration_s or 0.0) * STUDIO_RATE_HZ)
+        n_takes = len(self.takes(line.line_id, document))
+        return LineView(line, state, message, take, n_takes, samples)
+
+    def takes(self, line_id: str, document: Document) -> list[Take]:
+        """A line's takes without the deleted ones, the oldest first."""
+        takes = self._shelf.of_line(line_id)
+        if not document.deleted_takes:
+            return list(takes)
+        deleted = frozenset(document.deleted_takes)
+        return [take for take in takes if take.take_id not in deleted]
+
+    def chosen(self, line: Line, document: Document) -> Take | None:
+        """The take that is heard; None when it has none, or its file is gone."""
+        take = self._shelf.get(line.chosen)
+        return take if take is not None and take.take_id not in document.deleted_takes else None
+
+    def audio_s(self, document: Document) -> float:
+        """Length of all that can be heard, in seconds."""
+        takes = (self.chosen(line, document) for line in document)
+        silence_s = sum(line.duration_s or 0.0 for line in document)
+        return silence_s + sum(take.samples for take in takes if take) / STUDIO_RATE_HZ
+
+    def is_ready(self, line: Line, document: Document, ground: Ground) -> bool:
+        """Whether its take is of what it says now."""
+        take = self.chosen(line, document)
+        return take is not None and self._fits(line, take, ground)
+
+    def fitting(
+        self, line: Line, document: Document, ground: Ground, seed: int | None = None
+    ) -> Take | None:
+        """The newest take of what a line says now, of that seed; for None, of its own or any."""
+        key, wanted = self.key(line, ground), line.seed if seed is None else seed
+        fits = [
+            take
+            for take in self.takes(line.line_id, document)
+            if take.key == key and wanted in (None, take.seed)
+        ]
+        return fits[-1] if fits else None
+
+    def follow(self, document: Document, ground: Ground, line_ids: Iterable[str]) -> Document:
+        """Choose, for lines whose take no longer fits, one that does, where there is one."""
+        lines = dict(document.lines)
+        for line_id in line_ids:
+            line = lines.get(line_id)
+            if line is None or line.locked or line.kind is LineKind.SILENCE:
+                continue
+            if self.is_ready(line, document, ground):
+                continue
+            take = self.fitting(line, document, ground)
+            if take is not None:
+                lines[line_id] = replace(line, chosen=take.take_id)
+        return replace(document, lines=lines)
+
+    def _fits(self, line: Line, take: Take, ground: Ground) -> bool:
+        seed_fits = line.seed is None or line.seed == take.seed
+        return seed_fits and take.key == self.key(line, ground)
+
+    def _state(self, line: Line, take: Take | None, ground: Ground) -> tuple[LineState, str | None]:
+        if line.kind is LineKind.SILENCE:
+            return LineState.READY, None
+        making = self._making.get(line.line_id)
+        if making is not None and making.begun:
+            return LineState.GENERATING, None
+        if line.line_id in self._wanted:
+            return LineState.QUEUED, None
+        if take is not None and self._fits(line, take, ground):
+            return LineState.READY, None
+        failure = self.failures.get(line.line_id)
+        if failure is not None and failure.key == self.key(line, ground):
+            return LineState.FAILED, failure.message
+        return (LineState.NONE if take is None else LineState.STALE), None

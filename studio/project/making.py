@@ -1,0 +1,180 @@
+"""One line on its way to a take."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from studio.audio.clip import Clip
+from studio.audio.timeline import Part, SilencePart, TakePart, lay_out
+from studio.dialog.model import Dialog
+from studio.dialog.planning import FailedSegment, SilenceSegment, plan
+from studio.engine.engine import Engine
+from studio.engine.job import Event, Job, Order, SegmentState
+from studio.errors import AudioRejected, BadInput, StorageFailed
+from studio.project.checks import file_name
+from studio.project.disk import Disk
+from studio.project.document import Line, LineKind
+from studio.project.takes import Take, TakeShelf, new_take_id
+from studio.speakers.cast import Cast
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that a line's take is made of.
+
+    Attributes:
+        key: As in `Take`; `voice` too.
+        again: A further take was asked for, beside one that fits already.
+    """
+
+    line: Line
+    key: str
+    seed: int
+    voice: str
+    backend: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kitchen:
+    """Where and with what lines are made.
+
+    Attributes:
+        making: Folder of the segments under way.
+        audio: Folder of the files that audio lines play.
+    """
+
+    engine: Engine
+    cast: Cast
+    making: Path
+    audio: Path
+    disk: Disk
+
+
+@dataclass(slots=True, eq=False)
+class Making:
+    """A line that was given to the engine, as a job of its own.
+
+    Attributes:
+        done: Somebody takes care of its end.
+        dropped: Nobody needs it any more.
+    """
+
+    recipe: Recipe
+    job: Job
+    take_id: str
+    begun: bool = False
+    done: bool = False
+    dropped: bool = False
+
+    @property
+    def line_id(self) -> str:
+        """Whose take it becomes."""
+        return self.recipe.line.line_id
+
+    @property
+    def message(self) -> str | None:
+        """Why it can't become a take; None when it can, or was cancelled."""
+        return next((failure.message for failure in self.job.failures()), None)
+
+
+def begin(
+    recipe: Recipe, kitchen: Kitchen, notify: Callable[[Making], None], *, listen: bool
+) -> Making:
+    """Give a line to the engine.
+
+    Args:
+        recipe: What is made.
+        kitchen: With what.
+        notify: Told on the engine's loop when it begins to speak and when it ends.
+        listen: It goes before all others.
+
+    Raises:
+        StorageFailed: There is no room for its files.
+    """
+    take_id = new_take_id()
+    folder = kitchen.making / take_id
+    kitchen.disk.make_folder(folder)
+    backend = kitchen.engine.models.manager(recipe.backend).backend
+    line = replace(recipe.line, seed=recipe.seed).spoken()
+    planned = plan(Dialog((line,)), backend.capabilities.limits())
+    begun: list[Making] = []
+
+    def tell(event: Event) -> None:
+        if event.segment_idx is None or event.state == SegmentState.STARTED:
+            notify(begun[0])
+
+    order = Order(
+        planned, recipe.backend, kitchen.cast, folder, _resolver(kitchen.audio), notify=tell
+    )
+    job = Job(secrets.token_hex(8), order)
+    making = Making(recipe, job, take_id)
+    begun.append(making)
+    kitchen.engine.submit(job, listen=listen)
+    return making
+
+
+def keep(making: Making, shelf: TakeShelf, disk: Disk) -> Take:
+    """Make a take of a line that was spoken.
+
+    Raises:
+        StorageFailed: It can't be written, or its segments are gone.
+    """
+    recipe, records = making.recipe, making.job.records
+    audio: Path | Clip
+    if len(records) == 1 and records[0].path is not None:
+        audio, samples = records[0].path, records[0].samples or 0
+    else:
+        audio = _joined(making.job)
+        samples = len(audio)
+    line = recipe.line
+    take = Take(
+        take_id=making.take_id,
+        line_id=line.line_id,
+        key=recipe.key,
+        seed=recipe.seed,
+        backend=recipe.backend,
+        text=line.text if line.kind is LineKind.SPEECH else line.path or "",
+        voice=recipe.voice,
+        samples=samples,
+        created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        language=line.language,
+        params=dict(line.params),
+    )
+    shelf.keep(take, audio)
+    disk.remove(making.job.order.folder)
+    return take
+
+
+def _joined(job: Job) -> Clip:
+    """The segments of a line and the pauses between them."""
+    parts: list[Part] = []
+    for record in job.records:
+        segment = record.segment
+        assert not isinstance(segment, FailedSegment)
+        if isinstance(segment, SilenceSegment):
+            parts.append(SilencePart(segment.segment_idx, segment.duration_s))
+        else:
+            assert record.path is not None, "a finished segment has a file"
+            parts.append(TakePart(segment.segment_idx, record.path))
+    timeline = lay_out(parts)
+    if timeline.skipped:
+        raise StorageFailed(timeline.skipped[0].message)
+    blocks = [*timeline.blocks(), np.zeros(0, dtype=np.float32)]
+    return Clip(np.concatenate(blocks))
+
+
+def _resolver(folder: Path) -> Callable[[str], Path]:
+    def resolve(written: str) -> Path:
+        try:
+            return folder / file_name(written)
+        except BadInput as error:
+            raise AudioRejected(str(error)) from error
+
+    return resolve

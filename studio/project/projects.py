@@ -1,0 +1,245 @@
+"""All projects of a workspace: made, opened, kept, listed and put away."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from studio.dialog.model import Dialog
+from studio.engine.engine import Engine
+from studio.errors import NotFound, StudioError
+from studio.project import folder as places
+from studio.project.archive import unpack
+from studio.project.checks import MAX_NAME_CHARS, checked_project_name
+from studio.project.disk import Disk
+from studio.project.document import Document, Line
+from studio.project.folder import Card, ProjectFolder, read_card
+from studio.project.laying import lines_of
+from studio.project.session import Session
+from studio.project.surroundings import Tools
+from studio.speakers.library import SpeakerLibrary
+
+log = logging.getLogger(__name__)
+
+OPEN_AT_MOST = 16
+"""Projects in memory that nobody looks at and nothing is made of."""
+
+_TIDY_EVERY_S = 0.5
+_TRASH = ".trash"
+_LEFT_OUT = shutil.ignore_patterns(places.LOCK, places.MAKING, places.PENDING, "*.part")
+_ID_CHARS = frozenset("0123456789abcdef")
+
+
+class Projects:
+    """The projects in a folder; methods may be called from any thread but the engine's own."""
+
+    def __init__(
+        self,
+        root: Path,
+        engine: Engine,
+        library: SpeakerLibrary,
+        backend_name: Callable[[], str],
+        *,
+        disk: Disk | None = None,
+    ) -> None:
+        """Keep projects in `root`, which is made with the first one.
+
+        Args:
+            root: A folder each lies in.
+            engine: Speaks their lines.
+            library: Has their voices.
+            backend_name: Who speaks where a project doesn't say.
+            disk: Writes; another one in tests.
+        """
+        self._root = root
+        self._disk = disk or Disk()
+        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
+        self._tools = Tools(engine, library, backend_name, self._threads)
+        # Guards the table of open projects; a project is opened once, whoever asks.
+        self._lock = threading.RLock()
+        self._open: dict[str, Session] = {}
+        self._used_s: dict[str, float] = {}
+        self._ended = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    def resume(self) -> None:
+        """Go on with the renders that the end of the server cut off, without being asked.
+
+        A project that isn't resumed so goes on when it is opened.
+        """
+        for root in self._folders():
+            if (root / places.PENDING).is_file():
+                try:
+                    self.open(root.name)
+                except StudioError as error:
+                    log.warning("project %s: %s", root.name, error)
+
+    def close(self) -> None:
+        """Keep and close all; what is being made is gone on with after the next start.
+
+        The engine has to be running still.
+        """
+        self._ended.set()
+        if self._keeper is not None:
+            self._keeper.join()
+        with self._lock:
+            for session in self._open.values():
+                session.close()
+            self._open.clear()
+        # What the loop was just telling is told; from now on the sessions are deaf to it.
+        self._tools.engine.catch_up()
+        self._threads.shutdown()
+
+    def cards(self) -> list[Card]:
+        """All projects, the one edited last first; those that can't be read are left out."""
+        cards = []
+        for root in self._folders():
+            session = self._open.get(root.name)
+            try:
+                cards.append(session.card() if session else read_card(root))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                log.warning("project %s can't be read: %s", root, error)
+        return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
+
+    def create(self, name: str, dialog: Dialog | None = None) -> Session:
+        """Make a project.
+
+        Raises:
+            BadInput: The name can't be used.
+            StorageFailed: It can't be written; there is no such project then.
+        """
+        return self._make(checked_project_name(name), lines_of(dialog or ()))
+
+    def open(self, project_id: str) -> Session:
+        """A project, opened when it isn't yet.
+
+        Raises:
+            NotFound: There is none.
+            Conflict: Another studio has it open.
+            StorageFailed: It can't be read.
+        """
+        with self._lock:
+            session = self._open.get(project_id)
+            if session is None:
+                session = self._opened(self._folder(project_id))
+            self._used_s[project_id] = time.monotonic()
+            return session
+
+    def duplicate(self, project_id: str) -> Session:
+        """A copy with takes and history, under a name of its own.
+
+        Raises:
+            NotFound, StorageFailed: As `open`.
+        """
+        source = self.open(project_id)
+        with source.lock:
+            source.tidy(now=True)
+            name = f"{source.document.name[: MAX_NAME_CHARS - 10]} (copy)"
+            root = source.folder.root
+            copy = self._appear(lambda folder: self._disk.copy_tree(root, folder, _LEFT_OUT))
+        copy.rename(name)
+        return copy
+
+    def bring_in(self, file: BinaryIO) -> Session:
+        """Make a project of a file that was exported.
+
+        Raises:
+            BadInput: It is no such file, damaged, or too large.
+            StorageFailed: It can't be written; there is no such project then.
+        """
+        return self._appear(lambda folder: unpack(file, folder, self._disk))
+
+    def remove(self, project_id: str) -> None:
+        """Put a project into the folder `.trash`, from where it can be brought back by hand.
+
+        Raises:
+            NotFound: There is none.
+            StorageFailed: It can't be moved.
+        """
+        with self._lock:
+            root = self._folder(project_id)
+            session = self._open.pop(project_id, None)
+            if session is not None:
+                session.cancel()
+                session.close()
+            self._disk.make_folder(self._root / _TRASH)
+            self._disk.move(root, self._root / _TRASH / project_id)
+
+    def _appear(self, fill: Callable[[Path], None]) -> Session:
+        """Make a project's folder elsewhere, and give it its place when it is whole."""
+        project_id = _new_id()
+        unfinished = self._root / f".new-{project_id}"
+        self._disk.make_folder(unfinished)
+        try:
+            fill(unfinished)
+            self._disk.move(unfinished, self._root / project_id)
+        finally:
+            self._disk.remove(unfinished)
+        try:
+            return self.open(project_id)
+        except StudioError:
+            self._disk.remove(self._root / project_id)
+            raise
+
+    def _make(self, name: str, lines: Iterable[Line]) -> Session:
+        by_id = {line.line_id: line for line in lines}
+        document = replace(Document(name), lines=by_id, order=tuple(by_id))
+        project_id = _new_id()
+        ProjectFolder.make(self._root / project_id, document, time.time(), self._disk)
+        return self.open(project_id)
+
+    def _opened(self, root: Path) -> Session:
+        folder = ProjectFolder(root, self._disk)
+        try:
+            session = Session(folder, self._tools)
+        except BaseException:
+            folder.close()
+            raise
+        self._open[root.name] = session
+        session.resume()
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._keep, name="projects", daemon=True)
+            self._keeper.start()
+        return session
+
+    def _folder(self, project_id: str) -> Path:
+        root = self._root / project_id
+        if not project_id or not _ID_CHARS.issuperset(project_id) or not root.is_dir():
+            raise NotFound("This project isn't there any more.")
+        return root
+
+    def _folders(self) -> list[Path]:
+        if not self._root.is_dir():
+            return []
+        return [one for one in self._root.iterdir() if _ID_CHARS.issuperset(one.name)]
+
+    def _keep(self) -> None:
+        """Keep what changed, twice a second, and close what nobody uses."""
+        while not self._ended.wait(_TIDY_EVERY_S):
+            with self._lock:
+                sessions = list(self._open.values())
+            for session in sessions:
+                session.tidy()
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            idle = [
+                one
+                for one in sorted(self._open, key=lambda one: self._used_s.get(one, 0.0))
+                if not self._open[one].in_use
+            ]
+            for project_id in idle[: max(0, len(idle) - OPEN_AT_MOST)]:
+                self._open.pop(project_id).close()
+
+
+def _new_id() -> str:
+    return secrets.token_hex(6)

@@ -1,0 +1,243 @@
+"""Renders of a project: what is asked for, what the engine tells, and what becomes of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.errors import BadInput, StorageFailed
+from studio.project import folder as places
+from studio.project.core import STUDIO, Core
+from studio.project.document import LineKind
+from studio.project.history import Kind, Step
+from studio.project.keeping import Keeping
+from studio.project.making import Kitchen, Making, Recipe, keep
+from studio.project.news import JobNews, LineNews
+from studio.project.rendering import Rendering
+from studio.project.takes import Take
+from studio.project.voices import stable_seed
+
+
+class Renders:
+    """Public methods are called under the session's lock."""
+
+    def __init__(self, core: Core, keeping: Keeping, further: Callable[[Step], object]) -> None:
+        """Nothing is rendered yet.
+
+        Args:
+            core: The project.
+            keeping: Keeps on disk what is wanted.
+            further: Told when a further take of a line was chosen, which is a step of undo.
+        """
+        self._core = core
+        self._keeping = keeping
+        self._further = further
+        self.rendering = Rendering(core, self._recipe, self._told)
+
+    def want(self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None) -> None:
+        """Make what is missing or stale; what fits already is chosen.
+
+        Raises:
+            NotFound: A line was deleted.
+            BadInput: `again` without lines.
+            StorageFailed: What is wanted can't be kept; nothing is begun then.
+        """
+        if again and line_ids is None:
+            raise BadInput("Say which lines are to be spoken again.")
+        core = self._core
+        ids = [core.line(one).line_id for one in core.document.order if line_ids is None]
+        ids += [core.line(one).line_id for one in line_ids or ()]
+        if not again:
+            core.choose_fitting(ids)
+        wanted = {
+            one: secrets.randbelow(2**31) if again else None
+            for one in ids
+            if self._is_to_make(one, again=again)
+        }
+        self._keeping.keep_pending({**wanted, **core.wanted})
+        self.rendering.want(wanted)
+        if listen_from is not None and listen_from in core.document.lines:
+            self.rendering.listen_at(listen_from)
+        self.fill()
+        core.post_lines(wanted)
+        core.news.post(JobNews())
+
+    def resume(self) -> None:
+        """Go on with what a render had left to do when the studio ended."""
+        core = self._core
+        pending = self._keeping.pending.items()
+        self.rendering.want({one: seed for one, seed in pending if one in core.document.lines})
+        self.fill()
+
+    def cancel(self, message: str | None = None) -> None:
+        """Stop the render; what was made stays.
+
+        Raises:
+            StorageFailed: The disk still says that it is to go on.
+        """
+        self._core.post_lines(self.rendering.cancel(message))
+        self._core.news.post(JobNews())
+        self._keeping.keep_pending({})
+
+    def focus(self, line_id: str) -> None:
+        """Somebody listens there: it goes first.
+
+        Raises:
+            NotFound: The line was deleted.
+        """
+        self.rendering.listen_at(self._core.line(line_id).line_id)
+        self.fill()
+
+    def recheck(self, line_ids: Iterable[str]) -> None:
+        """Lines that are being made and were changed are made of what they say now."""
+        core = self._core
+        for line_id in line_ids:
+            making, line = core.making.get(line_id), core.document.lines.get(line_id)
+            if making and (
+                line is None or making.recipe.key != core.lines.key(line, core.ground())
+            ):
+                self.rendering.drop(line_id)
+        self.fill()
+
+    def fill(self) -> None:
+        """Give the engine what it can take."""
+        self._core.post_lines(self.rendering.fill(self._core.document.order, self._kitchen))
+
+    def _told(self, making: Making) -> None:
+        """The engine has news of a line; called on its loop, which must not wait."""
+        if not self._core.closed:
+            self._core.tools.threads.submit(self._look_at, making)
+
+    def _look_at(self, making: Making) -> None:
+        with self._core.lock:
+            if making.done:
+                return
+            making.done = making.job.events.closed
+            is_needed = not (self._core.closed or making.dropped)
+            if is_needed and not making.done and not making.begun:
+                making.begun = True
+                self._core.news.post(LineNews(making.line_id))
+        if making.done and is_needed:
+            self._finish(making)
+        elif making.done:
+            self._core.folder.disk.remove(making.job.order.folder)
+
+    def _finish(self, making: Making) -> None:
+        """A job ended by itself."""
+        if making.job.gave_up is not None:
+            self._give_up(making.job.gave_up)
+        elif making.job.cancelled:
+            # Nobody here cancelled it: somebody stopped the model's load.
+            self._stop("The model's load was stopped.")
+        else:
+            self._keep(making)
+
+    def _keep(self, making: Making) -> None:
+        """Keep a line's take, or say why there is none. Writes without the lock."""
+        take, message = None, making.message
+        if message is None:
+            try:
+                take = keep(making, self._core.shelf, self._core.folder.disk)
+            except StorageFailed as error:
+                message = str(error)
+        if take is None:
+            self._core.folder.disk.remove(making.job.order.folder)
+        with self._core.lock:
+            if self._core.closed:
+                return
+            if take is not None:
+                self._try_to_choose(take, again=making.recipe.again)
+            if self._core.making.get(making.line_id) is making:
+                self.rendering.heard(making)
+                if take is not None:
+                    self.rendering.settle(making.line_id, take.samples / STUDIO_RATE_HZ)
+                else:
+                    self.rendering.fail(making.line_id, making.recipe.key, message or "")
+            self.fill()
+            self._core.news.post(LineNews(making.line_id))
+            if not self.rendering.busy:
+                self._core.news.post(JobNews())
+
+    def _give_up(self, message: str) -> None:
+        """Without a model every line would fail for itself: they fail together."""
+        core = self._core
+        with core.lock:
+            lines = [core.document.lines[one] for one in core.wanted if one in core.document.lines]
+            self._stop(message)
+            for line in lines:
+                self.rendering.fail(line.line_id, core.lines.key(line, core.ground()), message)
+            core.post_lines(line.line_id for line in lines)
+
+    def _stop(self, message: str) -> None:
+        with self._core.lock:
+            try:
+                self.cancel(message)
+            except StorageFailed as error:
+                self._keeping.say(str(error))
+
+    def _try_to_choose(self, take: Take, *, again: bool) -> None:
+        """A take that can't be chosen now, since the disk is full, is there nevertheless."""
+        try:
+            self._choose(take, again=again)
+        except StorageFailed as error:
+            self._keeping.say(str(error))
+
+    def _choose(self, take: Take, *, again: bool) -> None:
+        """Let a take be heard, unless the line went away or was locked meanwhile."""
+        core = self._core
+        line = core.document.lines.get(take.line_id)
+        if line is None or line.locked:
+            return
+        is_ready = core.lines.is_ready(line, core.document, core.ground())
+        if is_ready and core.lines.key(line, core.ground()) != take.key:
+            return
+        chosen = replace(line, chosen=take.take_id)
+        if line.seed is not None:
+            chosen = replace(chosen, seed=take.seed)
+        after = replace(core.document, lines={**core.document.lines, line.line_id: chosen})
+        # A further take stands in for one that was good: that is a step one can take back.
+        is_step = again and is_ready
+        step = core.record(after, STUDIO, Kind.EDIT if is_step else Kind.MADE)
+        if step is not None and is_step:
+            self._further(step)
+
+    def _recipe(self, line_id: str, seed: int | None) -> Recipe | None:
+        """How a line is made; None where there is nothing to make, also since a take fits."""
+        core = self._core
+        line = core.document.lines.get(line_id)
+        if line is None or not self._is_to_make(line_id, again=seed is not None):
+            return None
+        ground = core.ground()
+        fitting = core.lines.fitting(line, core.document, ground, seed)
+        if fitting is not None:
+            self._try_to_choose(fitting, again=seed is not None)
+            return None
+        settled = stable_seed(line, core.document.settings.seed) if seed is None else seed
+        return Recipe(
+            line,
+            core.lines.key(line, ground),
+            settled,
+            ground.voice_label(line),
+            ground.backend[0],
+            seed is not None,
+        )
+
+    def _is_to_make(self, line_id: str, *, again: bool) -> bool:
+        line = self._core.line(line_id)
+        if line.locked or line.kind is LineKind.SILENCE:
+            return False
+        return again or not self._core.lines.is_ready(
+            line, self._core.document, self._core.ground()
+        )
+
+    def _kitchen(self) -> Kitchen:
+        root = self._core.folder.root
+        return Kitchen(
+            self._core.tools.engine,
+            self._core.surroundings.cast(self._core.document),
+            root / places.MAKING,
+            root / places.AUDIO,
+            self._core.folder.disk,
+        )

@@ -1,0 +1,203 @@
+"""What a line's audio depends on beside its text: whose voice, on which backend."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from studio.backends.base import Backend
+from studio.dialog.model import ParamValue
+from studio.dialog.names import name_key
+from studio.dialog.paragraph import heard
+from studio.dialog.planning import MOOD
+from studio.project.document import Document, Line, LineKind, ProjectSettings
+from studio.speakers.library import SpeakerLibrary
+from studio.speakers.speaker import Speaker
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceMark:
+    """A speaker's voice in brief.
+
+    Attributes:
+        label: For people.
+        kind: "sample", "preset", "described" or "built-in".
+        mark: The same for voices that sound the same, and for no others.
+        colour: Of the library's speaker, None for one that isn't in it.
+        moods: Marks of further samples, by the key of their mood.
+    """
+
+    label: str
+    kind: str
+    mark: tuple[str, ...]
+    colour: str | None = None
+    moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def mark_of(self, mood: ParamValue | None) -> tuple[str, ...]:
+        """The mark of the sample that a mood chooses; as `Cast.voice_of` chooses it."""
+        return self.moods.get(name_key(str(mood or "").strip()), self.mark)
+
+
+class VoiceBook:
+    """The voices of a document as they are now."""
+
+    def __init__(self, library: SpeakerLibrary) -> None:
+        """Look voices up in a library."""
+        self._library = library
+        self._hashes: dict[Path, tuple[_Stamp, str]] = {}
+
+    def of_names(
+        self, names: Mapping[str, str], cast: Mapping[str, str | None]
+    ) -> dict[str, VoiceMark]:
+        """The voice of each name, by its key; reads the library once.
+
+        Args:
+            names: Names as written, by key.
+            cast: Ids of speakers by the name they speak for.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        speakers = self._library.list()
+        by_name = {name_key(speaker.name): speaker for speaker in speakers}
+        by_id = {speaker.speaker_id: speaker for speaker in speakers}
+        assigned = {name_key(name): voice for name, voice in cast.items() if voice is not None}
+        return {
+            key: self._mark(
+                name, by_id.get(assigned[key]) if key in assigned else by_name.get(key), assigned
+            )
+            for key, name in names.items()
+        }
+
+    def _mark(self, name: str, speaker: Speaker | None, assigned: Mapping[str, str]) -> VoiceMark:
+        key = name_key(name)
+        if speaker is None:
+            gone = assigned.get(key)
+            unknown = ("gone", gone) if gone else ("built-in", key)
+            return VoiceMark(name, "built-in", unknown)
+        kind, mark = self._main(speaker)
+        moods = {
+            name_key(one.mood): ("sample", self._hash(one.path), one.transcript or "")
+            for one in speaker.moods
+        }
+        return VoiceMark(speaker.name, kind, mark, speaker.colour, moods)
+
+    def _main(self, speaker: Speaker) -> tuple[str, tuple[str, ...]]:
+        """The kind and the mark of the voice that lines without a mood have."""
+        if speaker.sample is not None:
+            return "sample", ("sample", self._hash(speaker.sample), speaker.transcript or "")
+        if speaker.preset is not None:
+            return "preset", ("preset", speaker.preset)
+        if speaker.description is not None:
+            return "described", ("described", speaker.description)
+        return "built-in", ("built-in", name_key(speaker.name))
+
+    def _hash(self, path: Path) -> str:
+        """Of a sample's bytes, read once for each state of the file; "" when it is missing."""
+        try:
+            status = path.stat()
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            known = self._hashes.get(path)
+            if known is None or known[0] != stamp:
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                known = self._hashes[path] = (stamp, digest)
+            return known[1]
+        except OSError:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What holds for all lines at one moment; equal grounds give equal keys.
+
+    Attributes:
+        voices: By the key of a name.
+        backend: Name and revision.
+        defaults: The backend's parameters, for lines that don't name them.
+    """
+
+    voices: Mapping[str, VoiceMark]
+    backend: tuple[str, str]
+    defaults: Mapping[str, ParamValue]
+    cast: Mapping[str, str | None]
+    settings: ProjectSettings
+
+    def covers(self, document: Document) -> bool:
+        """Whether it was made of this cast and these settings, and knows every name."""
+        return (
+            self.cast == document.cast
+            and self.settings == document.settings
+            and all(
+                line.speaker is None or name_key(line.speaker) in self.voices
+                for line in document.lines.values()
+            )
+        )
+
+    def agrees(self, other: Ground, line: Line) -> bool:
+        """Whether a line has the same key on both."""
+        if (self.backend, self.defaults) != (other.backend, other.defaults):
+            return False
+        return line.speaker is None or self.voice(line.speaker) == other.voice(line.speaker)
+
+    def voice(self, name: str) -> VoiceMark | None:
+        """The voice of a name; None when no line has that name."""
+        return self.voices.get(name_key(name))
+
+    def voice_label(self, line: Line) -> str:
+        """Who speaks a line, in words."""
+        voice = self.voice(line.speaker or "")
+        return voice.label if voice is not None else ""
+
+    def key(self, line: Line) -> str:
+        """The digest of all that a line's audio depends on, but for the seed."""
+        if line.kind is LineKind.SPEECH:
+            voice = self.voice(line.speaker or "")
+            mood = line.params.get(MOOD)
+            mark = voice.mark_of(mood) if voice is not None else ("unknown", line.speaker)
+            # The mood has its say in the mark alone, so that one without a sample changes nothing.
+            others = {name: value for name, value in line.params.items() if name != MOOD}
+            params = _numbers({**self.defaults, **others})
+            parts: list[object] = [*self.backend, mark, heard(line.text), line.language, params]
+        else:
+            parts = [line.kind, line.path, line.duration_s]
+        written = json.dumps(parts, ensure_ascii=True, sort_keys=True)
+        return hashlib.sha256(written.encode("ascii")).hexdigest()[:32]
+
+
+def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
+    """The ground of a document's lines.
+
+    Raises:
+        StorageFailed: The library can't be read.
+    """
+    names: dict[str, str] = {}
+    for line in document:
+        if line.speaker is not None:
+            names.setdefault(name_key(line.speaker), line.speaker)
+    return Ground(
+        book.of_names(names, document.cast),
+        (backend.name, backend.revision),
+        {param.name: param.default for param in backend.capabilities.params},
+        document.cast,
+        document.settings,
+    )
+
+
+def stable_seed(line: Line, settings_seed: int | None) -> int:
+    """The seed of a line that is rendered without being asked for a new one."""
+    if line.seed is not None:
+        return line.seed
+    return settings_seed if settings_seed is not None else int(line.line_id, 16) % 2**31
+
+
+def _numbers(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """1 and 1.0 are the same setting."""
+    return {
+        name: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in params.items()
+    }

@@ -1,0 +1,77 @@
+"""Dialogs over the page: keys, a conflict of two edits, and the question before a deletion."""
+
+from __future__ import annotations
+
+_KEYS = (
+    ("Space", "Play the line, made first where it is missing"),
+    ("Shift Space", "Play on from the line"),
+    ("Ctrl Enter", "Read the scene from its beginning"),
+    ("Ctrl Shift Enter", "Make what is missing, silently"),
+    ("R", "Make the line again with another seed"),
+    ("L", "Lock or unlock"),
+    ("↑ ↓", "Previous or next line; with Shift, mark"),
+    ("← →", "Move the play-head by a line"),
+    ("Enter", "Write in the line; there, cut it at the caret"),
+    ("Backspace", "At the start of a line: join it to the one before"),
+    ("Esc", "Leave the text"),
+    ("Shift Enter", "Add a line"),
+    ("P", "Add a pause"),
+    ("Alt ↑ ↓", "Move the marked lines"),
+    ("Ctrl D", "Duplicate"),
+    ("Delete", "Delete"),
+    ("Ctrl A", "Mark all lines"),
+    ("Ctrl Z Y", "Undo, redo"),
+    ("Ctrl F", "Find and replace"),
+    ("?", "Show this list"),
+)
+
+
+def _key_row(keys: str, meaning: str) -> str:
+    shown = " ".join(f"<kbd>{key}</kbd>" for key in keys.split())
+    return f"<dt>{shown}</dt><dd>{meaning}</dd>"
+
+
+_KEY_LIST = "".join(_key_row(keys, meaning) for keys, meaning in _KEYS)
+
+DIALOGS = f"""
+<dialog id="keys" class="wide" aria-labelledby="keys-title">
+  <h2 id="keys-title">Keyboard</h2>
+  <dl class="facts keys-list">{_KEY_LIST}</dl>
+  <form method="dialog"><button class="button">Close</button></form>
+</dialog>
+<dialog id="conflicts" class="wide" aria-labelledby="conflicts-title">
+  <h2 id="conflicts-title">Changed in two places</h2>
+  <p class="soft">Somebody else changed the same thing before your edit arrived. Theirs stands
+    until you choose.</p>
+  <ul id="conflict-list" class="plain"></ul>
+</dialog>
+<template id="conflict-template">
+  <li class="conflict">
+    <strong class="conflict-field"></strong>
+    <dl class="facts">
+      <dt>Mine</dt><dd class="conflict-mine" dir="auto"></dd>
+      <dt>Theirs</dt><dd class="conflict-theirs" dir="auto"></dd>
+    </dl>
+    <div class="panel-row">
+      <button class="button small keep-mine" type="button">Keep mine</button>
+      <button class="button small keep-theirs" type="button">Keep theirs</button>
+    </div>
+  </li>
+</template>
+<dialog id="project-confirm" aria-labelledby="project-confirm-title">
+  <h2 id="project-confirm-title"></h2>
+  <p>It leaves the list. Its folder stays in the workspace's trash until you empty it.</p>
+  <form method="dialog" class="panel-row">
+    <button class="button" value="keep">Keep</button>
+    <button class="button danger" value="delete">Delete</button>
+  </form>
+</dialog>
+<div id="speaker-menu" class="panel menu-list" role="menu" aria-label="Who says it" hidden></div>
+<template id="speaker-item-template">
+  <button class="menu-item" type="button" role="menuitem" tabindex="-1">
+    <span class="swatch" aria-hidden="true"></span>
+    <span class="item-name" dir="auto"></span></button>
+</template>
+<div id="drop-veil" aria-hidden="true" hidden><p>Let go to import it as a new project</p></div>
+"""
+"""What stands above everything else; each is opened by the script that owns it."""

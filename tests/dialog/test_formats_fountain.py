@@ -1,0 +1,120 @@
+import pytest
+
+from studio.dialog.formats.importing import ImportOptions, import_dialog
+from studio.dialog.model import Audio, Silence, Speech
+from studio.errors import ScriptError
+
+SCREENPLAY = r"""Title: A Door
+Author: Nobody
+
+# Act one
+
+= They meet.
+
+INT. LIGHTHOUSE - NIGHT #1#
+
+ANNA walks in. [[more wind here]]
+
+ANNA (V.O.) (CONT'D)
+(softly)
+I *never* said **that**. \*Never\*.
+(beat)
+Not _exactly_.
+(laughs)
+
+/* cut this
+
+BEN
+Nobody hears me. */
+
+ÉLODIE ^
+Oui. /* not this */ Non.
+TWO_SPACES
+After two spaces.
+
+> CUT TO:
+
+@McBen
+~La la la
+""".replace("TWO_SPACES", "  ")
+
+
+def read(text, name="scene.fountain", **options):
+    return import_dialog(text.encode(), name, ImportOptions(**options))
+
+
+def spoken(imported):
+    return [(line.speaker, line.text) for line in imported.dialog if isinstance(line, Speech)]
+
+
+def test_the_dialogue_of_a_screenplay():
+    assert spoken(read(SCREENPLAY)) == [
+        ("ANNA", "I never said that. *Never*. [pause:0.5s] Not exactly. [laughs]"),
+        ("ÉLODIE", "Oui. Non. After two spaces."),
+        ("McBen", "La la la"),
+    ]
+
+
+def test_what_is_not_spoken_is_told_with_its_lines():
+    action, direction = read(SCREENPLAY).notices
+    assert action.line_number == 8
+    assert "Also lines 10, 29" in action.message
+    assert "narrator" in action.message
+    assert direction.line_number == 13
+
+
+def test_a_narrator_reads_action_and_headings():
+    found = spoken(read(SCREENPLAY, narrator="Reader"))
+    assert found[:2] == [("Reader", "INT. LIGHTHOUSE - NIGHT #1#"), ("Reader", "ANNA walks in.")]
+    assert ("Reader", "CUT TO:") in found
+
+
+def test_notes_carry_pauses_audio_and_settings():
+    imported = read(
+        "ANNA\nJa. [[voice | lang:de | seed:7 | speed:1.2]]\n\n[[pause:1.5s]]\n\n"
+        "[[audio: bell.wav]]\n\nBEN\nOne [[pause:2s]] two. [[todo: louder]]\n"
+    )
+    assert list(imported.dialog) == [
+        Speech("ANNA", "Ja.", "de", 7, {"speed": 1.2}),
+        Silence(1.5),
+        Audio("bell.wav"),
+        Speech("BEN", "One [pause:2s] two."),
+    ]
+
+
+@pytest.mark.parametrize("name", ["scene.fountain", "scene.txt", "scene", "scene.srt"])
+def test_a_screenplay_is_told_by_its_content(name):
+    assert len(spoken(read(SCREENPLAY, name))) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ANNA: Hi.\n\nBEN: Ho.\n",
+        "Anna: WHAT?\nNO\n\nBen: WHY\nNOT\n",
+        "[ANNA]\nHi.\n\n[BEN]\nHo.\n",
+    ],
+)
+def test_a_script_in_capitals_is_no_screenplay(text):
+    assert read(text, "scene.txt").format == "txt"
+
+
+def test_a_comment_without_an_end_is_read_and_told():
+    imported = read("ANNA\nYes.\n\nBEN\nNo /* never ends.\n")
+    assert spoken(imported)[1] == ("BEN", "No /* never ends.")
+    assert imported.notices[0].line_number == 5
+
+
+def test_a_name_in_capitals_without_words_is_action():
+    assert spoken(read("ANNA\n\nBEN\nHi.\n")) == [("BEN", "Hi.")]
+
+
+@pytest.mark.parametrize("text", ["Nobody speaks.\n", "INT. ROOM\n", "# One\n"])
+def test_a_screenplay_without_dialogue_is_refused_with_the_way_to_write_it(text):
+    with pytest.raises(ScriptError, match="name in capitals"):
+        read(text)
+
+
+def test_settings_that_cant_be_read_name_their_line():
+    with pytest.raises(ScriptError, match=r"Line 1: .*seed"):
+        read("ANNA\nHi. [[voice | seed:never]]\n")

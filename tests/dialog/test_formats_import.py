@@ -1,0 +1,250 @@
+"""Encodings, wrong suffixes, foreign JSON and files that are no dialogs."""
+
+import contextlib
+import time
+
+import pytest
+from dialog_strategies import scripts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from studio.dialog.formats.exporting import export_dialog
+from studio.dialog.formats.file_format import Format
+from studio.dialog.formats.importing import ImportOptions, import_dialog
+from studio.dialog.model import Dialog, Silence, Speech
+from studio.errors import ScriptError
+
+GERMAN = "Anna: Grüß Gott, schöne Grüße.\nBen: „Ja“ – natürlich.\n"
+FRENCH = "Élodie: Où est-il allé ?\nRené: Là-bas, près de la forêt.\n"
+RUSSIAN = "Анна: Добрый вечер, как дела?\nБорис: Хорошо, спасибо.\n"
+POLISH = "Łukasz: Dzień dobry, gdzie jest żółw?\nZofia: Nie wiem, może śpi.\n"
+JAPANESE = "花子: こんばんは、元気ですか。\n太郎: はい、元気です。\n"
+CHINESE = "小明: 你好,今天天气怎么样?\n小红: 很好。\n"
+
+
+def texts(imported):
+    return [line.text for line in imported.dialog if isinstance(line, Speech)]
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"],
+)
+def test_unicode_is_read_with_or_without_its_mark_and_needs_no_notice(encoding):
+    imported = import_dialog(GERMAN.encode(encoding), "a.txt")
+    assert texts(imported) == texts(import_dialog(GERMAN.encode(), "a.txt"))
+    assert imported.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "title"),
+    [
+        (GERMAN, "cp1252", "Windows-1252"),
+        (FRENCH, "cp1252", "Windows-1252"),
+        ("Anna: ok.\nBen: Un café.", "cp1252", "Windows-1252"),
+        (POLISH, "cp1250", "Windows-1250"),
+        (RUSSIAN, "cp1251", "Windows-1251"),
+        (JAPANESE, "cp932", "CP932"),
+        (CHINESE, "gb18030", "GB18030"),
+    ],
+)
+def test_older_code_pages_are_guessed_and_told(text, encoding, title):
+    imported = import_dialog(text.encode(encoding), "a.txt")
+    assert texts(imported) == texts(import_dialog(text.encode(), "a.txt"))
+    [notice] = imported.notices
+    assert title in notice.message
+    assert "save it as UTF-8" in notice.message
+
+
+def test_lines_in_another_encoding_are_read_and_named():
+    parts = [b"Anna: caf\xc3\xa9", b"Ben: na\xefve", b"Anna: plain", b"Ben: gr\xc3\xbc\xc3\x9f"]
+    imported = import_dialog(b"\n".join(parts), "a.txt")
+    assert texts(imported) == ["café", "naïve", "plain", "grüß"]
+    assert [notice.line_number for notice in imported.notices] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "found"),
+    [
+        ("1\n00:00:01,000 --> 00:00:02,000\nAnna: Hi.\n", "a.txt", Format.SRT),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Anna>Hi.\n", "a.srt", Format.VTT),
+        ("speaker,text\nAnna,Hi.\n", "a.txt", Format.CSV),
+        ("speaker\ttext\nAnna\tHi.\n", "a.fountain", Format.TSV),
+        ('[{"type": "speech", "speaker_id": "Anna", "text": "Hi."}]', "a.csv", Format.JSON),
+        ('{"type": "speech", "speaker_id": "Anna", "text": "Hi."}', "a.vtt", Format.JSON_LINES),
+        ("Anna: Hi.\n", "a.srt", Format.SCRIPT),
+        ("Anna: Hi, you.\nAnna: Hi.\n", "a.csv", Format.SCRIPT),
+    ],
+)
+def test_a_wrong_suffix_is_seen_and_told(text, name, found):
+    imported = import_dialog(text.encode(), name)
+    assert imported.format is found
+    assert imported.dialog.lines[-1].speaker == "Anna"
+    assert any(f"“{name}” holds {found.label}" in notice.message for notice in imported.notices)
+
+
+@pytest.mark.parametrize("name", ["a", "a.docx", "a.xyz"])
+def test_a_suffix_that_promises_nothing_needs_no_notice(name):
+    assert import_dialog(b"speaker,text\nAnna,Hi.\n", name).notices == ()
+
+
+def test_clock_times_in_a_script_are_no_subtitles():
+    imported = import_dialog(b"Anna: Meet me 10:30 --> 11:00.\n10:30 -> 11:00\n", "a.txt")
+    assert imported.format is Format.SCRIPT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"speaker": "Anna", "text": "Hi.", "lang": "de", "id": 1, "instruct": "calm"}]',
+        '{"character": "Anna", "dialogue": "Hi.", "language": "de", "instruct": "calm"}\n\n',
+        '[{"name": "Anna", "line": "Hi.", "language": "de", "index": 3, "instruct": "calm"}]',
+    ],
+)
+def test_json_of_other_programs(text):
+    imported = import_dialog(text.encode(), "a.json")
+    assert list(imported.dialog) == [Speech("Anna", "Hi.", "de", None, {"instruct": "calm"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"speaker": "A", "text": "x"}, {"speaker": "B"}]', 'Item 2: An item has a "type"'),
+        ('{"speaker": "A", "text": "x"}\n{"text": 7, "speaker": "A"}', "Line 2: .*“text”"),
+        ('[{"text": "x"}]', "Item 1: The item lacks “speaker_id”"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_json_that_is_wrong_is_explained_as_any_other(text, said):
+    with pytest.raises(ScriptError, match=said):
+        import_dialog(text.encode(), "a.json")
+
+
+EVERY_BYTE = bytes(range(256))
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "said"),
+    [
+        (b"", "a.srt", "“a.srt” is empty"),
+        (b" \r\n\n", "a.csv", "is empty"),
+        (b"\xef\xbb\xbf", "a.txt", "is empty"),
+        (b"\xff\xfe", "a.vtt", "is empty"),
+        (b"%PDF-1.7\n%abc", "a.txt", "is a PDF"),
+        (b"PK\x03\x04\x14\x00", "a.docx", "document or an archive.*plain text"),
+        (b"{\\rtf1 Anna: Hi.}", "a.txt", "RTF"),
+        (b"<?xml version='1.0'?><FinalDraft>", "a.fdx", "Export the script as Fountain"),
+        (b"\x89PNG\r\n\x1a\n" + EVERY_BYTE, "a.txt", "not a text file"),
+        (b"\xff\xd8\xff\xe0\x01" + EVERY_BYTE[1:] * 9, "a.csv", "not a text file"),
+        (b"RIFF\x24\x80\x00\x00WAVEfmt ", "a.srt", "not a text file"),
+        (EVERY_BYTE * 100, "a.json", "not a text file"),
+        (b"Anna: a\0b", "a.txt", "not a text file"),
+        (b"Anna: hi.\n" * 1_000_000, "a.txt", r"10\.0 MB.*at most 5 MB.*Divide"),
+        (b"x\n" * 300_000, "a.srt", "more than 200,000 lines"),
+        (b"Just a letter to you.", "a.txt", "not a dialog"),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_what_is_no_dialog_gets_one_message_with_the_remedy(data, name, said):
+    with pytest.raises(ScriptError, match=said):
+        import_dialog(data, name)
+
+
+LONG = Dialog(
+    tuple(
+        Silence(0.5) if idx % 5 == 0 else Speech(f"Voice {idx % 7}", f"Line {idx} of many.", "en")
+        for idx in range(5_000)
+    )
+)
+
+
+def seconds_for(format_):
+    """The best of three, to write and read 5,000 lines."""
+    took = []
+    for _ in range(3):
+        begin_s = time.process_time()
+        imported = import_dialog(export_dialog(LONG, format_), f"a.{format_}")
+        took.append(time.process_time() - begin_s)
+        assert len(texts(imported)) == 4_000
+    return min(took)
+
+
+@pytest.mark.parametrize("format_", Format)
+def test_5000_lines_take_no_more_than_ten_times_a_script_s_time(format_):
+    assert seconds_for(format_) < 10 * seconds_for(Format.SCRIPT) + 0.1
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("format_", Format)
+def test_5000_lines_are_written_and_read_in_a_second(format_):
+    took_s = seconds_for(format_)
+    print(f"{format_}: {took_s:.2f} s")
+    assert took_s < 1.0
+
+
+PIECES = [
+    "WEBVTT\n", "1\n", "00:00:01,000 --> 00:00:02,000\n", "00:01.000 --> 00:02.000", "xx --> yy",
+    "-->", "<v Anna>", "</v>", "<lang de>", "&lt;", "Anna: hi", "- Yes", "[door]", "\n\n", "\n",
+    "ANNA\n", "@Ben", "(softly)", "[[", "]]", "/*", "*/", "[[pause:1s]]", "[[voice | lang:de]]",
+    "[[audio: x]]", "INT. X\n", "**", "_", "\\", ",", ";", "\t", '"', "speaker,text\n",
+    "speaker\ttext\tpause\n", "sep=;", "{", '[{"', '"type"', "=", "'", "NOTE", "  \n", "é", "5",
+    "[pause:x]", "\u2028", "\0",
+]  # fmt: skip
+sources = st.one_of(
+    st.binary(max_size=300),
+    st.tuples(
+        st.one_of(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), scripts),
+        st.sampled_from(["utf-8", "utf-16", "utf-16-le", "cp1252", "cp932", "utf-32"]),
+    ).map(lambda source: source[0].encode(source[1], "replace")),
+)
+file_names = st.sampled_from([*(f"a.{format_}" for format_ in Format), "a", "a.docx"])
+
+
+@given(sources, file_names, st.sampled_from([None, "Reader"]))
+def test_any_bytes_are_read_or_refused(data, name, narrator):
+    with contextlib.suppress(ScriptError):
+        imported = import_dialog(data, name, ImportOptions(narrator=narrator))
+        assert len(imported.dialog) > 0
+
+
+@pytest.mark.campaign
+@settings(max_examples=50_000, suppress_health_check=list(HealthCheck), deadline=None)
+@given(sources, file_names, st.sampled_from([None, "Reader"]))
+def test_any_bytes_are_read_or_refused_and_what_is_read_can_be_written(data, name, narrator):
+    try:
+        imported = import_dialog(data, name, ImportOptions(narrator=narrator))
+    except ScriptError:
+        return
+    for format_ in (Format.SCRIPT, Format.FOUNTAIN, Format.CSV, Format.TSV, Format.JSON):
+        written = export_dialog(imported.dialog, format_)
+        assert import_dialog(written, f"a.{format_}").dialog == imported.dialog
+
+
+def _hostile(name, *parts):
+    return pytest.param(name, "".join(parts), id=f"{name}-{parts[-1][:6]!r}")
+
+
+CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        _hostile("a.srt", CUE, "<" * 1_000_000),
+        _hostile("a.srt", CUE, "<v " * 300_000),
+        _hostile("a.srt", CUE, "A\n" * 190_000),
+        _hostile("a.srt", "-->\n" * 190_000),
+        _hostile("a.fountain", "ANNA\n", "[[" * 500_000),
+        _hostile("a.fountain", "ANNA\n", "/*" * 500_000),
+        _hostile("a.fountain", "ANNA\n", "*a " * 300_000),
+        _hostile("a.fountain", "A", " " * 1_000_000, "B\nx"),
+        _hostile("a.fountain", "(\n" * 190_000),
+        _hostile("a.csv", "speaker,text\n", "," * 1_000_000),
+        _hostile("a.csv", "speaker,text\n", 'a,"b" c\n' * 100_000),
+        _hostile("a.txt", "é" * 1_000_000),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_no_input_takes_more_than_time_in_proportion(name, text):
+    with contextlib.suppress(ScriptError):
+        import_dialog(text.encode("cp1252"), name)

@@ -1,0 +1,163 @@
+"""What is written in a format is read back, as far as the format can hold it."""
+
+from dataclasses import replace
+
+import pytest
+from dialog_strategies import dialogs, names, texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.formats.exporting import export_dialog, export_notices
+from studio.dialog.formats.file_format import Format
+from studio.dialog.formats.importing import import_dialog
+from studio.dialog.model import Audio, Dialog, Silence, Speech
+from studio.dialog.paragraph import paragraph
+
+CAPTIONS = (Format.SRT, Format.VTT)
+LOSSLESS = tuple(format_ for format_ in Format if format_ not in CAPTIONS)
+
+
+def audible(line):
+    return replace(line, text=paragraph(line.text.replace("\0", "")))
+
+
+def as_kept(dialog):
+    """As files hold it: a NUL in a text is left out."""
+    lines = (audible(line) if isinstance(line, Speech) else line for line in dialog)
+    return Dialog(tuple(lines))
+
+
+def back(dialog, format_, **settings):
+    data = export_dialog(dialog, format_, **settings)
+    imported = import_dialog(data, f"scene.{format_}")
+    assert imported.format is format_
+    return imported
+
+
+@pytest.mark.parametrize("format_", LOSSLESS)
+@given(dialogs.map(as_kept))
+def test_lossless_formats_give_back_the_dialog(format_, dialog):
+    imported = back(dialog, format_)
+    assert imported.dialog == dialog
+    assert export_notices(dialog, format_) == ()
+
+
+@given(dialogs.map(as_kept), st.sampled_from(LOSSLESS))
+def test_every_lossless_format_is_told_without_its_suffix(dialog, format_):
+    if format_ is Format.FOUNTAIN:
+        return
+    assert import_dialog(export_dialog(dialog, format_), "scene").dialog == dialog
+
+
+@pytest.mark.parametrize("format_", LOSSLESS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        Speech("Anna", "00:00:01,000 --> 00:00:02,000"),
+        Speech("WEBVTT", "00:00:01.000 --> 00:00:02.000"),
+        Speech("speaker,text", ""),
+        Speech("Name, Line", "Yes."),
+        Speech("INT. ROOM", "[[ /* (shown) */ ]]"),
+        Speech("ANNA (V.O.) ^", "(softly) *no* _marks_ \\*"),
+        Audio("a/*b*/[[c]].wav"),
+    ],
+)
+def test_what_looks_like_another_format_stays_what_it_is(format_, line):
+    assert list(back(Dialog((line,)), format_).dialog) == [line]
+
+
+def spoken(dialog):
+    return [(line.speaker, line.text) for line in dialog if isinstance(line, Speech)]
+
+
+srt_texts = texts.map(paragraph).filter(
+    lambda text: not set("\0<{").intersection(text) and "-->" not in text
+)
+srt_names = names.filter(lambda name: "<" not in name and "-->" not in name)
+
+
+@given(
+    st.lists(st.builds(Speech, srt_names, srt_texts), min_size=1, max_size=6).map(
+        lambda lines: Dialog(tuple(lines))
+    )
+)
+def test_srt_gives_back_names_and_words(dialog):
+    assert list(back(dialog, Format.SRT).dialog) == list(dialog)
+
+
+@given(dialogs.map(as_kept))
+def test_webvtt_gives_back_names_words_and_languages(dialog):
+    if not spoken(dialog):
+        return
+    imported = back(dialog, Format.VTT)
+    assert spoken(imported.dialog) == spoken(dialog)
+    languages = [line.language for line in imported.dialog if isinstance(line, Speech)]
+    assert languages == [line.language for line in dialog if isinstance(line, Speech)]
+
+
+@pytest.mark.parametrize("format_", CAPTIONS)
+@given(st.lists(st.floats(0.3, 300), min_size=1, max_size=5))
+def test_subtitles_give_back_silences_to_the_millisecond(format_, silences_s):
+    lines = [line for s in silences_s for line in (Silence(s), Speech("Anna", "Yes."))]
+    found = back(Dialog(tuple(lines)), format_).dialog
+    read_s = [line.duration_s for line in found if isinstance(line, Silence)]
+    assert read_s == pytest.approx(silences_s, abs=0.0021)
+
+
+@pytest.mark.parametrize("format_", CAPTIONS)
+def test_subtitles_take_their_times_from_the_audio(format_):
+    dialog = Dialog((Speech("Anna", "Yes."), Audio("bell.wav"), Speech("Ben", "No.")))
+    written = export_dialog(dialog, format_, durations_s=[1.25, 2.0, 0.5]).decode()
+    point = "," if format_ is Format.SRT else "."
+    assert f"00:00:00{point}000 --> 00:00:01{point}250" in written
+    assert f"00:00:03{point}250 --> 00:00:03{point}750" in written
+
+
+def test_estimated_times_count_the_pauses_inside_a_line():
+    dialog = Dialog((Speech("Anna", "Yes. [pause:10s] No."), Speech("Ben", "Oh.")))
+    _, second = export_dialog(dialog, Format.SRT).decode().split("\n\n")
+    assert "00:00:10," in second.splitlines()[1]
+
+
+@pytest.mark.parametrize("format_", CAPTIONS)
+def test_what_subtitles_leave_out_is_told(format_):
+    line = Speech("Anna", "Ja.", "de", 7, {"speed": 1.2})
+    notices = export_notices(Dialog((line, Audio("bell.wav"), line)), format_)
+    told = " ".join(notice.message for notice in notices)
+    assert ("language" in told) == (format_ is Format.SRT)
+    assert "seed" in told
+    assert "settings" in told
+    assert "audio" in told
+    assert notices[0].line_number == 1
+    assert "(Also line 3.)" in notices[0].message
+
+
+@pytest.mark.parametrize("format_", LOSSLESS)
+def test_a_nul_in_a_text_makes_no_file_binary(format_):
+    found = back(Dialog((Speech("Dr: Ames", "\0"), Speech("Ben", "a\0b"))), format_).dialog
+    assert [text.replace("\0", "") for _, text in spoken(found)] == ["", "ab"]
+
+
+def test_tables_hold_no_formulas():
+    dialog = Dialog((Speech("=cmd()", "+1-2"), Speech("@home", "'-quoted"), Audio("-x.wav")))
+    written = export_dialog(dialog, Format.CSV).decode("utf-8-sig")
+    assert not [
+        cell
+        for row in written.splitlines()
+        for cell in row.split(",")
+        if cell.startswith(("=", "+", "-", "@"))
+    ]
+    assert back(dialog, Format.CSV).dialog == dialog
+
+
+def test_an_arrow_in_srt_is_no_timing():
+    written = export_dialog(Dialog((Speech("Anna", "a --> b"),)), Format.SRT).decode()
+    assert written.count("-->") == 1
+
+
+def test_webvtt_shows_markup_as_text():
+    dialog = Dialog((Speech("<img src=x>", "<b>&amp;</b> ${7*7}"),))
+    written = export_dialog(dialog, Format.VTT).decode()
+    assert "<img" not in written
+    assert "<b>" not in written
+    assert back(dialog, Format.VTT).dialog == dialog

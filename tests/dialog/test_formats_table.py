@@ -1,0 +1,109 @@
+import pytest
+
+from studio.dialog.formats.importing import import_dialog
+from studio.dialog.model import Audio, Silence, Speech
+from studio.errors import ScriptError
+
+
+def read(text, name="scene.csv"):
+    return import_dialog(text.encode(), name)
+
+
+def said(notice):
+    return f"{notice.line_number}: {notice.message}"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    ("headings", "row"),
+    [
+        (["speaker", "text"], ["Anna", "Hi."]),
+        (["Character Name", "Dialogue"], ["Anna", "Hi."]),
+        (["CHARACTER", "LINE"], ["Anna", "Hi."]),
+        (["Rolle", "Satz"], ["Anna", "Hi."]),
+        (["id", "Text", "speaker_id", "Start time"], ["1", "Hi.", "Anna", "0:01"]),
+        (["line", "name", "text"], ["1", "Anna", "Hi."]),
+        (["voice", "speaker", "text"], ["old", "Anna", "Hi."]),
+    ],
+)
+def test_columns_are_found_by_their_headings(delimiter, headings, row):
+    imported = read(f"{delimiter.join(headings)}\r\n{delimiter.join(row)}\r\n")
+    assert list(imported.dialog) == [Speech("Anna", "Hi.")]
+    assert imported.notices == ()
+
+
+def test_every_column_there_is():
+    imported = read(
+        "Speaker,Text,Language,Seed,Pause,Audio,speed,style\n"
+        'Anna,"Yes, I know.",de_AT,7.0,500ms,,1.2,calm\n'
+        ",,,,1.5,,,\n"
+        ",,,,,bell.wav,,\n"
+        'Ben,Non.,French,,"0,5",,,\n'
+    )
+    assert list(imported.dialog) == [
+        Speech("Anna", "Yes, I know.", "de-AT", 7, {"speed": 1.2, "style": "calm"}),
+        Silence(0.5),
+        Silence(1.5),
+        Audio("bell.wav"),
+        Speech("Ben", "Non.", "fr"),
+        Silence(0.5),
+    ]
+    assert imported.notices == ()
+
+
+def test_a_pause_in_milliseconds_says_so_in_its_heading():
+    imported = read("speaker,text,Pause before (ms),pause_after_ms\nAnna,Yes.,250,500\n")
+    assert list(imported.dialog) == [Silence(0.25), Speech("Anna", "Yes."), Silence(0.5)]
+
+
+def test_what_cant_be_used_is_told_with_its_line_and_the_rest_is_kept():
+    imported = read(
+        "speaker,text,language,seed,notes\nAnna [old],Yes.,Klingonic,soon,first try\n,No.,,,\n"
+    )
+    assert list(imported.dialog) == [Speech("Anna (old)", "Yes."), Speech("Anna (old)", "No.")]
+    told = " / ".join(map(said, imported.notices))
+    for part in ["1: The column “notes”", "2: “Klingonic” is no language", "2: The seed soon",
+                 "2: “Anna [old]”", "3: This text has no speaker"]:  # fmt: skip
+        assert part in told
+
+
+def test_a_table_without_headings_is_read_and_told():
+    imported = read("Anna,Hello.\nBen,Hi.\n")
+    assert list(imported.dialog) == [Speech("Anna", "Hello."), Speech("Ben", "Hi.")]
+    assert "no headings" in imported.notices[0].message
+
+
+def test_a_quotation_mark_without_a_partner_swallows_nothing():
+    imported = read('speaker,text\nAnna,Hi.\nBen,"What?\nAnna,Nothing.\n')
+    assert [line.text for line in imported.dialog] == ["Hi.", '"What?', "Nothing."]
+    assert said(imported.notices[0]).startswith("3: The quotation marks")
+
+
+def test_a_text_cut_at_its_commas_is_put_together():
+    imported = read("speaker,text,language\nAnna,Yes, I know, I know.,en\n")
+    assert list(imported.dialog) == [Speech("Anna", "Yes, I know, I know.", "en")]
+    assert said(imported.notices[0]).startswith("2: This row has more cells")
+
+
+def test_excel_files_with_their_hint_and_quoted_line_breaks():
+    imported = read('sep=;\r\nspeaker;text\r\nAnna;"Two\r\nlines."\r\nBen;Hi.\r\n')
+    assert list(imported.dialog) == [Speech("Anna", "Two lines."), Speech("Ben", "Hi.")]
+    assert [line.line_number for line in imported.dialog] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("speaker,mood\nAnna,calm,x\n", "Line 1: No column is headed as the text. Name"),
+        ("one column\nonly\n", "Line 1: No column"),
+        ("speaker,text\n,\n", "holds no lines. Name the columns"),
+        ("speaker,text,pause\nAnna,Hi.,soon\n", r"Line 2: The pause \[pause:soon\]"),
+        ("speaker,text,pause\nAnna,Hi.,1] x\n", "Line 2: The pause"),
+        ("speaker,text\nAnna," + "a" * 100_001, "Line 2: .*100,000 are the most"),
+        ('speaker,text\nAnna,"' + "a" * 140_000, "long cells"),
+        ("speaker,text\n" + "A,b\n" * 20_001, "Line 20002: .*Divide it into parts"),
+    ],
+)  # fmt: skip
+def test_what_cant_be_read_gets_one_message_with_place_and_remedy(text, said):
+    with pytest.raises(ScriptError, match=said):
+        read(text)

@@ -1,0 +1,35 @@
+"""The studio's routes on a server of their own: `python project_server.py WORKSPACE PORT`.
+
+The process that the kill tests end; without the page it starts in a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from studio.api.errors import answer_error
+from studio.api.routes import studio_routes
+from studio.backends.registry import create
+from studio.errors import StudioError
+from studio.service import Studio, StudioOptions
+from studio.setup_report import NothingToSetUp
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(workspace: Path, port: int) -> None:
+    with Studio.open(StudioOptions(workspace, "draft"), create) as studio:
+        studio.projects.resume()
+        routes = studio_routes(
+            lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ROOT / "assets"
+        )
+        app = FastAPI(routes=routes, exception_handlers={StudioError: answer_error})
+        uvicorn.run(app, port=port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

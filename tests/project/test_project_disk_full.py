@@ -1,0 +1,123 @@
+"""A disk that runs full at the nth write, for every n: the project on it stays whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from project_scenes import IDA, FullDisk, QuickDisk, ops, rendered, text_edit, until
+from scenes import dialog_of
+
+from studio.engine.engine import Engine
+from studio.errors import NotFound, StorageFailed
+from studio.project.disk import Disk
+from studio.project.projects import Projects
+from studio.project.session import Session
+from studio.project.takes import read_take_record
+from studio.service import Studio
+from studio.speakers.library import SpeakerLibrary
+
+MOST_WRITES = 200
+
+
+def projects_on(disk: Disk, root: Path, engine: Engine) -> Projects:
+    library = SpeakerLibrary(root / "speakers")
+    return Projects(root / "projects", engine, library, lambda: "draft", disk=disk)
+
+
+def words(session: Session) -> list[tuple[str, str]]:
+    return [(line.line_id, line.text) for line in session.document]
+
+
+class Day:
+    """A day's work on a full disk: what was acknowledged, and what was said of the rest."""
+
+    def __init__(self, projects: Projects) -> None:
+        self.acknowledged: dict[str, list[tuple[str, str]]] = {}
+        self.messages: list[str] = []
+        self._projects = projects
+        self._last: Session | None = None
+
+    def work(self) -> None:
+        session = self._tried(lambda: self._projects.create("Scene", dialog_of(2)))
+        if session is None:
+            return
+        first = session.document.order[0]
+        self._tried(lambda: session.edit(ops(text_edit(first, "Once.")), IDA, session.rev))
+        self._note(session)
+        self._tried(lambda: session.render(None))
+        until(lambda: not session.busy)
+        self.messages += [view.message for view in session.views() if view.message]
+        session.tidy(now=True)
+        self._tried(lambda: session.edit(ops(text_edit(first, "Twice.")), IDA, session.rev))
+        if session.can_undo:
+            self._tried(lambda: session.undo(IDA, session.rev))
+        self._note(session)
+        copy = self._tried(lambda: self._projects.duplicate(session.project_id))
+        if copy is not None:
+            self._note(copy)
+        if session.storage_message is not None:
+            self.messages.append(session.storage_message)
+        self._tried(lambda: self._projects.remove((copy or session).project_id))
+
+    def _note(self, session: Session) -> None:
+        self.acknowledged[session.project_id] = words(session)
+
+    def _tried(self, work):
+        session = self._last
+        before = session and (words(session), session.rev)
+        try:
+            done = work()
+        except StorageFailed as error:
+            self.messages.append(str(error))
+            assert before == (session and (words(session), session.rev)), "refused, and yet done"
+            return None
+        self._last = done if isinstance(done, Session) else session
+        return done
+
+
+@pytest.mark.parametrize(
+    "for_good", [False, True], ids=["one write fails", "all fail from then on"]
+)
+def test_a_disk_full_at_any_write_leaves_whole_projects_and_a_clear_message(
+    studio: Studio, tmp_path: Path, for_good: bool
+) -> None:
+    for fails_at in range(1, MOST_WRITES):
+        root = tmp_path / f"disk-{fails_at}"
+        disk = FullDisk(fails_at, for_good=for_good)
+        projects = projects_on(disk, root, studio.engine)
+        day = Day(projects)
+        day.work()
+        projects.close()
+        if disk.writes < fails_at:
+            break
+        for message in day.messages:
+            assert "No space left on device" in message
+            assert "Free some space" in message
+        check_whole(day, root, studio.engine)
+    else:
+        pytest.fail("the day's work writes more often than is tried")
+    print(f"{fails_at - 1} writes, each failed once")
+    assert fails_at > 20
+
+
+def check_whole(day: Day, root: Path, engine: Engine) -> None:
+    projects = projects_on(QuickDisk(), root, engine)
+    listed = {card.project_id for card in projects.cards()}
+    for project_id, acknowledged in day.acknowledged.items():
+        try:
+            session = projects.open(project_id)
+        except NotFound:
+            assert (root / "projects" / ".trash" / project_id).is_dir()
+            continue
+        assert project_id in listed
+        assert words(session) == acknowledged
+        assert session.folder.notices == []
+        for take in session.shelf:
+            assert read_take_record(session.shelf.audio(take).with_suffix(".json")) == take
+        rendered(session)
+        assert all(view.state == "ready" for view in session.views())
+        made = [(take.line_id, take.key, take.seed) for take in session.shelf]
+        assert len(set(made)) == len(made)
+    assert not list((root / "projects").glob(".new-*"))
+    projects.close()

@@ -1,0 +1,93 @@
+"""The page comes back to where it was: after a reload, and after the studio was killed."""
+
+import pytest
+from ui_steps import fill, states, texts
+
+pytestmark = pytest.mark.browser
+
+WORDS = "with words enough to keep the voice busy for a good while, " * 16
+
+
+def slow_scene(lines):
+    return "\n".join(f"Mara: Line {n} of a long scene, {WORDS}." for n in range(lines))
+
+
+@pytest.fixture
+def own_page(mortal, browser):
+    """A window on a studio that the test may kill."""
+    server = mortal()
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("body[data-tableread=ready]")
+    yield page
+    context.close()
+
+
+def test_a_new_workspace_opens_with_a_scene_that_can_be_read(own_page):
+    page = own_page
+    assert page.locator("#lines .line").count() >= 3
+    assert page.locator("#cast .voice").count() >= 2
+    assert page.locator("#library .voice").count() >= 2
+    page.click("#read")
+    page.wait_for_function("() => window.tableread.player.first_sound_ms !== null")
+    first_sound_ms = page.evaluate("() => window.tableread.player.first_sound_ms")
+    print(f"from press to sound, the voice not loaded yet: {first_sound_ms:.0f} ms")
+
+
+def test_a_reload_comes_back_to_the_same_line_and_place(page, write):
+    write("\n".join(f"Mara: Line {n}." for n in range(80)), 80)
+    page.evaluate(
+        """() => {
+          const { selection, reading, project } = window.tableread;
+          selection.go(project.view.order[60]);
+          reading.placeAt(project.view.order[61]);
+        }"""
+    )
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    where = "() => [window.tableread.selection.current, window.tableread.player.line_id]"
+    order = page.evaluate("() => window.tableread.project.view.order")
+    assert page.evaluate(where) == [order[60], order[61]]
+    page.wait_for_function(
+        """() => {
+          const row = document.querySelectorAll('#lines .line')[60].getBoundingClientRect();
+          const list = document.querySelector('#lines').getBoundingClientRect();
+          return row.top >= list.top && row.bottom <= list.bottom;
+        }"""
+    )
+
+
+def test_an_open_page_follows_a_studio_that_was_killed(own_page, mortal):
+    page = own_page
+    fill(page, slow_scene(200), 200)
+    page.evaluate("() => { window.tableread.reading.make(); }")
+    page.wait_for_selector("#lines .line[data-state=ready]")
+    made = states(page)["ready"]
+    mortal()
+    # What was made stays made, and the render goes on where it stopped.
+    page.wait_for_function(
+        """n => window.tableread.project.rendering &&
+          document.querySelectorAll('#lines .line[data-state=ready]').length > n""",
+        arg=made,
+        timeout=60_000,
+    )
+    page.evaluate("() => window.tableread.reading.cancel()")
+    page.wait_for_function("() => !window.tableread.project.rendering")
+
+
+def test_what_is_typed_while_the_studio_is_away_arrives(own_page, mortal):
+    page = own_page
+    fill(page, "Mara: One.\nTomas: Two.", 2)
+    server = mortal()
+    page.click("#lines .line-text >> nth=0")
+    server.process.kill()
+    server.process.wait()
+    page.keyboard.press("End")
+    page.keyboard.type(" Written alone.")
+    page.wait_for_selector("#saved[data-state=offline]", state="attached")
+    mortal()
+    page.wait_for_selector("#saved[data-state=saved]", state="attached", timeout=60_000)
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    assert texts(page) == ["One. Written alone.", "Two."]

@@ -1,0 +1,226 @@
+"""The dialog as lines: written, cut, joined, moved, marked; by mouse and by keyboard alone."""
+
+import pytest
+from ui_steps import fill, saved, texts
+
+pytestmark = pytest.mark.browser
+
+THREE = "Mara: One.\nTomas: Two and more.\nMara: Three."
+
+
+def row(page, number):
+    return page.locator("#lines .line").nth(number)
+
+
+def at(page, number):
+    """Put the keyboard on a row."""
+    page.evaluate(
+        """n => {
+          const { selection, project } = window.tableread;
+          selection.go(project.view.order[n]);
+          selection.focus();
+        }""",
+        number,
+    )
+
+
+def speakers(page):
+    return page.locator("#lines .line-speaker").all_inner_texts()
+
+
+def stored(page, project_id):
+    """The dialog as the studio has it."""
+    saved(page)
+    base = page.evaluate("() => location.origin + location.pathname")
+    body = page.request.get(f"{base}studio/projects/{project_id}").json()
+    return [line["text"] if line["kind"] != "silence" else "—" for line in body["lines"]]
+
+
+def test_a_line_is_typed_in_its_row_and_kept(page, write):
+    project = write(THREE, 3)
+    row(page, 1).locator(".line-text").click()
+    page.keyboard.press("End")
+    page.keyboard.type(" And this.")
+    assert texts(page) == ["One.", "Two and more. And this.", "Three."]
+    assert stored(page, project) == texts(page)
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    assert texts(page) == ["One.", "Two and more. And this.", "Three."]
+
+
+def test_enter_cuts_a_line_and_backspace_joins_it(page, write):
+    project = write(THREE, 3)
+    row(page, 1).locator(".line-text").click()
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert texts(page) == ["One.", "Two", "and more.", "Three."]
+    assert speakers(page)[2] == "Tomas"
+    assert stored(page, project) == texts(page)
+    page.keyboard.press("Backspace")
+    assert texts(page) == ["One.", "Two and more.", "Three."]
+    page.keyboard.type("so ")
+    assert texts(page)[1] == "Two so and more."
+    assert stored(page, project) == texts(page)
+
+
+def test_by_keyboard_alone_a_scene_is_written_and_put_in_order(page, write):
+    project = write(THREE, 3)
+    at(page, 0)
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("New.")
+    page.keyboard.press("Escape")
+    assert texts(page) == ["One.", "New.", "Two and more.", "Three."]
+    page.keyboard.press("Alt+ArrowDown")
+    assert texts(page) == ["One.", "Two and more.", "New.", "Three."]
+    page.keyboard.press("p")
+    assert texts(page) == ["One.", "Two and more.", "New.", "—", "Three."]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Control+d")
+    assert texts(page) == ["One.", "Two and more.", "New.", "New.", "—", "Three."]
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Delete")
+    assert texts(page) == ["One.", "Two and more.", "New.", "Three."]
+    assert stored(page, project) == texts(page)
+    for _ in range(5):
+        page.keyboard.press("Control+z")
+        saved(page)
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length <= 4")
+    page.keyboard.press("Control+a")
+    assert page.inner_text("#line-title").endswith("lines")
+    page.keyboard.press("?")
+    assert page.is_visible("#keys")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#keys")
+
+
+def test_single_keys_are_letters_while_typing(page, write):
+    write(THREE, 3)
+    row(page, 0).locator(".line-text").click()
+    page.keyboard.press("End")
+    page.keyboard.type(" rlp?")
+    assert texts(page)[0] == "One. rlp?"
+    assert not page.is_visible("#keys")
+    assert page.locator("#lines .line").count() == 3
+
+
+def test_undo_and_redo_reach_back_over_a_reload(page, write):
+    project = write(THREE, 3)
+    at(page, 2)
+    page.keyboard.press("Delete")
+    saved(page)
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    page.click("#undo")
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 3")
+    assert stored(page, project) == ["One.", "Two and more.", "Three."]
+    page.click("#redo")
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 2")
+
+
+def test_lines_are_dragged_by_their_grip(page, write):
+    project = write(THREE, 3)
+    row(page, 0).locator(".line-grip").drag_to(row(page, 2), target_position={"x": 300, "y": 50})
+    assert texts(page) == ["Two and more.", "Three.", "One."]
+    assert stored(page, project) == texts(page)
+
+
+def test_the_chip_gives_a_line_to_another_speaker(page, write):
+    write(THREE, 3)
+    row(page, 0).locator(".line-speaker").click()
+    page.click("#speaker-menu [data-speaker=Tomas]")
+    assert speakers(page)[0] == "Tomas"
+    assert not page.is_visible("#speaker-menu")
+
+
+def test_many_lines_change_speaker_and_voice_together(page, write):
+    write(THREE, 3)
+    row(page, 0).locator(".line-info").click()
+    row(page, 2).locator(".line-info").click(modifiers=["Shift"])
+    assert page.inner_text("#line-title") == "3 lines"
+    page.fill("#field-speaker", "Ilse")
+    page.keyboard.press("Enter")
+    assert speakers(page) == ["Ilse", "Ilse", "Ilse"]
+    speed = page.locator(".param", has_text="Speed").locator(".param-number")
+    speed.fill("1.2")
+    speed.press("Enter")
+    saved(page)
+    params = page.evaluate("() => window.tableread.project.lines.map((line) => line.params)")
+    assert [one["speed"] for one in params] == [1.2, 1.2, 1.2]
+
+
+def test_pauses_are_changed_in_their_row_and_from_the_panel(page, write):
+    project = write("Mara: One.\n[pause:0.5s]\nTomas: Two.", 3)
+    seconds = page.locator("#lines .line-seconds")
+    seconds.fill("1.25")
+    seconds.press("Enter")
+    at(page, 2)
+    assert page.input_value("#field-before") == "1.25"
+    page.fill("#field-after", "0.3")
+    page.press("#field-after", "Enter")
+    assert texts(page) == ["One.", "—", "Two.", "—"]
+    page.fill("#field-before", "0")
+    page.press("#field-before", "Enter")
+    assert texts(page) == ["One.", "Two.", "—"]
+    assert stored(page, project) == texts(page)
+
+
+def test_words_are_found_and_replaced(page, write):
+    project = write("Mara: A lamp.\nTomas: The Lamp, the lamplight.\nMara: Nothing.", 3)
+    at(page, 2)
+    page.keyboard.press("Control+f")
+    page.keyboard.type("lamp")
+    assert page.inner_text("#find-count") == "3 in 2 lines"
+    page.check("#find-word")
+    assert page.inner_text("#find-count") == "2 in 2 lines"
+    page.fill("#replace", "light")
+    page.click("#replace-all")
+    page.wait_for_function(
+        "() => document.querySelector('#lines .line-text').textContent === 'A light.'"
+    )
+    saved(page)
+    assert stored(page, project)[1].count("lamplight") == 1
+    page.keyboard.press("Escape")
+    page.click("#find-close")
+    assert not page.is_visible("#find-bar")
+
+
+def test_pasted_paragraphs_stay_one_line(page, write):
+    write(THREE, 3)
+    row(page, 0).locator(".line-text").click()
+    page.keyboard.press("End")
+    page.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.setData('text/plain', ' a\\n b\\n\\nc');
+          const about = { inputType: 'insertFromPaste', dataTransfer: data,
+            bubbles: true, cancelable: true };
+          document.activeElement.dispatchEvent(new InputEvent('beforeinput', about));
+        }"""
+    )
+    assert texts(page)[0] == "One. a b c"
+    assert page.locator("#lines .line").count() == 3
+
+
+def test_an_empty_project_says_how_to_begin(page):
+    fill(page, "", 0)
+    assert "Paste" in page.inner_text("#lines-empty") or "paste" in page.inner_text("#lines-empty")
+    page.click("#add-line")
+    page.keyboard.type("Hello.")
+    assert texts(page) == ["Hello."]
+    assert not page.is_visible("#lines-empty")
+
+
+def test_what_is_being_typed_is_not_tidied_under_the_hand(page, write):
+    project = write(THREE, 3)
+    row(page, 0).locator(".line-text").click()
+    page.keyboard.press("End")
+    page.keyboard.type(" a ")
+    saved(page)
+    page.keyboard.type("b")
+    assert texts(page)[0] == "One. a b"
+    page.keyboard.type("  ")
+    page.keyboard.press("Escape")
+    assert stored(page, project)[0] == "One. a b"
+    page.wait_for_function("() => document.querySelector('.line-text').textContent === 'One. a b'")

@@ -1,0 +1,209 @@
+"""Projects: kept, renamed, copied, sent as files, open twice, cut off from the studio."""
+
+import pytest
+from ui_steps import make, saved, texts
+
+pytestmark = pytest.mark.browser
+
+TWO = "Mara: One.\nTomas: Two."
+
+
+def type_into(page, number, text):
+    page.locator("#lines .line-text").nth(number).click()
+    page.keyboard.press("End")
+    page.keyboard.type(text)
+
+
+def test_a_project_is_renamed_copied_and_deleted(page, write):
+    first = write(TWO, 2)
+    page.click("#project-open")
+    page.fill("#project-name", "<b>Night</b> ${7*7}")
+    page.press("#project-name", "Enter")
+    page.wait_for_function(
+        "() => document.querySelector('#project-title').textContent === '<b>Night</b> ${7*7}'"
+    )
+    page.click("#project-copy")
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=first)
+    assert texts(page) == ["One.", "Two."]
+    copy = page.evaluate("() => window.tableread.project.id")
+    page.click("#project-open")
+    page.click("#project-delete")
+    page.click("#project-confirm button[value=delete]")
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=copy)
+    page.click("#project-open")
+    page.wait_for_selector("#projects li, #projects-part[hidden]", state="attached")
+    page.keyboard.press("Escape")
+
+
+def test_a_recent_project_is_opened_from_the_list(page, write):
+    first = write(TWO, 2)
+    page.evaluate(
+        "id => fetch(`studio/projects/${id}`, {method: 'PATCH', body: '{\"name\": \"First one\"}',"
+        " headers: {'Content-Type': 'application/json'}})",
+        first,
+    )
+    write("Ilse: Another.", 1)
+    page.click("#project-open")
+    page.click(".project-item:has-text('First one')")
+    page.wait_for_function("id => window.tableread.project.id === id", arg=first)
+    assert texts(page) == ["One.", "Two."]
+
+
+def test_the_address_opens_the_project_elsewhere(page, write, open_page):
+    write(TWO, 2)
+    other = open_page()
+    other.goto(page.url)
+    other.wait_for_selector("body[data-tableread=ready]")
+    assert texts(other) == ["One.", "Two."]
+
+
+def test_two_windows_see_each_others_edits_and_lose_none(page, write, open_page):
+    project = write(TWO, 2)
+    other = open_page()
+    other.goto(page.url)
+    other.wait_for_selector("body[data-tableread=ready]")
+    type_into(page, 0, " Mine.")
+    type_into(other, 1, " Theirs.")
+    for window in (page, other):
+        window.wait_for_function(
+            """() => [...document.querySelectorAll('.line-text')].map((one) => one.textContent)
+              .join('|') === 'One. Mine.|Two. Theirs.'"""
+        )
+        saved(window)
+    assert page.evaluate("() => window.tableread.project.id") == project
+
+
+def test_the_same_line_changed_twice_is_shown_and_decided(page, write, open_page):
+    write(TWO, 2)
+    other = open_page()
+    other.goto(page.url)
+    other.wait_for_selector("body[data-tableread=ready]")
+    # The other window's studio is out of reach while the line changes under it.
+    other.context.set_offline(True)
+    type_into(other, 0, " Theirs.")
+    other.wait_for_selector("#saved[data-state=offline]", state="attached")
+    type_into(page, 0, " Mine.")
+    saved(page)
+    other.context.set_offline(False)
+    other.wait_for_selector("#conflicts[open]")
+    assert other.inner_text(".conflict-mine") == "One. Theirs."
+    assert other.inner_text(".conflict-theirs") == "One. Mine."
+    other.click(".keep-mine")
+    saved(other)
+    page.wait_for_function(
+        "() => document.querySelector('.line-text').textContent === 'One. Theirs.'"
+    )
+
+
+def test_edits_made_without_the_studio_are_sent_when_it_is_back(page, write):
+    write(TWO, 2)
+    page.context.set_offline(True)
+    type_into(page, 1, " Later.")
+    page.wait_for_selector("#saved[data-state=offline]", state="attached")
+    assert page.locator(".notice[data-notice=unsaved]").is_visible()
+    assert "Later" in page.evaluate(
+        "() => localStorage.getItem(`tableread.unsent.${window.tableread.project.id}`)"
+    )
+    page.context.set_offline(False)
+    saved(page)
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    assert texts(page) == ["One.", "Two. Later."]
+
+
+def test_a_script_is_laid_onto_the_lines_and_keeps_their_sound(page, write):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    make(page)
+    page.click("#views [data-view=script]")
+    page.wait_for_function("() => document.querySelector('#script').value.includes('Two.')")
+    page.fill("#script", "Mara: One.\nTomas: Two, rather.\nMara: Three.\nIlse: Four.")
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 4")
+    page.click("#views [data-view=lines]")
+    now = page.evaluate("() => window.tableread.project.lines.map((line) => line.state)")
+    assert (now[0], now[2], now[3]) == ("ready", "ready", "none")
+    assert now[1] in ("stale", "none")
+    assert page.locator("#cast .voice").count() == 3
+
+
+def test_an_error_in_the_script_is_shown_at_its_line(page, write):
+    write(TWO, 2)
+    page.click("#views [data-view=script]")
+    page.wait_for_function("() => document.querySelector('#script').value.includes('Two.')")
+    page.fill("#script", "Mara: One.\n[pause:10h]\nTomas: Two.")
+    problem = page.locator("#problems li")
+    problem.wait_for()
+    assert problem.locator(".problem-place").inner_text() == "Line 2"
+    problem.locator("button").click()
+    assert page.evaluate("() => document.getSelection().toString()") == "[pause:10h]"
+    assert page.get_attribute("#script", "aria-invalid") == "true"
+    page.fill("#script", "Mara: One.")
+    page.wait_for_selector("#script[aria-invalid=false]")
+    page.click("#views [data-view=lines]")
+
+
+def test_a_script_file_becomes_a_project_by_button_and_by_dropping(page, write, tmp_path):
+    write(TWO, 2)
+    script = tmp_path / "scene.txt"
+    script.write_text("Robin: From a file.", encoding="utf-8")
+    page.set_input_files("#import-file", script)
+    page.wait_for_function(
+        "() => document.querySelector('.line-text')?.textContent === 'From a file.'"
+    )
+    page.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(['Robin: Let go.'], 'drop.txt', { type: 'text/plain' }));
+          const target = document.querySelector('#lines-view');
+          target.dispatchEvent(new DragEvent('drop',
+            { dataTransfer: data, bubbles: true, cancelable: true }));
+        }"""
+    )
+    page.wait_for_function("() => document.querySelector('.line-text')?.textContent === 'Let go.'")
+
+
+def test_a_project_travels_as_one_file_with_its_takes(page, write, tmp_path):
+    first = write(TWO, 2)
+    make(page)
+    page.click("#project-open")
+    with page.expect_download() as waiting:
+        page.click("#project-panel a[data-format=tableread]")
+    file = tmp_path / "scene.tableread.zip"
+    waiting.value.save_as(file)
+    page.keyboard.press("Escape")
+    page.set_input_files("#import-file", file)
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=first)
+    page.wait_for_function(
+        "() => document.querySelectorAll('#lines .line[data-state=ready]').length === 2"
+    )
+
+
+def test_a_file_that_is_no_script_is_refused_with_words(page, write, tmp_path):
+    first = write(TWO, 2)
+    broken = tmp_path / "scene.json"
+    broken.write_text("{ this is no json", encoding="utf-8")
+    page.set_input_files("#import-file", broken)
+    refused = page.locator(".notice[data-notice=refused]")
+    refused.wait_for()
+    assert "scene.json" in refused.inner_text()
+    assert page.evaluate("() => window.tableread.project.id") == first
+    refused.locator(".notice-close").click()
+
+
+def test_the_text_of_the_former_page_becomes_the_first_project(open_page, server):
+    page = open_page()
+    page.route(
+        "**/studio/projects",
+        lambda route: (
+            route.fulfill(json=[]) if route.request.method == "GET" else route.continue_()
+        ),
+    )
+    page.evaluate(
+        """() => {
+          localStorage.removeItem('tableread.project');
+          localStorage.setItem('tableread.script', 'Wren: From before.');
+        }"""
+    )
+    page.goto(server.url)
+    page.wait_for_selector("body[data-tableread=ready]")
+    assert texts(page) == ["From before."]
+    assert page.evaluate("() => localStorage.getItem('tableread.script')") is None

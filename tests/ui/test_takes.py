@@ -1,0 +1,125 @@
+"""Takes: one word changed makes one line; nothing is made twice; every take can be had back."""
+
+import pytest
+from ui_steps import make, ready, saved, states
+
+pytestmark = pytest.mark.browser
+
+
+def forty():
+    names = ("Mara", "Tomas", "Ilse")
+    return "\n".join(f"{names[n % 3]}: This is line number {n + 1}." for n in range(40))
+
+
+def take_ids(page):
+    return page.evaluate("() => window.tableread.project.lines.map((line) => line.take?.take_id)")
+
+
+def watch_generation(page):
+    page.evaluate(
+        """() => {
+          window.generated = new Set();
+          const { project } = window.tableread;
+          project.addEventListener('change', ({ detail }) => {
+            for (const id of detail.ids)
+              if (project.line(id)?.state === 'generating') window.generated.add(id);
+          });
+        }"""
+    )
+
+
+def changed(before, after):
+    return [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+
+
+def choose(page, number):
+    page.locator("#lines .line").nth(number).locator(".line-text").click()
+
+
+def test_one_changed_word_makes_one_line_and_undo_makes_none(page, write):
+    write(forty(), 40)
+    make(page)
+    before = take_ids(page)
+    choose(page, 6)
+    page.keyboard.press("End")
+    page.keyboard.type(" Indeed.")
+    page.wait_for_selector("#lines .line[data-state=stale]")
+    saved(page)
+    assert states(page) == {"ready": 39, "stale": 1}
+    make(page)
+    after = take_ids(page)
+    assert changed(before, after) == [6]
+    page.keyboard.press("Escape")
+    page.keyboard.press("Space")
+    page.wait_for_function(
+        "() => [...window.tableread.player.laid.values()].some((samples) => samples > 0)"
+    )
+    page.evaluate("() => window.tableread.player.stop()")
+    watch_generation(page)
+    page.click("#undo")
+    page.wait_for_function(
+        "old => window.tableread.project.lines[6].take?.take_id === old", arg=before[6]
+    )
+    ready(page)
+    assert take_ids(page) == before
+    assert page.evaluate("() => window.generated.size") == 0
+
+
+def test_one_key_makes_another_take_and_both_can_be_compared(page, write):
+    write("Mara: One and two.\nTomas: Three.", 2)
+    make(page)
+    first = take_ids(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.wait_for_function(
+        "old => window.tableread.project.lines[0].take?.take_id !== old", arg=first[0]
+    )
+    ready(page)
+    assert changed(first, take_ids(page)) == [0]
+    page.wait_for_function("() => document.querySelectorAll('#takes .take').length === 2")
+    old = page.locator(f"#takes .take[data-take='{first[0]}']")
+    assert old.locator(".take-choose").inner_text() == "Use"
+    old.locator(".take-play").click()
+    assert old.locator(".take-play").get_attribute("aria-pressed") == "true"
+    old.locator(".take-choose").click()
+    page.wait_for_function(
+        "old => window.tableread.project.lines[0].take?.take_id === old", arg=first[0]
+    )
+    other = page.locator("#takes .take[data-chosen=false]")
+    other.locator(".take-lock").click()
+    page.wait_for_selector("#takes .take[data-chosen=false] .take-lock[aria-pressed=true]")
+    assert other.locator(".take-delete").is_disabled()
+    other.locator(".take-lock").click()
+    page.wait_for_selector("#takes .take[data-chosen=false] .take-delete:enabled")
+    other.locator(".take-delete").click()
+    page.wait_for_function("() => document.querySelectorAll('#takes .take').length === 1")
+    saved(page)
+
+
+def test_a_locked_line_is_left_alone(page, write):
+    write("Mara: One.\nTomas: Two.", 2)
+    make(page)
+    before = take_ids(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    page.wait_for_selector("#lines .line[data-locked=true]")
+    saved(page)
+    page.keyboard.press("r")
+    page.wait_for_function("() => document.querySelector('#live').textContent.includes('locked')")
+    assert take_ids(page) == before
+
+
+def test_a_failed_line_shows_its_reason_and_the_others_are_read(page, write):
+    write("Mara: One.\nTomas:\nIlse: Three.", 3)
+    page.evaluate("() => window.tableread.reading.make()")
+    page.wait_for_function(
+        """() => !window.tableread.project.rendering &&
+          document.querySelectorAll('#lines .line[data-state=ready]').length === 2 &&
+          document.querySelectorAll('#lines .line[data-state=failed]').length === 1"""
+    )
+    reason = page.locator("#lines .line[data-state=failed] .line-reason")
+    assert reason.is_visible()
+    assert reason.inner_text()
+    assert "1 failed" in page.inner_text("#progress")

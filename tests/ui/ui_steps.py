@@ -1,0 +1,83 @@
+"""What tests do on the page again and again, each step waiting for a state."""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+NAMELESS = """() => [...document.querySelectorAll(
+    'button, a[href], input, textarea, select, [role=slider], canvas')]
+  .filter((one) => one.checkVisibility({visibilityProperty: true}))
+  .filter((one) => !one.closest('[aria-hidden=true]') && one.type !== 'file')
+  .filter((one) => !(one.ariaLabel || one.title || one.textContent.trim()
+    || one.getAttribute('aria-labelledby') || one.labels?.length || one.closest('label')))
+  .map((one) => one.outerHTML.slice(0, 200))"""
+
+
+def fill(page: Page, text: str, lines: int) -> str:
+    """Open a new project of this text in a page; its id. Returns when its lines are shown."""
+    made = page.request.post(
+        page.evaluate("() => new URL('studio/projects', location.origin + location.pathname).href"),
+        data={"name": "Scene", "text": text},
+    )
+    assert made.ok, made.text()
+    body = made.json()
+    page.evaluate("body => window.tableread.projects.adopt(body)", body)
+    page.wait_for_function(
+        "([id, n]) => window.tableread.project.id === id"
+        " && document.querySelectorAll('#lines .line').length === n",
+        arg=[body["project_id"], lines],
+    )
+    return body["project_id"]
+
+
+def saved(page: Page) -> None:
+    """Wait until the studio has every edit."""
+    page.wait_for_selector("#saved[data-state=saved]", state="attached")
+
+
+def texts(page: Page) -> list[str]:
+    """What the rows say, top to bottom; pauses as "—"."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('#lines .line')].map((row) =>
+             row.querySelector('.line-text')?.textContent ?? '—')"""
+    )
+
+
+def states(page: Page) -> dict[str, int]:
+    """How many rows are in which state; pauses don't count."""
+    return page.evaluate(
+        """() => {
+          const states = {};
+          for (const row of document.querySelectorAll('#lines .line:not([data-kind=silence])'))
+            states[row.dataset.state] = (states[row.dataset.state] ?? 0) + 1;
+          return states;
+        }"""
+    )
+
+
+def ready(page: Page) -> None:
+    """Wait until every line has its sound and nothing is being made."""
+    page.wait_for_function(
+        """() => !window.tableread.project.rendering &&
+          window.tableread.project.lines.every((line) => line.state === 'ready')""",
+        timeout=60_000,
+    )
+
+
+def make(page: Page) -> None:
+    """Make what is missing, silently."""
+    page.evaluate("() => window.tableread.reading.make()")
+    ready(page)
+
+
+def violations(page: Page, within: list[str]) -> list[str]:
+    """What axe finds wrong in the studio's own parts; Gradio's form answers for itself."""
+    found = Axe().run(page, context=within, options=RULES)
+    return [
+        f"{one['id']}: {node['target']} {node['failureSummary'][:300]}"
+        for one in found.response["violations"]
+        for node in one["nodes"]
+    ]
