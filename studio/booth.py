@@ -108,8 +108,8 @@ class Booth:
         backend_name: str,
         stopped: threading.Event,
     ) -> Clip:
-        check_converts(self._engine.models.manager(backend_name).backend)
         speaker = self._library.by_id(who[0])
+        check_converts(self._engine.models.manager(backend_name).backend)
         voice = Cast(self._library, {}, {speaker.name: who[0]}).voice_of(speaker.name, who[1])
         _, said = decode_guarded(recording, display_name="The recording")
         return self._engine.convert(backend_name, said, voice, stopped.is_set)

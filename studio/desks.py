@@ -59,6 +59,13 @@ class Visitor:
                 self._studio = self._open_studio()
             return self._studio
 
+    def close(self) -> None:
+        """Close what is open of the workspace; it is opened anew when the visitor comes back."""
+        with self._lock:
+            studio, self._studio = self._studio, None
+        if studio is not None:
+            studio.projects.close()
+
 
 class Desks:
     """Finds the desk that a token belongs to. Safe from many threads.
@@ -118,10 +125,20 @@ class Desks:
         """
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._make_room()
+            gone = self._make_room()
             visitor = self._open(_folder_name(token))
             visitor.seen_s = self._clock()
-            return token, visitor
+        for one in gone:
+            one.close()
+        return token, visitor
+
+    def close(self) -> None:
+        """Close all visitors' workspaces; before the engine."""
+        with self._lock:
+            visitors = list(self._visitors.values())
+            self._visitors.clear()
+        for visitor in visitors:
+            visitor.close()
 
     def _open(self, name: str) -> Visitor:
         allowance = Allowance(self._limits, clock=self._clock)
@@ -137,10 +154,10 @@ class Desks:
         self._prepare(studio)
         return studio
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> list[Visitor]:
         """Forget who has not been seen for long; their folders stay and are found again."""
         if len(self._visitors) < self._limits.visitors:
-            return
+            return []
         now_s = self._clock()
         gone = [
             name
@@ -151,8 +168,7 @@ class Desks:
             raise EngineBusy(
                 "Too many people are here already; try again in a few minutes.", retry_after_s=300
             )
-        for name in gone:
-            del self._visitors[name]
+        return [self._visitors.pop(name) for name in gone]
 
 
 def _folder_name(token: str) -> str:

@@ -54,6 +54,8 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         _tell(page, arguments, front)
         _until_interrupted()
         page.close()
+        if front.desks is not None:
+            front.desks.close()
     return 0
 
 

@@ -27,6 +27,20 @@ from studio.service import Studio
 from studio.setup_report import SetupReport
 
 
+def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
+    """What the page asks, a router for each of its parts; the files before the names in them."""
+    return (
+        page_routes(setup),
+        job_routes,
+        project_file_routes,
+        project_routes,
+        project_audio_routes,
+        model_routes,
+        speaker_routes,
+        upload_routes,
+    )
+
+
 def studio_routes(
     studio_of: StudioOf, setup: SetupReport, *, guard: Callable[..., None], assets: Path
 ) -> list[BaseRoute]:
@@ -38,18 +52,8 @@ def studio_routes(
         guard: A FastAPI dependency that refuses who isn't signed in.
         assets: Folder of the page's scripts and styles; served to anybody.
     """
-    parts = (
-        page_routes(setup),
-        job_routes,
-        project_file_routes,
-        project_routes,
-        project_audio_routes,
-        model_routes,
-        speaker_routes,
-        upload_routes,
-    )
     router = APIRouter(dependencies=[Depends(guard), Depends(seat(studio_of))])
-    for part in parts:
+    for part in page_parts(setup):
         router.include_router(part)
     return [*router.routes, Mount("/studio/assets", _PageFiles(directory=assets))]
 

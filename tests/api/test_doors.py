@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from api.addresses import PAGE_ADDRESSES, filled
 from serving import serving
 from starlette.datastructures import Headers
 
@@ -27,27 +28,7 @@ ROUTES = (
     ("GET", "/gradio_api/queue/data?session_hash=x"),
     ("POST", "/gradio_api/queue/join"),
     ("POST", "/login"),
-    ("GET", "/studio/state"),
-    ("POST", "/studio/script"),
-    ("POST", "/studio/jobs"),
-    ("GET", "/studio/jobs/x"),
-    ("GET", "/studio/jobs/x/events"),
-    ("GET", "/studio/jobs/x/segments/0/audio"),
-    ("GET", "/studio/jobs/x/export"),
-    ("POST", "/studio/jobs/x/cancel"),
-    ("POST", "/studio/jobs/x/focus"),
-    ("POST", "/studio/model/load"),
-    ("POST", "/studio/model/unload"),
-    ("POST", "/studio/model/timeout"),
-    ("POST", "/studio/backend"),
-    ("POST", "/studio/setup/start"),
-    ("GET", "/studio/speakers/x"),
-    ("GET", "/studio/speakers/x/voice.zip"),
-    ("GET", "/studio/speakers/x/sample.wav"),
-    ("POST", "/studio/speakers"),
-    ("POST", "/studio/uploads"),
-    ("PATCH", "/studio/speakers/x"),
-    ("DELETE", "/studio/speakers/x"),
+    *((method, filled(path, {})) for method, path in PAGE_ADDRESSES),
     ("GET", "/studio/assets/page/main.js"),
     ("POST", "/v1/audio/speech"),
     ("GET", "/v1/models"),

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ import httpx
 import numpy as np
 import pytest
 import soundfile
+from api.addresses import PAGE_ADDRESSES, filled
 from api.speech_client import events_of
 from serving import Process, serving
 
 SIGN_IN = {"username": "ida", "password": "the right one"}
+UPLOAD = "/studio/uploads/{upload_id}"
 SCRIPT = "Ida: This is my own scene.\nTom: And nobody else's."
 
 
@@ -116,43 +119,109 @@ def _with_visitor(client: httpx.Client, token: str) -> bytes:
     return "; ".join([*kept, f"tableread_visitor={token}"]).encode()
 
 
+BY = {"base_rev": 0, "client": "ben"}
+BODIES = {
+    "/focus": {"segment_idx": 0},
+    "/projects/{project_id}": {"name": "Stolen"},
+    "/edits": BY | {"ops": []},
+    "/undo": BY,
+    "/redo": BY,
+    "/script": BY | {"text": "Ben: Mine now."},
+    "/projects/{project_id}/focus": {"line_id": "0" * 12},
+    "/speakers/{speaker_id}": {"name": "Stolen"},
+    "/speakers/{speaker_id}/preview": {"text": "Speak."},
+    "/uploads/{upload_id}/preview": {"text": "Speak."},
+    "/samples": {"upload_id": "0", "consent": True},
+}
+"""What is sent, by the end of a path, the longest that fits; nothing fits: an empty object."""
+
+
+def sent_to(path: str) -> dict[str, object]:
+    if path.endswith(("/act", "}/audio")):
+        return {"files": {"file": ("me.wav", b"RIFF")}}
+    ends = sorted((end for end in BODIES if path.endswith(end)), key=len)
+    return {"json": BODIES[ends[-1]] if ends else {}}
+
+
+def owned(client: httpx.Client) -> dict[str, str]:
+    """One of everything a visitor can have, by the name that paths give it."""
+    job = rendered(client)
+    upload = uploaded(client)
+    speaker = client.post(
+        "/studio/speakers",
+        json={"name": "Grandmother", "sample": {"upload_id": upload, "consent": True}},
+    ).json()["speaker_id"]
+    mood = {"upload_id": uploaded(client), "consent": True, "mood": "angry"}
+    samples = client.post(f"/studio/speakers/{speaker}/samples", json=mood).json()
+    project = client.post("/studio/projects", json={"name": "Mine", "text": SCRIPT}).json()
+    at = f"/studio/projects/{project['project_id']}"
+    assert client.post(f"{at}/render", json={}).status_code in {200, 201}
+    line = project["lines"][0]["line_id"]
+    assert client.get(f"{at}/lines/{line}/audio").status_code == 200  # to its end
+    take = taken(client, f"{at}/takes/{line}")
+    return {
+        "job_id": job,
+        "segment_idx": "0",
+        "speaker_id": speaker,
+        "sample_id": samples["samples"][-1]["sample_id"],
+        "upload_id": uploaded(client),
+        "project_id": project["project_id"],
+        "line_id": line,
+        "take_id": take,
+    }
+
+
+def taken(client: httpx.Client, path: str) -> str:
+    """The first take of a line; it is written a moment after it was heard."""
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s:
+        answer = client.get(path).json()
+        takes = answer["takes"] if isinstance(answer, dict) else answer
+        if takes:
+            return takes[0]["take_id"]
+        time.sleep(0.05)
+    raise AssertionError("the line was never kept")
+
+
 def test_no_route_gives_one_visitor_what_is_anothers(
     shared: Shared, anna: httpx.Client, ben: httpx.Client
 ) -> None:
-    job = rendered(anna)
-    (speaker, *_) = anna.get("/studio/state").json()["speakers"]
+    mine = owned(anna)
     stream = anna.post("/v1/dialogs", json={"input": SCRIPT, "stream": True})
     dialog = events_of(stream.text)[-1]["dialog"]["id"]
-    upload = uploaded(anna)
-    rename = {"name": "Stolen"}
-    asked = [
-        ("GET", f"/studio/jobs/{job}", None),
-        ("GET", f"/studio/jobs/{job}/events", None),
-        ("GET", f"/studio/jobs/{job}/segments/0/audio", None),
-        ("GET", f"/studio/jobs/{job}/export", None),
-        ("POST", f"/studio/jobs/{job}/cancel", {}),
-        ("POST", f"/studio/jobs/{job}/focus", {"segment_idx": 0}),
-        ("GET", f"/studio/speakers/{speaker['speaker_id']}/sample.wav", None),
-        ("PATCH", f"/studio/speakers/{speaker['speaker_id']}", rename),
-        ("DELETE", f"/studio/speakers/{speaker['speaker_id']}", None),
-        ("GET", f"/studio/uploads/{upload}/audio.wav", None),
-        ("POST", f"/studio/uploads/{upload}/check", {}),
-        ("GET", f"/v1/dialogs/{dialog}", None),
-        ("GET", f"/v1/dialogs/{dialog}/events", None),
-        ("GET", f"/v1/dialogs/{dialog}/audio", None),
-        ("DELETE", f"/v1/dialogs/{dialog}", None),
+    asked = [(method, path, sent_to(path)) for method, path in PAGE_ADDRESSES if "{" in path]
+    asked += [
+        ("GET", f"/v1/dialogs/{dialog}", {}),
+        ("GET", f"/v1/dialogs/{dialog}/events", {}),
+        ("GET", f"/v1/dialogs/{dialog}/audio", {}),
+        ("DELETE", f"/v1/dialogs/{dialog}", {}),
     ]
+    assert len(asked) > 40
     with shared.owner() as owner:
-        for stranger, method, path, body in (
-            *((ben, *one) for one in asked),
-            *((owner, *one) for one in asked),
-        ):
-            answer = stranger.request(method, path, json=body)
-            assert answer.status_code == 404, (method, path, answer.status_code)
-            assert "my own scene" not in answer.text
-    assert anna.get(f"/studio/jobs/{job}").json()["state"] == "done"
-    assert anna.get(f"/v1/dialogs/{dialog}").json()["status"] == "done"
-    assert speaker in anna.get("/studio/state").json()["speakers"]
+        for method, path, sent in asked:
+            sent = {} if method in {"GET", "DELETE"} else sent
+            for stranger in (ben, owner):
+                answer = stranger.request(method, filled(path, mine), **sent)
+                # Dropping an upload that isn't there is no matter; its owner still has it, below.
+                wanted = 204 if (method, path) == ("DELETE", UPLOAD) else 404
+                assert answer.status_code == wanted, (method, path, answer.text)
+                assert "my own scene" not in answer.text
+    for method, path, _ in asked:
+        if method == "GET" and not path.endswith("/events"):
+            query = {"takes": mine["take_id"]} if path.endswith("{project_id}/peaks") else {}
+            answer = anna.get(filled(path, mine), params=query)
+            assert answer.status_code == 200, (path, answer.text)
+
+
+def test_what_is_made_of_a_strangers_upload_or_project_is_nothing(
+    anna: httpx.Client, ben: httpx.Client
+) -> None:
+    upload = uploaded(anna)
+    sample = {"name": "Thief", "sample": {"upload_id": upload, "consent": True}}
+    assert ben.post("/studio/speakers", json=sample).status_code == 404
+    project = anna.post("/studio/projects", json={"text": SCRIPT}).json()["project_id"]
+    assert ben.post("/studio/projects", json={"like": project}).status_code == 404
+    assert project not in ben.get("/studio/projects").text
 
 
 def test_what_one_visitor_makes_no_other_sees_in_the_state(
