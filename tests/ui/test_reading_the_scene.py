@@ -35,13 +35,13 @@ def line_id(page, number):
 
 
 def test_sound_begins_within_a_second_while_later_lines_are_pending(page, write):
-    write(endless_script(300), 300)
+    write(f"Mara: Good evening.\n{endless_script(300)}", 301)
     page.click("#read")
     page.wait_for_function(SOUNDS)
     now = states(page)
     first_sound_ms = page.evaluate("() => window.tableread.player.first_sound_ms")
     print(f"from press to sound: {first_sound_ms:.0f} ms")
-    assert first_sound_ms < 3000
+    assert first_sound_ms < 1000
     assert now.get("queued", 0) > 0
     page.wait_for_function("() => window.tableread.player.clock_s > 0.5")
     cancel(page)
