@@ -232,15 +232,22 @@ def test_after_repeated_faults_lines_run_one_at_a_time():
 
 
 def test_out_of_memory_at_a_bucket_means_the_next_smaller_one():
-    with Rig(8) as rig:
+    begun = threading.Event()
+
+    def urgency() -> int | None:
+        """Nobody listens until all lines are there, so that they begin together."""
+        return 0 if begun.is_set() else None
+
+    with Rig(8, max_wait_s=PATIENCE_S) as rig:
 
         def before_step(bucket: int) -> None:
+            begun.set()
             if bucket > 2:
                 raise torch.OutOfMemoryError("CUDA out of memory")
 
         rig.core.before_step = before_step
         with ThreadPoolExecutor(8) as pool:
-            tasks = [paper_task(seed, 20, urgency=lambda: 0) for seed in range(8)]
+            tasks = [paper_task(seed, 20, urgency=urgency) for seed in range(8)]
             spoken = list(pool.map(rig.speak, tasks))
         for seed, samples in enumerate(spoken):
             assert_same(samples, expected(seed, 20))  # and nothing is heard twice
