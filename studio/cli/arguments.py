@@ -98,7 +98,16 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--runs", metavar="N", type=int, default=5, help="counted runs")
     parser.add_argument(
-        "--size", metavar="S", help="for engines: tiny, mid, 0.6B or 1.7B (default: by the device)"
+        "--model",
+        default="qwen3",
+        choices=("qwen3", "turbo", "chatterbox"),
+        help="for engines (default: qwen3)",
+    )
+    parser.add_argument(
+        "--size",
+        metavar="S",
+        help="for engines: tiny, mid, 0.6B or 1.7B; of Chatterbox tiny, mid or full (default: by "
+        "the device)",
     )
     parser.add_argument(
         "--batch-python",

@@ -45,6 +45,16 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
         case "concurrency":
             dialog = bench_dialog(arguments.lines or 16)
             rows = concurrency_rows(dialog, options, arguments.backend)
+        case "engines" if arguments.model != "qwen3":
+            from studio.cli.bench_chatterbox import chatterbox_rows
+
+            rows = chatterbox_rows(
+                model=arguments.model,
+                size=arguments.size,
+                device=options.device,
+                lines=arguments.lines,
+                half=options.amp_on_cuda,
+            )
         case "engines":
             from studio.cli.bench_engines import engine_rows
 

@@ -60,7 +60,7 @@ def engine_rows(
         alone_s = 0.0
         for figures in _measured(folder, device, spoken, batch_python):
             alone_s = alone_s or figures.audio_s / figures.wall_s
-            yield _row(chosen.name, figures, alone_s)
+            yield figures_row(chosen.name, figures, alone_s)
 
 
 def timed_lines(count: int) -> list[TimedLine]:
@@ -116,7 +116,14 @@ def _batch_rival(python: str, folder: Path, lines: Sequence[TimedLine]) -> Figur
     return Figures("faster-qwen3-tts-batch, 8", **told)
 
 
-def _row(size: str, figures: Figures, alone_s: float) -> dict[str, object]:
+def figures_row(size: str, figures: Figures, alone_s: float) -> dict[str, object]:
+    """One row of the table.
+
+    Args:
+        size: Of the model.
+        figures: Of one engine.
+        alone_s: Audio seconds a second of the engine that it is compared with.
+    """
     speed = figures.audio_s / figures.wall_s
     frame_s, ideal_s = figures.frame_s, figures.ideal_s
     return {

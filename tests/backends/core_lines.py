@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from decoding import codes_of, decoded, refilled_slots, run_out
 from qwen3_speakers import loaded_backend, loaded_model, loaded_package, recording, speaker
 
 from studio.backends.batched.core import BatchedCore
@@ -17,6 +18,8 @@ from studio.backends.qwen3.request import Sampling
 from studio.backends.qwen3.tokens import Tokens
 from studio.backends.qwen3.voice import Qwen3Voice
 from studio.speakers.speaker import Sample, Voice
+
+__all__ = ["codes_of", "decoded", "run_out"]  # for tests that take all from here
 
 FRAMES = 14
 GREEDY = Sampling(temperature=0)
@@ -99,47 +102,13 @@ def admission(
     return Admission(slot, prompt, sampling, seed, max_frames)
 
 
-def run_out(core: BatchedCore, bucket: int, *, steps: int = 200) -> None:
-    """Step until every line has stopped."""
-    for _ in range(steps):
-        if all(progress.stop for progress in core.progress(latest=True).values()):
-            return
-        core.step(bucket)
-    raise AssertionError(f"lines go on after {steps} steps")
-
-
-def codes_of(core: BatchedCore, slot: int) -> torch.Tensor:
-    return core.codes(slot, 0, core.progress(latest=True)[slot].frames)
-
-
-def decoded(
-    core: BatchedCore, bucket: int, admissions: Sequence[Admission]
-) -> dict[int, torch.Tensor]:
-    """Codes by slot of lines that are decoded together; leaves the slots free."""
-    core.admit(admissions)
-    run_out(core, bucket)
-    codes = {line.slot: codes_of(core, line.slot) for line in admissions}
-    for line in admissions:
-        core.free(line.slot)
-    return codes
-
-
 def refilled(
     core: BatchedCore, slots: int, lines: Iterable[Scripted], **options: Any
 ) -> dict[Scripted, torch.Tensor]:
-    """Codes by line of lines that take slots as these become free, in mid-generation."""
-    waiting, running, made = list(lines), {}, {}
-    while waiting or running:
-        for slot in range(slots):
-            if slot not in running and waiting:
-                running[slot] = waiting.pop(0)
-                core.admit([admission(core, slot, running[slot], **options)])
-        core.step(core.buckets[-1])
-        for slot, progress in core.progress(latest=True).items():
-            if progress.stop:
-                made[running.pop(slot)] = core.codes(slot, 0, progress.frames)
-                core.free(slot)
-    return made
+    """Codes by line of lines that take slots as these become free."""
+    return refilled_slots(
+        core, slots, lines, lambda slot, line: admission(core, slot, line, **options)
+    )
 
 
 class _Made(Exception):

@@ -26,8 +26,9 @@ from core_lines import (
 )
 from qwen3_speakers import loaded_model
 
-from studio.backends.batched.core import BatchedCore, buckets_of
+from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Core, Progress, Stop
+from studio.backends.batched.slot_core import buckets_of
 from studio.backends.qwen3.request import Sampling
 from studio.errors import ModelUnavailable, SpeechFailed
 

@@ -13,7 +13,7 @@ import torch
 from studio.backends.batched.core_contract import Admission
 from studio.backends.batched.graphs import Replays
 from studio.backends.batched.prefill import passes
-from studio.backends.batched.step import Shape
+from studio.backends.batched.slot_step import Shape
 from studio.backends.qwen3.prompt import Prompt
 from studio.backends.qwen3.request import Sampling
 

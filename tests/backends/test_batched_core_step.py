@@ -11,13 +11,14 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from core_lines import LIVELY, admission, lines_of, made_core
+from no_reading import NoReading
 from qwen3_speakers import loaded_model
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.slot_step import Shape
 from studio.backends.batched.slots import Slots
-from studio.backends.batched.step import FrameStep, Shape
+from studio.backends.batched.step import FrameStep
 from studio.backends.batched.weights import Weights, pack
 
 pytestmark = pytest.mark.models
@@ -28,32 +29,6 @@ SHAPES = [
     Shape(8, 128),
     Shape(8, 128, Breadth(256, shares=True)),
 ]
-READS = (
-    *("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "nonzero_static"),
-    *("masked_select", "_unique2", "unique_dim", "bincount", "repeat_interleave.Tensor"),
-)
-
-
-class NoReading(TorchDispatchMode):
-    """Forbids what makes the host wait for a tensor's value, or moves one between devices."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = func.name().removeprefix("aten::")
-        assert name not in READS, f"{name} reads a tensor's value"
-        assert name != "_to_copy" or kwargs.get("device") is None, "a tensor is moved"
-        assert not (name.startswith("index") and _by_mask(args)), "a shape depends on values"
-        self.operations += 1
-        return func(*args, **kwargs)
-
-
-def _by_mask(args: tuple[Any, ...]) -> bool:
-    indices = args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else ()
-    return any(torch.is_tensor(one) and one.dtype is torch.bool for one in indices)
 
 
 def moved(part: Any, device: str) -> Any:

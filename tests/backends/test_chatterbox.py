@@ -215,7 +215,7 @@ def test_lack_of_memory_is_said_so(english, monkeypatch: pytest.MonkeyPatch) -> 
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: not enough")
 
     voice = english.condition(IDA)
-    monkeypatch.setattr(english._model._package.s3gen.flow.encoder, "forward", full)
+    monkeypatch.setattr(english._model._package.s3gen.flow.encoder, "forward_layers", full)
     with pytest.raises(OutOfMemory, match="Chatterbox ran out of memory"):
         whole(english.speak(request("Too much.", voice)))
     monkeypatch.undo()

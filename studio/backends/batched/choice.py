@@ -60,15 +60,19 @@ def choose(scores: torch.Tensor, key: torch.Tensor, rules: Rules, breadth: Bread
     ranked, codes = (scores / rules.temperature).topk(candidates)
     competes = ranked >= ranked.gather(1, rules.last)
     if breadth.shares:
-        competes = competes & _within_share(ranked, competes, rules.top_p)
+        competes = competes & within_share(ranked, competes, rules.top_p)
     race = torch.where(competes, ranked + gumbel(key, codes), -torch.inf)
     drawn = codes.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
     return torch.where(rules.greedy, likeliest, drawn)
 
 
-def _within_share(
-    ranked: torch.Tensor, competes: torch.Tensor, top_p: torch.Tensor
-) -> torch.Tensor:
-    """Which candidates have less than `top_p` of the likelihood ahead of them; always the first."""
+def within_share(ranked: torch.Tensor, competes: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+    """Which candidates have less than `top_p` of the likelihood ahead of them; always the first.
+
+    Args:
+        ranked: Logarithms of likelihoods, falling: float32 [rows, candidates].
+        competes: Which of them share the likelihood: bool [rows, candidates].
+        top_p: float32 [rows, 1].
+    """
     likelihood = ranked.masked_fill(~competes, -torch.inf).softmax(dim=-1)
     return likelihood.cumsum(dim=-1) - likelihood < top_p

@@ -1,40 +1,25 @@
-"""The decoding core: packed weights, slots, and the step that advances them."""
+"""The decoding core of Qwen3-TTS: packed weights, slots, and the step that advances them."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from studio.backends.batched.choice import Breadth
-from studio.backends.batched.core_contract import MAX_TOP_K, Admission, Layout, Progress
-from studio.backends.batched.graphs import Replays
-from studio.backends.batched.news import News
-from studio.backends.batched.prefill import TOGETHER_ON_CUDA, passes, read
+from studio.backends.batched.core_contract import MAX_TOP_K, Admission, Layout
 from studio.backends.batched.prompts import SharedPrompts
-from studio.backends.batched.slots import Slots, Whole
-from studio.backends.batched.step import FrameStep, Shape
-from studio.backends.batched.taken import Taken
+from studio.backends.batched.slot_core import SlotCore
+from studio.backends.batched.slots import Slots
+from studio.backends.batched.step import FrameStep
 from studio.backends.batched.weights import pack
 from studio.backends.qwen3.prompt import Prompt
 from studio.backends.qwen3.voice import Qwen3Voice
-from studio.errors import SpeechFailed
-
-BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-_USUAL_POSITIONS = (256, 512)  # of most lines with their prompts; what warming prepares
-_SMALLEST_WINDOW = 256
-_WINDOW_STEP = 64  # of a CPU, which captures nothing
 
 
-class BatchedCore:
-    """Many lines of one checkpoint, decoded together.
-
-    On CUDA and on a CPU the same step runs; see `studio.backends.batched.core_contract.Core` for
-    what each method promises.
-    """
+class BatchedCore(SlotCore[Admission]):
+    """Many lines of one Qwen3-TTS checkpoint, decoded together."""
 
     def __init__(
         self,
@@ -56,29 +41,14 @@ class BatchedCore:
             ModelUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
-        device = model.talker.device
-        together = TOGETHER_ON_CUDA if device.type == "cuda" else 0
-        self._layout = layout
-        self._together = together if prefill_positions is None else prefill_positions
         self._prompts = SharedPrompts(model)
         with torch.inference_mode():
-            self._weights = pack(model.talker, layout.positions, release=release)
-            self._slots = Slots.allocate(self._weights, layout)
-        self._replays = Replays(FrameStep(self._weights, self._slots), device)
-        self._news = News(self._slots.whole)
-        self._taken: dict[int, Taken] = {}
-        self._dirty = [0] * layout.slots  # positions of each cache that were ever written
-        self._turns = 0
-
-    @property
-    def layout(self) -> Layout:
-        """What it was made with."""
-        return self._layout
-
-    @property
-    def buckets(self) -> tuple[int, ...]:
-        """Numbers of slots that a step can take."""
-        return buckets_of(self._layout.slots)
+            weights = pack(model.talker, layout.positions, release=release)
+            self._lines = Slots.allocate(weights, layout)
+        step = FrameStep(weights, self._lines)
+        super().__init__(
+            layout, weights.talker, self._lines, step, prefill_positions=prefill_positions
+        )
 
     @property
     def prompts(self) -> SharedPrompts:
@@ -86,143 +56,32 @@ class BatchedCore:
         return self._prompts
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
-        """Lay out a line."""
+        """Lay out a line; what all lines of a voice share is computed once.
+
+        Args:
+            line: int64 [tokens], from `Tokens.line`.
+            voice: Whose.
+            language: The model's own name; None lets it find out.
+        """
         with torch.inference_mode():
             return self._prompts.build(line, voice, language)
 
-    def admit(self, lines: Sequence[Admission]) -> None:
-        """Read the prompts and put the lines into their slots."""
-        self._check(lines)
-        taken = {
-            line.slot: Taken.by(line, self._turns + n, self._layout.positions)
-            for n, line in enumerate(lines, start=1)
-        }
-        with torch.inference_mode():
-            for line in lines:
-                self._slots.wipe(line.slot, self._dirty[line.slot])
-                self._dirty[line.slot] = self._layout.positions
-            for group in passes(lines, self._together):
-                read(self._weights, self._slots, group)
-            turns = [entry.turn for entry in taken.values()]
-            self._slots.put(lines, turns, [entry.limit for entry in taken.values()])
-        self._turns += len(lines)
-        longest = max((entry.prompt for entry in taken.values()), default=0)  # all may be padded
-        for slot, entry in taken.items():
-            self._taken[slot] = entry
-            self._dirty[slot] = longest
-
-    def step(self, bucket: int) -> None:
-        """Make one frame of every running line in the first slots."""
-        if bucket not in self.buckets:
-            raise ValueError(f"{bucket} slots are no bucket; there are {self.buckets}.")
-        running = {slot: entry for slot, entry in self._taken.items() if slot < bucket}
-        with torch.inference_mode():
-            self._replays.run(self._shape(bucket, running))
-            self._news.send()
-        for slot, entry in running.items():
-            self._taken[slot] = replace(entry, steps=entry.steps + 1)
-            self._dirty[slot] = max(self._dirty[slot], self._taken[slot].positions)
-
-    def progress(self, *, latest: bool = False) -> dict[int, Progress]:
-        """How far the line of every taken slot is."""
-        rows = self._news.read(latest=latest)
-        told = {slot: entry.told(rows[slot]) for slot, entry in self._taken.items()}
-        for slot, progress in told.items():
-            self._taken[slot] = replace(self._taken[slot], frames=progress.frames)
-        return told
-
-    def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
-        """Frames of a slot's line, copied."""
-        return self._slots.codes[slot, start:end].clone()
-
-    def free(self, slot: int) -> None:
-        """Take a line out of its slot."""
-        if self._taken.pop(slot, None) is not None:
-            with torch.inference_mode():
-                self._slots.free(slot)
-
-    def move(self, source: int, target: int) -> None:
-        """Carry a running line to a free slot."""
-        if source not in self._taken or target in self._taken:
-            raise ValueError(f"Slot {source} can't move to {target}: it is free, or that isn't.")
-        entry = self._taken[source]
-        self._turns += 1
-        with torch.inference_mode():
-            self._slots.wipe(target, self._dirty[target])
-            self._slots.copy(source, target, self._dirty[source])
-            self._slots.whole[target, Whole.TURN] = self._turns
-        self._dirty[target] = self._dirty[source]
-        self.free(source)
-        self._taken[target] = replace(entry, turn=self._turns)
-
-    def reset(self) -> None:
-        """Free all slots and forget their state."""
-        self._taken.clear()
-        self._dirty = [0] * self._layout.slots
-        with torch.inference_mode():
-            self._slots.reset()
-
-    def warm(self, buckets: Sequence[int]) -> None:
-        """Capture the graphs that a line of usual length needs; all slots must be free."""
-        assert not self._taken, "warming would advance the lines in the slots"
-        windows = {self._window(positions) for positions in _USUAL_POSITIONS}
-        for shape in itertools.starmap(Shape, itertools.product(buckets, sorted(windows))):
-            with torch.inference_mode():
-                self._replays.prepare(shape)
-
     def close(self) -> None:
         """Give up graphs and state."""
-        self._taken.clear()
-        self._replays.close()
-        del self._replays, self._slots, self._weights, self._prompts, self._news
+        super().close()
+        del self._lines, self._prompts
 
-    def state_bytes(self) -> int:
-        """Bytes of caches and state."""
-        return self._slots.size_bytes
+    def _put(self, lines: Sequence[Admission], turns: Sequence[int], limits: Sequence[int]) -> None:
+        self._lines.put(lines, turns, limits)
 
-    def _check(self, lines: Sequence[Admission]) -> None:
-        wanted = [line.slot for line in lines]
-        if len(set(wanted)) < len(wanted) or not self._taken.keys().isdisjoint(wanted):
-            raise ValueError(f"Slots {wanted} are not all free and different.")
-        for line in lines:
-            if not 0 <= line.slot < self._layout.slots:
-                raise ValueError(f"There is no slot {line.slot}.")
-            if not 1 <= line.max_frames <= self._layout.max_frames:
-                raise ValueError(f"A bound of {line.max_frames} frames is out of range.")
-            if not all(1 <= how.top_k <= MAX_TOP_K for how in (line.sampling, line.rest)):
-                raise ValueError(f"A top-k is out of range; it is 1 to {MAX_TOP_K}.")
-            if line.prompt.embeds.shape[1] >= self._layout.positions:
-                raise SpeechFailed(
-                    "The speaker's sample and this line are too long together. Cut the sample to "
-                    "under 30 s, or split the line."
-                )
-
-    def _shape(self, bucket: int, running: dict[int, Taken]) -> Shape:
-        """The smallest shape that is enough for these lines."""
-        entries = running.values()
-        needed = 1 + max((entry.positions for entry in entries), default=0)
-        breadths = [entry.breadth for entry in entries]
-        return Shape(
-            rows=bucket,
-            window=self._window(min(needed, self._layout.positions)),
-            breadth=Breadth(
-                max((breadth.candidates for breadth in breadths), default=Breadth().candidates),
-                any(breadth.shares for breadth in breadths),
-            ),
+    def _breadth(self, line: Admission) -> Breadth:
+        drawn = [how for how in (line.sampling, line.rest) if not line.sampling.greedy]
+        widest = max((how.top_k for how in drawn), default=1)
+        return Breadth(
+            self._usual.candidates if widest <= self._usual.candidates else MAX_TOP_K,
+            any(how.top_p < 1 for how in drawn),
         )
 
-    def _window(self, needed: int) -> int:
-        """On CUDA few windows, since each is a capture of its own."""
-        if self._slots.whole.is_cuda:
-            window = _SMALLEST_WINDOW
-            while window < needed:
-                window *= 2
-        else:
-            window = -(-needed // _WINDOW_STEP) * _WINDOW_STEP
-        return min(window, self._layout.positions)
-
-
-def buckets_of(slots: int) -> tuple[int, ...]:
-    """The numbers of slots that a step of so many can take."""
-    beyond = range(BUCKETS[-1] * 2, slots, BUCKETS[-1])
-    return (*(n for n in (*BUCKETS, *beyond) if n < slots), slots)
+    def _check_line(self, line: Admission) -> None:
+        if not all(1 <= how.top_k <= MAX_TOP_K for how in (line.sampling, line.rest)):
+            raise ValueError(f"A top-k is out of range; it is 1 to {MAX_TOP_K}.")

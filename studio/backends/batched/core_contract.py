@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from studio.backends.qwen3.request import Sampling
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import torch
 
     from studio.backends.qwen3.prompt import Prompt
-    from studio.backends.qwen3.voice import Qwen3Voice
 
 MAX_TOP_K = 256
 """The most codes that compete; far above what a person can set."""
@@ -45,6 +44,34 @@ class Layout:
     slots: int
     positions: int = 2_048
     max_frames: int = 1_250
+
+
+class Embeds(Protocol):
+    """A prompt as embeddings."""
+
+    @property
+    def embeds(self) -> torch.Tensor:
+        """[rows, positions, hidden]; lines of all models but those with guidance have one row."""
+        ...
+
+
+class Prompted(Protocol):
+    """A line of any model for one slot."""
+
+    @property
+    def slot(self) -> int:
+        """A free one."""
+        ...
+
+    @property
+    def prompt(self) -> Embeds:
+        """What is read before the first frame."""
+        ...
+
+    @property
+    def max_frames(self) -> int:
+        """The line's own bound."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +110,10 @@ class Progress:
 
 
 class Core(Protocol):
-    """Decodes many lines together; see `studio.backends.batched.core.BatchedCore`."""
+    """Decodes many lines together; see `studio.backends.batched.slot_core.SlotCore`.
+
+    What a line brings with it is each model's own; `Task.admission` makes it.
+    """
 
     @property
     def layout(self) -> Layout:
@@ -95,17 +125,7 @@ class Core(Protocol):
         """Numbers of slots that a step can take, rising; the last one is all slots."""
         ...
 
-    def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
-        """Lay out a line; what all lines of a voice share is computed once.
-
-        Args:
-            line: int64 [tokens], from `Tokens.line`.
-            voice: Whose.
-            language: The model's own name; None lets it find out.
-        """
-        ...
-
-    def admit(self, lines: Sequence[Admission]) -> None:
+    def admit(self, lines: Sequence[Any]) -> None:
         """Read the prompts, together where that pays, and put the lines into their slots.
 
         What was in the slots before is forgotten. On an error none of the lines is admitted.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from studio.backends.batched.step import Shape
+from studio.backends.batched.slot_step import Shape
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from studio.audio.clip import Samples
-from studio.backends.batched.line import Deliver, End, Line, LineTask
+from studio.backends.batched.line import Deliver, End, Line, Task
 
 Submit = Callable[[Line], None]
 
 
-def chunks(submit: Submit, task: LineTask) -> Generator[Samples]:
+def chunks(submit: Submit, task: Task) -> Generator[Samples]:
     """Speak a line; blocks between chunks.
 
     Args:
@@ -39,7 +39,7 @@ def chunks(submit: Submit, task: LineTask) -> Generator[Samples]:
         raise given.error
 
 
-async def infer(submit: Submit, task: LineTask) -> Samples:
+async def infer(submit: Submit, task: Task) -> Samples:
     """Speak a line without a thread of its own; cancelling it frees the slot within one frame.
 
     Args:

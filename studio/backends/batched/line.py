@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from studio.audio.clip import Samples
+from studio.backends.batched.core_contract import Admission
 from studio.backends.qwen3.request import Sampling
 from studio.backends.qwen3.voice import Qwen3Voice
 from studio.errors import Cancelled, StudioError
@@ -30,9 +31,47 @@ Deliver = Callable[[Samples | End], None]
 """Takes what a line gives, in order and from any thread; must not block."""
 
 
+class Task(Protocol):
+    """What is to be made, by any model."""
+
+    @property
+    def seed(self) -> int:
+        """Its noise; the same whatever runs beside it."""
+        ...
+
+    @property
+    def voice(self) -> Any:
+        """Whose; the model's own kind of voice."""
+        ...
+
+    @property
+    def expected_frames(self) -> int:
+        """How long it will probably become."""
+        ...
+
+    @property
+    def cancelled(self) -> Callable[[], bool]:
+        """Polled before every frame."""
+        ...
+
+    @property
+    def urgency(self) -> Callable[[], int | None]:
+        """See `SpeechRequest`."""
+        ...
+
+    def admission(self, core: Any, slot: int) -> Any:
+        """The line as its core takes it; the engine's thread lays its prompt out here.
+
+        Args:
+            core: Of the task's model.
+            slot: A free one.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LineTask:
-    """What is to be made.
+    """What Qwen3-TTS is to make.
 
     Attributes:
         tokens: int64 [tokens], from `Tokens.line`.
@@ -56,11 +95,21 @@ class LineTask:
     cancelled: Callable[[], bool] = lambda: False
     urgency: Callable[[], int | None] = lambda: None
 
+    def admission(self, core: Any, slot: int) -> Admission:
+        """The line as `BatchedCore` takes it."""
+        return Admission(
+            slot=slot,
+            prompt=core.prompt(self.tokens, self.voice, self.language),
+            sampling=self.sampling,
+            seed=self.seed,
+            max_frames=min(self.max_frames, core.layout.max_frames),
+        )
+
 
 class Line:
     """A task in the engine. The engine's thread moves it on; the codec's gives its audio out."""
 
-    def __init__(self, task: LineTask, deliver: Deliver) -> None:
+    def __init__(self, task: Task, deliver: Deliver) -> None:
         """Begin; nothing has been made yet."""
         self.task = task
         self.decoder: Any = None  # the codec thread's, of a line that is heard as it is made

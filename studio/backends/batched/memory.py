@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -110,11 +110,33 @@ class Room:
         )
 
 
-def room_for(dimensions: Dimensions, free_bytes: int, device: str, wanted: BatchOptions) -> Room:
+class TakesMemory(Protocol):
+    """A model whose slots have a size."""
+
+    def slot_bytes(self, layout: Layout, device: str) -> int:
+        """Memory of one slot."""
+        ...
+
+
+def room_for(
+    dimensions: TakesMemory,
+    free_bytes: int,
+    device: str,
+    wanted: BatchOptions,
+    *,
+    lengths: Sequence[int] = (POSITIONS, FEWER_POSITIONS),
+) -> Room:
     """Choose slots and positions for the memory that is free beside the weights.
 
     What is set is kept; what isn't is chosen: as many slots as pay on the device, of full length
     where at least `ENOUGH_SLOTS` of those fit.
+
+    Args:
+        dimensions: How large a slot is.
+        free_bytes: Beside the weights.
+        device: Where.
+        wanted: What is set.
+        lengths: Positions to choose from, falling.
 
     Raises:
         ModelUnavailable: Not even the smallest choice fits, or what is set doesn't.
@@ -123,7 +145,10 @@ def room_for(dimensions: Dimensions, free_bytes: int, device: str, wanted: Batch
     least, most = _CODEC_FRAMES[device]
     codec_frames = min(most, max(least, int(spare * _CODEC_SHARE) // _CODEC_FRAME_BYTES))
     budget = spare - codec_frames * _CODEC_FRAME_BYTES
-    layouts = [_layout(positions) for positions in _lengths(wanted)]
+    layouts = [
+        _layout(positions)
+        for positions in (lengths if wanted.positions is None else (wanted.positions,))
+    ]
     rooms = [
         Room(replace(layout, slots=slots), codec_frames, slots * each)
         for layout in layouts
@@ -178,10 +203,6 @@ def _layout(positions: int) -> Layout:
     return Layout(slots=1, positions=rounded, max_frames=min(MAX_FRAMES, rounded))
 
 
-def _lengths(wanted: BatchOptions) -> tuple[int, ...]:
-    return (POSITIONS, FEWER_POSITIONS) if wanted.positions is None else (wanted.positions,)
-
-
 def _counts(wanted: BatchOptions, device: str) -> tuple[int, ...]:
     if wanted.slots is not None:
         return (wanted.slots,)
@@ -193,5 +214,5 @@ def _too_little(needed_bytes: int, budget_bytes: float) -> str:
         f"There is too little memory to decode lines together: {needed_bytes / 1e9:.1f} GB are "
         f"needed beside the weights, and {max(0.0, budget_bytes) / 1e9:.1f} GB can be had. Unload "
         "other models, set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number, or choose "
-        "the backend qwen3."
+        "a backend that makes one line at a time."
     )

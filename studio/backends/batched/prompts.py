@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 
+from studio.backends.batched.kept_parts import KeptParts
 from studio.backends.batched.sending import sent
 from studio.backends.qwen3.prompt import (
     LINE_END_TOKENS,
@@ -37,9 +36,12 @@ class SharedPrompts(PromptBuilder):
             kept: Parts to keep; the one longest unused goes first.
         """
         super().__init__(model)
-        self._parts: OrderedDict[Hashable, tuple[Qwen3Voice | None, torch.Tensor]] = OrderedDict()
-        self._most = kept
-        self.computed = 0
+        self._parts = KeptParts(kept)
+
+    @property
+    def computed(self) -> int:
+        """Parts that were made so far."""
+        return self._parts.computed
 
     @property
     def kept(self) -> int:
@@ -48,9 +50,9 @@ class SharedPrompts(PromptBuilder):
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
         """Lay out one line; see `PromptBuilder.build`."""
-        bos, eos, pad = self._once("marks", None, self._marks).chunk(3, dim=1)
+        bos, eos, pad = self._parts.once("marks", None, self._marks).chunk(3, dim=1)
         # The role at a line's start is the same in every line.
-        start = self._once(
+        start = self._parts.once(
             ("start", id(voice), language),
             voice,
             lambda: self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad),
@@ -90,8 +92,8 @@ class SharedPrompts(PromptBuilder):
         self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Transcript and line over the sample's codes, and what of them is left over."""
-        said = self._once(("said", id(voice)), voice, lambda: self._said(voice))
-        codes = self._once(("heard", id(voice)), voice, lambda: self._heard(voice))
+        said = self._parts.once(("said", id(voice)), voice, lambda: self._said(voice))
+        codes = self._parts.once(("heard", id(voice)), voice, lambda: self._heard(voice))
         text = torch.cat([said, self._text(words), eos], dim=1)
         lacking = codes.shape[1] - text.shape[1]
         if lacking < 0:
@@ -113,22 +115,3 @@ class SharedPrompts(PromptBuilder):
 
     def _code(self, ids: list[int]) -> torch.Tensor:
         return self._talker.get_input_embeddings()(sent(torch.tensor([ids]), self._talker.device))
-
-    def _once(
-        self, key: Hashable, voice: Qwen3Voice | None, make: Callable[[], torch.Tensor]
-    ) -> torch.Tensor:
-        """A part, made when it isn't there.
-
-        Args:
-            key: With the voice's id, which stays its own while the voice is held.
-            voice: What the part is made from, if it is one's own.
-            make: Makes it.
-        """
-        if key not in self._parts:
-            self._parts[key] = (voice, make())
-            self.computed += 1
-        self._parts.move_to_end(key)
-        part = self._parts[key][1]
-        while len(self._parts) > self._most:
-            self._parts.popitem(last=False)
-        return part

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from studio.backends.batched.choice import Breadth
-from studio.backends.batched.core_contract import MAX_TOP_K, Admission, Progress, Stop
-from studio.backends.batched.slots import State, Whole
+from studio.backends.batched.core_contract import Progress, Prompted, Stop
+from studio.backends.batched.state import State, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,19 @@ class Taken:
     frames: int = 0
 
     @classmethod
-    def by(cls, line: Admission, turn: int, positions: int) -> Taken:
+    def by(cls, line: Prompted, turn: int, positions: int, breadth: Breadth) -> Taken:
         """A line that is being admitted.
 
         Args:
             line: It.
             turn: A number that no line had before.
             positions: Of a slot's cache.
+            breadth: What its sampling asks for.
         """
         prompt = line.prompt.embeds.shape[1]
         room = positions - prompt
         limit, own_bound = min(line.max_frames, room), line.max_frames <= room
-        return cls(turn, prompt, limit, own_bound, _breadth(line))
+        return cls(turn, prompt, limit, own_bound, breadth)
 
     @property
     def positions(self) -> int:
@@ -63,12 +64,3 @@ class Taken:
                 return Progress(frames, Stop.BOUND if self.own_bound else Stop.FULL)
             case _:
                 return Progress(frames)
-
-
-def _breadth(line: Admission) -> Breadth:
-    drawn = [how for how in (line.sampling, line.rest) if not line.sampling.greedy]
-    widest, usual = max((how.top_k for how in drawn), default=1), Breadth().candidates
-    return Breadth(
-        usual if widest <= usual else MAX_TOP_K,
-        any(how.top_p < 1 for how in drawn),
-    )

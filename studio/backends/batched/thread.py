@@ -17,12 +17,11 @@ from typing import Any
 import torch
 
 from studio.backends.base import Health
-from studio.backends.batched.codec_thread import CodecThread, Frames
-from studio.backends.batched.core_contract import Admission, Core, Progress, Stop
+from studio.backends.batched.core_contract import Core, Progress, Stop
 from studio.backends.batched.line import Line, stopped
 from studio.backends.batched.scheduler import Scheduler
+from studio.backends.batched.sound_thread import Frames, SoundThread
 from studio.backends.faults import speech_faults
-from studio.backends.qwen3.request import FRAMES_PER_S
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 HEARD_AHEAD = 1
@@ -41,7 +40,7 @@ class Engine:
     def __init__(
         self,
         core: Core,
-        codec: CodecThread,
+        codec: SoundThread,
         scheduler: Scheduler[Line],
         *,
         title: str,
@@ -155,7 +154,7 @@ class Engine:
             return
         try:
             with speech_faults(self._title):
-                self._core.admit([self._admission(slot, line) for slot, line in lines])
+                self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
         except Exception as error:  # noqa: BLE001 - it ends the lines, with its reason
             if len(lines) > 1:
                 for one in lines:
@@ -164,16 +163,6 @@ class Engine:
             slot, line = lines[0]
             self._scheduler.free(slot)
             line.end(self._told(error))
-
-    def _admission(self, slot: int, line: Line) -> Admission:
-        task = line.task
-        return Admission(
-            slot=slot,
-            prompt=self._core.prompt(task.tokens, task.voice, task.language),
-            sampling=task.sampling,
-            seed=task.seed,
-            max_frames=min(task.max_frames, self._core.layout.max_frames),
-        )
 
     def _frame(self) -> None:
         try:
@@ -213,12 +202,13 @@ class Engine:
         self._core.free(slot)
         self._scheduler.free(slot)
         self._faults_in_a_row = 0
-        heard, error = line.heard_frames > 0, _shortfall(progress)
+        heard = line.heard_frames > 0 or (not self._codec.streams and _at_play_head(line))
+        error = _shortfall(progress, self._codec.frames_per_s)
         self._codec.submit(Frames(line, codes, heard, self._written(), error=error))
 
     def _let_hear(self, slot: int, line: Line, frames: int) -> None:
         """Let the codec begin with a line at the play-head: one frame, then more each time."""
-        if not line.heard_frames and not _at_play_head(line):
+        if not self._codec.streams or not (line.heard_frames or _at_play_head(line)):
             return
         fresh = frames - line.heard_frames
         if fresh >= max(1, min(LARGEST_CHUNK_FRAMES, line.heard_frames)):
@@ -287,13 +277,13 @@ def _at_play_head(line: Line) -> bool:
     return urgency is not None and urgency <= HEARD_AHEAD
 
 
-def _shortfall(progress: Progress) -> SpeechFailed | None:
+def _shortfall(progress: Progress, frames_per_s: float) -> SpeechFailed | None:
     """Why a stopped line isn't whole; None when it is."""
     match progress.stop:
         case Stop.BOUND:
             return SpeechFailed(
                 f"This line did not stop by itself; it was cut after "
-                f"{progress.frames / FRAMES_PER_S:.0f} s. Generate it again with another seed, or "
+                f"{progress.frames / frames_per_s:.0f} s. Generate it again with another seed, or "
                 "change its words."
             )
         case Stop.FULL:

@@ -8,12 +8,14 @@ Source: `Qwen3TTSTalkerDecoderLayer` of qwen-tts-hf 0.1.1.post1.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sized
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batched.weights import Layer, Stack
+if TYPE_CHECKING:
+    from studio.backends.batched.weights import Layer, Stack
 
 _LEAST_ROWS = 4
 """Below it, a CPU's matrix library takes another way of adding, and a line alone would differ in
@@ -38,6 +40,43 @@ class Attention(Protocol):
         ...
 
 
+class Backbone(Protocol):
+    """A transformer whose layers are packed, whatever its kind."""
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads that have a key and a value."""
+        ...
+
+    @property
+    def group(self) -> int:
+        """Query heads to each of them."""
+        ...
+
+    @property
+    def head_dim(self) -> int:
+        """Width of a head."""
+        ...
+
+    @property
+    def layers(self) -> Sized:
+        """As many as there are."""
+        ...
+
+    def read(self, x: torch.Tensor, at: torch.Tensor, attend: Attention) -> torch.Tensor:
+        """Pass rows through all layers and the last norm.
+
+        Args:
+            x: [rows, hidden]; may be overwritten.
+            at: Position of each row: int64 [rows].
+            attend: Called once a layer.
+
+        Returns:
+            [rows, hidden].
+        """
+        ...
+
+
 Turn = tuple[torch.Tensor, torch.Tensor]
 """Cosines and signed sines of positions, as rows of `Stack.cos` and `Stack.sin`."""
 
@@ -58,16 +97,20 @@ def run(stack: Stack, x: torch.Tensor, turn: Turn, attend: Attention) -> torch.T
     heads_shape = (-1, stack.kv_heads, stack.group + 2, stack.head_dim)
     for index, layer in enumerate(stack.layers):
         plain = times(normed(x, layer.before, stack.eps), layer.heads).view(heads_shape)
-        scaled = normed(plain, layer.head_scale, stack.eps)
+        scaled = _head_normed(plain, layer, stack.eps)
         turned = scaled * cos + scaled.roll(stack.head_dim // 2, dims=-1) * sin
-        x = _plus_times(x, attend(index, turned, plain), layer.out)
-        x = _plus_times(x, _fed(layer, normed(x, layer.between, stack.eps)), layer.down)
+        x = plus_times(x, attend(index, turned, plain), layer.out)
+        x = plus_times(x, _fed(layer, normed(x, layer.between, stack.eps)), layer.down)
     return normed(x, stack.norm, stack.eps)
 
 
 def normed(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
     """Root-mean-square norm over the last dimension."""
     return F.rms_norm(x, x.shape[-1:], None, eps) * scale
+
+
+def _head_normed(plain: torch.Tensor, layer: Layer, eps: float) -> torch.Tensor:
+    return plain if layer.head_scale is None else normed(plain, layer.head_scale, eps)
 
 
 def times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -84,7 +127,7 @@ def times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = Non
     return F.linear(_enough(x), weight, bias)[: len(x)]
 
 
-def _plus_times(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def plus_times(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """The same of y, added to x in one go; x is overwritten."""
     return _enough(x).addmm_(_enough(y), weight.t())[: len(x)]
 

@@ -1,7 +1,8 @@
 """The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
 
 The heads of each key-value group lie side by side as its query heads, its key and its value, so
-that one multiplication makes all of them and attention reads them where they are.
+that one multiplication makes all of them and attention reads them where they are. Any transformer
+of the Llama family is packed like this.
 
 Source: `Qwen3TTSTalkerModel` and `Qwen3TTSTalkerCodePredictorModel` of qwen-tts-hf 0.1.1.post1.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+from studio.backends.batched.transformer import Attention, run
 from studio.errors import ModelUnavailable
 
 PREDICTOR_POSITIONS = 16
@@ -25,13 +27,14 @@ class Layer:
 
     Attributes:
         heads: [kv_heads * (group + 2) * head_dim, hidden].
-        head_scale: Norm of the queries and the key, and 1 for the value: [group + 2, head_dim].
+        head_scale: Norm of the queries and the key, and 1 for the value: [group + 2, head_dim];
+            None where heads have no norm.
         gate_up: [2 * feed_forward, hidden].
     """
 
     before: torch.Tensor
     heads: torch.Tensor
-    head_scale: torch.Tensor
+    head_scale: torch.Tensor | None
     out: torch.Tensor
     between: torch.Tensor
     gate_up: torch.Tensor
@@ -56,6 +59,10 @@ class Stack:
     kv_heads: int
     group: int
     head_dim: int
+
+    def read(self, x: torch.Tensor, at: torch.Tensor, attend: Attention) -> torch.Tensor:
+        """Pass rows at positions through all layers; see `Backbone`."""
+        return run(self, x, (self.cos[at], self.sin[at]), attend)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,8 +126,8 @@ def pack(talker: Any, positions: int, *, release: bool = False) -> Weights:
         rest = [table.weight for table in predictor.model.codec_embedding]
         project = predictor.small_to_mtp_projection
         return Weights(
-            talker=_stack(talker.model, config, positions, release=release),
-            predictor=_stack(
+            talker=stack_of(talker.model, config, positions, release=release),
+            predictor=stack_of(
                 predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
             ),
             head=talker.codec_head.weight.detach(),
@@ -145,7 +152,15 @@ def _check(config: Any) -> None:
             )
 
 
-def _stack(model: Any, config: Any, positions: int, *, release: bool) -> Stack:
+def stack_of(model: Any, config: Any, positions: int, *, release: bool) -> Stack:
+    """Pack the layers of a transformer of the Llama family.
+
+    Args:
+        model: With `layers`, `norm` and `rotary_emb`, as the transformers package names them.
+        config: Its dimensions.
+        positions: How far its cache reaches.
+        release: Take each layer away when it is packed.
+    """
     kv_heads, head_dim = config.num_key_value_heads, config.head_dim
     group = config.num_attention_heads // kv_heads
     layers = []
@@ -165,17 +180,22 @@ def _layer(module: Any, kv_heads: int, group: int, head_dim: int) -> Layer:
         attention.k_proj.weight.view(kv_heads, 1, head_dim, -1),
         attention.v_proj.weight.view(kv_heads, 1, head_dim, -1),
     ]
-    queries, key = attention.q_norm.weight, attention.k_norm.weight
-    scale = torch.stack([*[queries] * group, key, torch.ones_like(key)])
     return Layer(
         before=module.input_layernorm.weight.detach(),
         heads=torch.cat(parts, dim=1).flatten(0, 2),
-        head_scale=scale,
+        head_scale=_head_scale(attention, group),
         out=attention.o_proj.weight.detach(),
         between=module.post_attention_layernorm.weight.detach(),
         gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
         down=feed.down_proj.weight.detach(),
     )
+
+
+def _head_scale(attention: Any, group: int) -> torch.Tensor | None:
+    if not hasattr(attention, "q_norm"):
+        return None
+    queries, key = attention.q_norm.weight, attention.k_norm.weight
+    return torch.stack([*[queries] * group, key, torch.ones_like(key)])
 
 
 def _rope(model: Any, positions: int) -> tuple[torch.Tensor, torch.Tensor]:

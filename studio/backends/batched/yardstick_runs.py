@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.batched.assembly import assembled
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.infer import chunks
-from studio.backends.batched.line import LineTask
+from studio.backends.batched.line import LineTask, Task
 from studio.backends.batched.memory import dimensions_in, free_memory_bytes, room_for
 from studio.backends.batched.roofline import ideal_frame_s
 from studio.backends.batched.thread import Engine
@@ -32,10 +32,14 @@ from studio.backends.qwen3.voice import Qwen3Voice
 from studio.errors import SpeechFailed
 
 _POSITIONS = 1_024
-_TITLE = "Bench"
+TITLE = "Bench"
 _LANGUAGE = "english"
-_WARM_FRAMES = 12
+WARM_FRAMES = 12
 _PATIENCE_S = 300.0
+
+
+TaskOf = Callable[..., Task]
+"""Makes a task of a `TimedLine`; `cancelled` and `urgency` by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,33 @@ def ours(
     batch = BatchOptions(slots=slots, positions=_POSITIONS)
     room = room_for(dimensions_in(folder), free_memory_bytes(device), device, batch)
     core = BatchedCore(model.package, room.layout, release=True)
-    engine, slots = assembled(model, core, room, batch, title=_TITLE)
-    with closing(engine), _memory(device) as memory:
-        speaking = _Speaking(engine, model)
-        speaking.all([TimedLine("Warm.", _WARM_FRAMES)] * slots)
+    engine, slots = assembled(model, core, room, batch, title=TITLE)
+    figures = timed(engine, _asked(model), device, lines, slots=slots, tries=tries)
+    return replace(figures, ideal_s=ideal_s)
+
+
+def timed(
+    engine: Engine,
+    task_of: TaskOf,
+    device: str,
+    lines: Sequence[TimedLine],
+    *,
+    slots: int,
+    tries: int,
+) -> Figures:
+    """Measure a running engine, and close it; the rest as for `ours`.
+
+    Args:
+        engine: Idle.
+        task_of: Makes a task of a line.
+        device: Where it is.
+        lines: All are asked for at once.
+        slots: Of the engine.
+        tries: Times that a first line is listened to.
+    """
+    with closing(engine), memory_used(device) as memory:
+        speaking = _Speaking(engine, task_of)
+        speaking.all([TimedLine("Warm.", WARM_FRAMES)] * slots)
         steps = engine.health().steps
         began_s = time.perf_counter()
         audio_s = speaking.all(lines)
@@ -99,7 +126,7 @@ def ours(
         steps = engine.health().steps - steps
         first_s = speaking.first_audio(lines[0], beside=slots - 1, tries=tries)
     return Figures(
-        f"this engine, {slots} slots", audio_s, wall_s, first_s, memory(), wall_s / steps, ideal_s
+        f"this engine, {slots} slots", audio_s, wall_s, first_s, memory(), wall_s / steps
     )
 
 
@@ -117,7 +144,7 @@ def reference(folder: Path, device: str, lines: Sequence[TimedLine]) -> Figures:
         )
         return len(wave) / rate_hz
 
-    return _one_by_one("qwen_tts, one by one", device, lines, speak)
+    return one_by_one("qwen_tts, one by one", device, lines, speak)
 
 
 def faster(folder: Path, device: str, lines: Sequence[TimedLine], *, tries: int) -> Figures:
@@ -137,7 +164,7 @@ def faster(folder: Path, device: str, lines: Sequence[TimedLine], *, tries: int)
         [wave], rate_hz = package.generate_voice_clone(**asked(line))
         return len(wave) / rate_hz
 
-    figures = _one_by_one("faster-qwen3-tts, one by one", device, lines, speak)
+    figures = one_by_one("faster-qwen3-tts, one by one", device, lines, speak)
     first_s = []
     for _ in range(tries):
         began_s = time.perf_counter()
@@ -157,10 +184,9 @@ def lines_mean(lines: Sequence[TimedLine]) -> float:
 class _Speaking:
     """Lines through a running engine."""
 
-    def __init__(self, engine: Engine, model: Qwen3Model) -> None:
+    def __init__(self, engine: Engine, task_of: TaskOf) -> None:
         self._engine = engine
-        self._tokens = model.tokens
-        self._voice = model.cloned(_recording(), None, 0.0)
+        self._task = task_of
 
     def all(self, lines: Sequence[TimedLine]) -> float:
         """Ask for all at once; seconds of audio."""
@@ -198,10 +224,15 @@ class _Speaking:
             pass
         return samples / STUDIO_RATE_HZ
 
-    def _task(self, line: TimedLine, **fields: Any) -> LineTask:
+
+def _asked(model: Qwen3Model) -> TaskOf:
+    """Lines of one timbre."""
+    voice = model.cloned(_recording(), None, 0.0)
+
+    def task(line: TimedLine, **fields: Any) -> LineTask:
         return LineTask(
-            tokens=self._tokens.line(line.text),
-            voice=self._voice,
+            tokens=model.tokens.line(line.text),
+            voice=voice,
             language=_LANGUAGE,
             sampling=Sampling(),
             seed=line.frames,
@@ -210,13 +241,15 @@ class _Speaking:
             **fields,
         )
 
+    return task
 
-def _one_by_one(
+
+def one_by_one(
     name: str, device: str, lines: Sequence[TimedLine], speak: Callable[[TimedLine], float]
 ) -> Figures:
     """Measure an engine that gives a line when it is whole."""
-    with _memory(device) as memory:
-        speak(TimedLine("Warm.", _WARM_FRAMES))
+    with memory_used(device) as memory:
+        speak(TimedLine("Warm.", WARM_FRAMES))
         took_s, audio_s = [], 0.0
         for line in lines:
             began_s = time.perf_counter()
@@ -227,7 +260,7 @@ def _one_by_one(
 
 
 @contextmanager
-def _memory(device: str) -> Iterator[Callable[[], int]]:
+def memory_used(device: str) -> Iterator[Callable[[], int]]:
     """The most allocated within, on a CPU what the process holds at the end."""
     give_back(device)
     if device == "cuda":

@@ -12,7 +12,7 @@ import importlib.util
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
@@ -95,14 +95,18 @@ class ChatterboxBackend:
             raise ModelUnavailable(f"{self.title} can't run here. {reason}")
         device = choose_device(self._options.device)
         folder = fetch_weights(self._source, needs=self._variant.needs, progress=progress)
+        self._model = self._open(folder, device, progress)
+        self._revision = _revision(self._source, self._variant.needs)
+        progress(LoadProgress(f"{self.title} is ready", 1.0))
+
+    def _open(
+        self, folder: Path, device: str, progress: Callable[[LoadProgress], None]
+    ) -> ChatterboxModel:
         progress(LoadProgress(f"Loading {self.title}"))
         # Not before: these imports take seconds.
         from studio.backends.chatterbox.model import ChatterboxModel
 
-        amp = self._options.amp_on_cuda
-        self._model = ChatterboxModel(self._variant, folder, device, amp=amp)
-        self._revision = _revision(self._source, self._variant.needs)
-        progress(LoadProgress(f"{self.title} is ready", 1.0))
+        return ChatterboxModel.load(self._variant, folder, device, amp=self._options.amp_on_cuda)
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
@@ -166,13 +170,12 @@ class ChatterboxBackend:
         if request.cancelled():
             raise Cancelled("The line was stopped before it was finished.")
         check_speakable(request.text)
-        defaults = {param.name: param.default for param in self.capabilities.params}
         line = Line(
             text=request.text,
             voice=request.conditioning.payload,  # type: ignore[arg-type]
             language=request.language,
-            params=defaults | dict(request.params),
-            seed=_seed(request.seed),
+            params=self._params(request),
+            seed=seed_of(request.seed),
             cancelled=request.cancelled,
         )
         with speech_faults(self.title):
@@ -216,9 +219,14 @@ class ChatterboxBackend:
             return self._loaded().convert(
                 recording,
                 conditioning.payload,  # type: ignore[arg-type]
-                _seed(seed),
+                seed_of(seed),
                 cancelled,
             )
+
+    def _params(self, request: SpeechRequest) -> dict[str, Any]:
+        """The line's settings by name, those that it leaves open too."""
+        defaults = {param.name: param.default for param in self._variant.capabilities.params}
+        return defaults | dict(request.params)
 
     def _loaded(self) -> ChatterboxModel:
         if self._model is None:
@@ -226,7 +234,8 @@ class ChatterboxBackend:
         return self._model
 
 
-def _seed(given: int | None) -> int:
+def seed_of(given: int | None) -> int:
+    """A seed as the random streams take it; any where none is given."""
     return secrets.randbelow(2**32) if given is None else given % _MAX_SEED
 
 

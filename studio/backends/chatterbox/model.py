@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from studio.backends.chatterbox.alignment import use_watched_attention
 from studio.backends.chatterbox.conditioning import ClonedVoice, clone, voice_of
 from studio.backends.chatterbox.noise import Noise
 from studio.backends.chatterbox.package import forget_devices, load_package
-from studio.backends.chatterbox.sound import Sound
+from studio.backends.chatterbox.sound import Sound, Unsounded
 from studio.backends.chatterbox.text import language_or_guess, max_tokens
 from studio.backends.chatterbox.tokens import (
     Decoder,
@@ -40,7 +40,8 @@ from studio.errors import SpeechFailed
 N_SOUNDS = 6_561
 """Speech tokens below this one are sounds; the others steer the model."""
 
-_TURBO_TAIL = (4_299, 4_299, 4_299)  # silence, which the package puts after a turbo line
+TURBO_TAIL = (4_299, 4_299, 4_299)
+"""Silence, which the package puts after a turbo line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Spoken:
 class ChatterboxModel:
     """One variant in memory."""
 
-    def __init__(self, variant: Variant, folder: Path, device: str, *, amp: bool) -> None:
+    @classmethod
+    def load(cls, variant: Variant, folder: Path, device: str, *, amp: bool) -> ChatterboxModel:
         """Load a variant.
 
         Args:
@@ -78,9 +80,13 @@ class ChatterboxModel:
         Raises:
             ModelUnavailable: A file is broken or belongs to another model.
         """
+        return cls(variant, load_package(variant, folder, device), device, amp=amp)
+
+    def __init__(self, variant: Variant, package: Any, device: str, *, amp: bool) -> None:
+        """Take the package's loaded model of a variant; the rest as for `load`."""
         self.device = device
         self._variant = variant
-        self._package = load_package(variant, folder, device)
+        self._package = package
         self._sound = Sound(self._package.s3gen, self._package.watermarker)
         self._amp = amp and device == "cuda"
         self._builtin = voice_of(self._package.conds)
@@ -111,16 +117,36 @@ class ChatterboxModel:
         noise = Noise(line.seed)
         with self._turn, torch.inference_mode():
             made = self._tokens(line, noise)
-            sounds = made.tokens[made.tokens < N_SOUNDS]
-            if not len(sounds):
-                raise SpeechFailed(
-                    f"{self._variant.title} made no sound for this line. Change its seed or its "
-                    "words."
-                )
-            if self._variant is TURBO:
-                sounds = torch.cat([sounds, sounds.new_tensor(_TURBO_TAIL)])
-            samples = self._sound.spoken(sounds, line.voice, noise, line.cancelled)
+            sounds = self.sounds_of(made.tokens)
+            samples = self._sound.spoken(Unsounded(sounds, line.voice, noise, line.cancelled))
         return Spoken(samples, made.ended)
+
+    def sounded(self, lines: Sequence[Unsounded]) -> list[Samples]:
+        """Turn lines' tokens into sound; what `speak` does after choosing them.
+
+        Args:
+            lines: With what `sounds_of` left of their tokens.
+
+        Raises:
+            Cancelled: Nobody wants any of them any more.
+        """
+        with self._turn, torch.inference_mode():
+            return self._sound.spoken_together(lines)
+
+    def sounds_of(self, tokens: torch.Tensor) -> torch.Tensor:
+        """What of a line's tokens is heard: int64 [n] to int64 [m].
+
+        Raises:
+            SpeechFailed: There is no sound among them.
+        """
+        sounds = tokens[tokens < N_SOUNDS]
+        if not len(sounds):
+            raise SpeechFailed(
+                f"{self._variant.title} made no sound for this line. Change its seed or its words."
+            )
+        if self._variant is TURBO:
+            sounds = torch.cat([sounds, sounds.new_tensor(TURBO_TAIL)])
+        return sounds
 
     def convert(
         self, recording: Clip, voice: ClonedVoice, seed: int, cancelled: Callable[[], bool]
@@ -132,7 +158,7 @@ class ChatterboxModel:
         """
         with self._turn, torch.inference_mode():
             tokens = converted(self._package.s3gen, recording)
-            return Clip(self._sound.spoken(tokens, voice, Noise(seed), cancelled))
+            return Clip(self._sound.spoken(Unsounded(tokens, voice, Noise(seed), cancelled)))
 
     def _tokens(self, line: Line, noise: Noise) -> SpeechTokens:
         steps = Steps(max_tokens(line.text), noise, line.cancelled)
@@ -143,27 +169,45 @@ class ChatterboxModel:
         t3 = self._package.t3
         exaggeration = float(line.params.get("exaggeration", 0.0))
         conditioning = line.voice.to(self.device).for_t3(exaggeration)
-        text = self._text_tokens(line).to(self.device, torch.long)
+        text = self.text_tokens(line.text, line.language).to(self.device)
         if self._variant is TURBO:
             return Gpt2Decoder(t3, conditioning, text, line.params)
-        text = F.pad(text, (1, 0), value=t3.hp.start_text_token)
-        text = F.pad(text, (0, 1), value=t3.hp.stop_text_token)
         return LlamaDecoder(t3, conditioning, text, line.params)
 
-    def _text_tokens(self, line: Line) -> torch.Tensor:
-        """The text as the package reads it, [1, n]."""
+    @property
+    def t3(self) -> Any:
+        """The package's T3."""
+        return self._package.t3
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of T3, where it isn't left to autocast."""
+        return _half() if self._amp else torch.float32
+
+    def text_tokens(self, text: str, language: str | None) -> torch.Tensor:
+        """A text as T3 reads it, with the marks of its start and stop: int64 [1, n], on the CPU."""
+        tokens = self._tokenized(text, language).long().cpu()
+        if self._variant is TURBO:
+            return tokens
+        ends = self.t3.hp
+        tokens = F.pad(tokens, (1, 0), value=ends.start_text_token)
+        return F.pad(tokens, (0, 1), value=ends.stop_text_token)
+
+    def _tokenized(self, text: str, language: str | None) -> torch.Tensor:
         tokenizer = self._package.tokenizer
         if self._variant is TURBO:
-            text = tts_turbo.punc_norm(line.text)
+            text = tts_turbo.punc_norm(text)
             return tokenizer(text, return_tensors="pt", truncation=True).input_ids
         if self._variant is MULTILINGUAL:
-            language = language_or_guess(line.language, line.text)
-            text = mtl_tts.punc_norm(line.text)
-            return tokenizer.text_to_tokens(text, language_id=language)
-        return tokenizer.text_to_tokens(tts.punc_norm(line.text))
+            language = language_or_guess(language, text)
+            return tokenizer.text_to_tokens(mtl_tts.punc_norm(text), language_id=language)
+        return tokenizer.text_to_tokens(tts.punc_norm(text))
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
         if not self._amp:
             return contextlib.nullcontext()
-        kind = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-        return torch.autocast("cuda", dtype=kind)
+        return torch.autocast("cuda", dtype=_half())
+
+
+def _half() -> torch.dtype:
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16

@@ -8,12 +8,14 @@ and a look at `cancelled` before each step of the flow. It always runs in float3
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.chatterbox.conditioning import ClonedVoice
@@ -24,6 +26,28 @@ FLOW_STEPS = 10
 MEANFLOW_STEPS = 2
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsounded:
+    """A line's speech tokens, to be turned into sound.
+
+    Attributes:
+        tokens: int64 [n], n from 1, below 6561, on the model's device.
+        voice: Whose.
+        noise: The line's random stream.
+        cancelled: Polled at each step of the flow.
+    """
+
+    tokens: torch.Tensor
+    voice: ClonedVoice
+    noise: Noise
+    cancelled: Callable[[], bool]
+
+    @property
+    def tokens_read(self) -> int:
+        """Those of the sample and its own."""
+        return self.voice.prompt_token.size(1) + len(self.tokens)
+
+
 class Sound:
     """An S3Gen and the watermark; any number of requests at once."""
 
@@ -32,56 +56,93 @@ class Sound:
         self._s3gen = s3gen
         self._watermarker = watermarker
 
-    def spoken(
-        self,
-        tokens: torch.Tensor,
-        voice: ClonedVoice,
-        noise: Noise,
-        cancelled: Callable[[], bool],
-    ) -> Samples:
-        """Speak tokens with a voice, watermarked.
-
-        Args:
-            tokens: int64 [n], n from 1, below 6561, on the model's device.
-            voice: The voice; moved to the model's device.
-            noise: The request's random stream.
-            cancelled: Polled at each step of the flow.
+    def spoken(self, line: Unsounded) -> Samples:
+        """Speak one line, watermarked.
 
         Returns:
             float32 [960 * n] at 24,000 Hz, within [-1, 1].
 
         Raises:
-            Cancelled: `cancelled` became true.
+            Cancelled: `line.cancelled` became true.
         """
-        mel = self._mel(tokens, voice.to(tokens.device), noise, cancelled)
-        wave = self._wave(mel, noise)[0].cpu().numpy()
-        marked = self._watermarker.apply_watermark(wave, sample_rate=STUDIO_RATE_HZ)
+        return self.spoken_together([line])[0]
+
+    def spoken_together(self, lines: Sequence[Unsounded]) -> list[Samples]:
+        """Speak lines of any voices and lengths; their mels are made together.
+
+        What turns a mel into a wave looks ahead and has a phase that adds up, so it takes one
+        line at a time.
+
+        Returns:
+            In the order given; float32 [960 * n] at 24,000 Hz, within [-1, 1].
+
+        Raises:
+            Cancelled: Nobody wants any of them any more.
+        """
+        return [
+            self._marked(self._wave(mel, line.noise))
+            for mel, line in zip(self._mels(lines), lines, strict=True)
+        ]
+
+    def _marked(self, wave: torch.Tensor) -> Samples:
+        marked = self._watermarker.apply_watermark(
+            wave[0].cpu().numpy(), sample_rate=STUDIO_RATE_HZ
+        )
         return np.clip(marked, -1.0, 1.0).astype(np.float32)
 
-    def _mel(
-        self,
-        tokens: torch.Tensor,
-        voice: ClonedVoice,
-        noise: Noise,
-        cancelled: Callable[[], bool],
-    ) -> torch.Tensor:
-        """Mel spectrogram, [1, 80, 2 * n]."""
+    def _mels(self, lines: Sequence[Unsounded]) -> list[torch.Tensor]:
+        """Mel spectrograms, [1, 80, 2 * n] each; shorter lines are padded behind and masked."""
         flow = self._s3gen.flow
-        both = torch.cat([voice.prompt_token, tokens[None]], dim=1)  # [1, prompt + n]
-        length = torch.tensor([both.size(1)], device=both.device)
-        hidden, _ = flow.encoder(flow.input_embedding(both), length)  # [1, 2 * (prompt + n), 512]
-        mean = flow.encoder_proj(hidden).transpose(1, 2).contiguous()
-        prompt_frames = voice.prompt_feat.size(1)
-        known = torch.zeros_like(mean)
-        known[:, :, :prompt_frames] = voice.prompt_feat.transpose(1, 2)
-        speaker = flow.spk_embed_affine_layer(F.normalize(voice.embedding, dim=1))  # [1, 80]
-        mel = self._flow_noise(mean, 2 * len(tokens), noise)
-        velocity = self._velocity(mean, speaker, known)
+        device = lines[0].tokens.device
+        voices = [line.voice.to(device) for line in lines]
+        read = pad_sequence(
+            [
+                torch.cat([voice.prompt_token[0], line.tokens])
+                for voice, line in zip(voices, lines, strict=True)
+            ],
+            batch_first=True,
+        )  # [lines, longest]
+        lengths = torch.tensor([line.tokens_read for line in lines], device=device)
+        hidden, mask = self._encoded(flow.input_embedding(read), lengths)
+        mean = flow.encoder_proj(hidden).transpose(1, 2).contiguous()  # [lines, 80, 2 * longest]
+        known, mel = torch.zeros_like(mean), torch.zeros_like(mean)
+        for row, (voice, line) in enumerate(zip(voices, lines, strict=True)):
+            known[row, :, : voice.prompt_feat.size(1)] = voice.prompt_feat[0].T
+            frames = 2 * line.tokens_read
+            own = mean.new_empty(1, mean.size(1), frames)
+            mel[row, :, :frames] = self._flow_noise(own, 2 * len(line.tokens), line.noise)[0]
+        embeddings = torch.cat([voice.embedding for voice in voices])
+        speaker = flow.spk_embed_affine_layer(F.normalize(embeddings, dim=1))  # [lines, 80]
+        velocity = self._velocity(mean, speaker, known, mask)
         for begin, end in itertools.pairwise(self._times(mean)):
-            if cancelled():
+            if all(line.cancelled() for line in lines):
                 raise Cancelled("The line was stopped before it was finished.")
             mel = mel + (end - begin) * velocity(mel, begin[None], end[None])
-        return mel[:, :, prompt_frames:]
+        return [
+            mel[row : row + 1, :, voice.prompt_feat.size(1) : 2 * line.tokens_read]
+            for row, (voice, line) in enumerate(zip(voices, lines, strict=True))
+        ]
+
+    def _encoded(
+        self, tokens: torch.Tensor, lengths: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The package's `UpsampleConformerEncoder.forward`, for lines of several lengths.
+
+        It has a layer that looks ahead, into padding that isn't silent; here the padding is.
+
+        Returns:
+            [lines, 2 * longest, 512] and its mask, float32 [lines, 1, 2 * longest].
+        """
+        encoder = self._s3gen.flow.encoder
+        seen = _mask(lengths, tokens.size(1))
+        x, places, _ = encoder.embed(tokens, seen)
+        x = encoder.pre_lookahead_layer(x * seen.transpose(1, 2))
+        x = encoder.forward_layers(x, seen, places, seen)
+        x, _ = encoder.up_layer(x.transpose(1, 2).contiguous(), lengths)
+        seen = _mask(2 * lengths, x.size(2))
+        x, places, _ = encoder.up_embed(x.transpose(1, 2).contiguous(), seen)
+        x = encoder.after_norm(encoder.forward_up_layers(x, seen, places, seen))
+        return x, seen.to(x)
 
     def _flow_noise(self, mean: torch.Tensor, frames: int, noise: Noise) -> torch.Tensor:
         """Where the flow starts; drawn in the package's order, so that seeds mean the same."""
@@ -99,12 +160,15 @@ class Sound:
         return even if self._s3gen.meanflow else 1 - torch.cos(even * 0.5 * torch.pi)
 
     def _velocity(
-        self, mean: torch.Tensor, speaker: torch.Tensor, known: torch.Tensor
+        self,
+        mean: torch.Tensor,
+        speaker: torch.Tensor,
+        known: torch.Tensor,
+        mask: torch.Tensor,
     ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
         """The flow's direction at a mel and a step's two times, [1] each."""
         decoder = self._s3gen.flow.decoder
         estimate = decoder.estimator.forward
-        mask = torch.ones_like(mean[:, :1])
         if self._s3gen.meanflow:
             return lambda mel, begin, end: estimate(
                 x=mel, mask=mask, mu=mean, t=begin, spks=speaker, cond=known, r=end
@@ -115,7 +179,7 @@ class Sound:
         def guided(mel: torch.Tensor, begin: torch.Tensor, _end: torch.Tensor) -> torch.Tensor:
             twice = mel.repeat(2, 1, 1)
             seen, blind = estimate(
-                x=twice, mask=mask.repeat(2, 1, 1), mu=pair[0], t=begin.repeat(2),
+                x=twice, mask=mask.repeat(2, 1, 1), mu=pair[0], t=begin.repeat(len(twice)),
                 spks=pair[1], cond=pair[2], r=None,
             ).chunk(2)  # fmt: skip
             return (1.0 + rate) * seen - rate * blind
@@ -134,6 +198,11 @@ class Sound:
         return wave
 
 
+def _mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:
+    """What isn't padding: bool [lines, 1, longest]."""
+    return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None]
+
+
 def _with_nothing(tensor: torch.Tensor) -> torch.Tensor:
-    """Guidance's two rows: with the line, and without."""
+    """Guidance's two halves: with the lines, and without."""
     return torch.cat([tensor, torch.zeros_like(tensor)])

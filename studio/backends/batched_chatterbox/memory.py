@@ -1,0 +1,83 @@
+"""What a Chatterbox line takes of the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.memory import Room, room_for
+from studio.backends.chatterbox.text import MAX_TOKENS
+from studio.backends.chatterbox.variants import Variant
+from studio.backends.options import BatchOptions
+
+LENGTHS = {"chatterbox": (1_408, 768), "chatterbox-turbo": (1_728, 1_024)}
+"""Of a slot: the longest line with its prompt, and where memory is small a line of about 15 s."""
+
+_STORED_BYTES = {"chatterbox": 3_200_000_000, "chatterbox-turbo": 3_000_000_000}
+_NUMBER_BYTES = 4
+_HALF_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDimensions:
+    """What of a T3 decides how large a slot is.
+
+    Attributes:
+        position_numbers: Of its cache at one position: all layers, all rows of a line.
+        vocabulary: Speech tokens.
+        number_bytes: Of a number in the cache.
+    """
+
+    position_numbers: int
+    vocabulary: int
+    number_bytes: int = _NUMBER_BYTES
+
+    @classmethod
+    def of(cls, t3: Any, *, half: bool) -> TokenDimensions:
+        """Of a loaded T3.
+
+        Args:
+            t3: The package's.
+            half: Whether its cache is in 16 bits.
+        """
+        rows = 1 if t3.is_gpt else 2
+        config = t3.cfg
+        width = config.hidden_size if t3.is_gpt else config.num_key_value_heads * config.head_dim
+        cached = 2 * rows * config.num_hidden_layers * width
+        size = _HALF_BYTES if half else _NUMBER_BYTES
+        return cls(cached, t3.speech_head.weight.shape[0], size)
+
+    def slot_bytes(self, layout: Layout, _device: str) -> int:
+        """Memory of one slot."""
+        kept = self.position_numbers * layout.positions * self.number_bytes
+        return kept + self.vocabulary + layout.max_frames * 8
+
+
+USUAL = {
+    "chatterbox": TokenDimensions(2 * 2 * 30 * 1_024, 8_194),
+    "chatterbox-turbo": TokenDimensions(2 * 24 * 1_024, 6_563),
+}
+"""Of the released models."""
+
+
+def token_room(
+    variant: Variant, dimensions: TokenDimensions, free_bytes: int, device: str, batch: BatchOptions
+) -> Room:
+    """Choose slots and positions; see `room_for`."""
+    room = room_for(dimensions, free_bytes, device, batch, lengths=LENGTHS[variant.name])
+    layout = room.layout
+    return replace(room, layout=replace(layout, max_frames=min(MAX_TOKENS, layout.max_frames)))
+
+
+def stored_bytes(variant: Variant, folder: Path | None) -> int:
+    """What the weights of a variant take, which are stored as they are kept.
+
+    Args:
+        variant: English or turbo.
+        folder: None where it isn't here.
+    """
+    if folder is None:
+        return _STORED_BYTES[variant.name]
+    return sum(path.stat().st_size for need in variant.needs for path in folder.glob(need))

@@ -1,0 +1,134 @@
+"""Chatterbox models with random weights, to measure speed where no trained ones are at hand.
+
+Lines never stop by themselves: all tokens but sounds have a score of 0, and what competes has
+more. So every engine makes just the tokens it is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from chatterbox.models.s3gen import S3Gen
+from chatterbox.models.t3 import T3
+from chatterbox.models.t3.llama_configs import LLAMA_CONFIGS
+from chatterbox.models.t3.modules.cond_enc import T3Cond
+from chatterbox.models.t3.modules.t3_config import T3Config
+from chatterbox.tts import ChatterboxTTS, Conditionals
+from chatterbox.tts_turbo import ChatterboxTurboTTS
+
+from studio.backends.chatterbox.model import N_SOUNDS
+from studio.backends.chatterbox.variants import TURBO, Variant
+
+_SEED = 1
+_SPREAD = 6.0  # of the sounds' scores, so that no other token comes near the likeliest
+_PROMPT_TOKENS = {True: 375, False: 150}
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How deep a model is; its width is that of the released ones.
+
+    Attributes:
+        layers: Of T3; None for all.
+        blocks: Of each kind in S3Gen; None for all.
+        sample_tokens: Of the voice's sample, which S3Gen reads before each line.
+    """
+
+    layers: int | None
+    blocks: int | None
+    sample_tokens: int = 250
+
+
+SIZES = {"tiny": Depth(1, 1, 25), "mid": Depth(8, 1), "full": Depth(None, None)}
+
+
+def random_package(variant: Variant, depth: Depth, device: str) -> Any:
+    """The package's model of a variant, without tokenizer and voice encoder.
+
+    Args:
+        variant: English or turbo.
+        depth: Of its layers.
+        device: Where.
+    """
+    turbo = variant is TURBO
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        torch.manual_seed(_SEED)
+        t3, s3gen = _t3(turbo, depth), _s3gen(turbo, depth)
+        kind = ChatterboxTurboTTS if turbo else ChatterboxTTS
+        conditionals = _conditionals(_PROMPT_TOKENS[turbo], depth.sample_tokens).to(device)
+    t3, s3gen = t3.to(device).eval(), s3gen.to(device).eval()
+    # The watermark prints while it loads; standard output is the table's.
+    with contextlib.redirect_stdout(sys.stderr):
+        return kind(t3, s3gen, None, None, device, conds=conditionals)
+
+
+def _t3(turbo: bool, depth: Depth) -> Any:
+    sizes = _turbo_sizes() if turbo else T3Config.english_only()
+    with _layers(sizes.llama_config_name, depth.layers):
+        t3 = T3(sizes)
+    if turbo:
+        del t3.tfmr.wte
+        t3.speech_head.bias.zero_()
+    t3.speech_head.weight[:N_SOUNDS] *= _SPREAD
+    t3.speech_head.weight[N_SOUNDS:] = 0
+    return t3
+
+
+def _turbo_sizes() -> Any:
+    """As `ChatterboxTurboTTS.from_local` makes them."""
+    sizes = T3Config(text_tokens_dict_size=50276)
+    sizes.llama_config_name = "GPT2_medium"
+    sizes.speech_tokens_dict_size = 6563
+    sizes.input_pos_emb = None
+    sizes.speech_cond_prompt_len = _PROMPT_TOKENS[True]
+    sizes.use_perceiver_resampler = False
+    sizes.emotion_adv = False
+    return sizes
+
+
+@contextlib.contextmanager
+def _layers(name: str, layers: int | None) -> Iterator[None]:
+    """Let the package build its transformer with so many layers; it takes no such argument."""
+    config = LLAMA_CONFIGS[name]
+    fewer = {"n_layer" if "n_layer" in config else "num_hidden_layers": layers}
+    LLAMA_CONFIGS[name] = config if layers is None else config | fewer
+    try:
+        yield
+    finally:
+        LLAMA_CONFIGS[name] = config
+
+
+def _s3gen(turbo: bool, depth: Depth) -> Any:
+    s3gen = S3Gen(meanflow=turbo)
+    if depth.blocks is None:
+        return s3gen
+    encoder, estimator = s3gen.flow.encoder, s3gen.flow.decoder.estimator
+    encoder.encoders = encoder.encoders[: depth.blocks]
+    encoder.up_encoders = encoder.up_encoders[: depth.blocks]
+    estimator.mid_blocks = estimator.mid_blocks[: depth.blocks]
+    for parts in (*estimator.down_blocks, *estimator.mid_blocks, *estimator.up_blocks):
+        parts[1] = parts[1][: depth.blocks]
+    return s3gen
+
+
+def _conditionals(prompt_tokens: int, sample_tokens: int) -> Any:
+    tokens = torch.randint(0, N_SOUNDS, (1, sample_tokens))
+    return Conditionals(
+        T3Cond(
+            speaker_emb=torch.rand(1, 256),
+            cond_prompt_speech_tokens=torch.randint(0, N_SOUNDS, (1, prompt_tokens)),
+            emotion_adv=torch.full((1, 1, 1), 0.5),
+        ),
+        {
+            "prompt_token": tokens,
+            "prompt_token_len": torch.tensor([sample_tokens]),
+            "prompt_feat": torch.randn(1, 2 * sample_tokens, 80) - 4,
+            "prompt_feat_len": None,
+            "embedding": torch.randn(1, 192),
+        },
+    )

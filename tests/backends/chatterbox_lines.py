@@ -1,0 +1,154 @@
+"""Chatterbox lines for the decoding core, and the tokens that the package makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from chatterbox_checkpoint import BY_NAME, one_thread, sample_clip, small_architecture
+from decoding import codes_of, decoded, refilled_slots
+
+from studio.backends.batched.core_contract import Layout
+from studio.backends.batched_chatterbox.core import TokenCore
+from studio.backends.batched_chatterbox.token_line import TokenAdmission, TokenSampling
+from studio.backends.chatterbox.conditioning import ClonedVoice
+from studio.backends.chatterbox.model import N_SOUNDS, ChatterboxModel
+from studio.backends.chatterbox.tokens import Gpt2Decoder, LlamaDecoder
+
+ENGLISH, TURBO = "chatterbox", "chatterbox-turbo"
+NEARLY_GREEDY = 1e-6  # the likeliest token, whatever the noise; the package can't take 0
+
+TEXTS = (
+    "Yes.",
+    "The kettle is on, and the door is open to the garden.",
+    "Who is there?",
+    "No. No! Not the blue one, the one by the green door.",
+    "Fine, then.",
+    "It is only the wind, which has a key, apparently.",
+    "Hush.",
+    "A minute, then; not one more.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line: its text, its voice by number, its settings."""
+
+    text: str
+    voice: int
+    exaggeration: float
+    sampling: TokenSampling
+    bound: int = 40
+
+
+class Desk:
+    """A small model of one variant, whose T3 serves the package and the core alike."""
+
+    def __init__(self, variant: str, folder: Path, device: str = "cpu") -> None:
+        with small_architecture(variant), one_thread():
+            self.model = ChatterboxModel.load(BY_NAME[variant], folder, device, amp=False)
+            clips = (None, sample_clip(110, 5.2), sample_clip(190, 5.6))
+            self.voices: list[ClonedVoice] = [self.model.voice(clip) for clip in clips]
+        self.turbo = variant == TURBO
+        if self.turbo:
+            _sharpen(self.model.t3)
+
+    def core(self, slots: int = 8, **options: Any) -> TokenCore:
+        layout = Layout(slots, positions=options.pop("positions", 512), max_frames=64)
+        return TokenCore(self.model.t3, layout, **options)
+
+    def admission(self, core: TokenCore, slot: int, line: Said, *, seed: int = 0) -> TokenAdmission:
+        text = self.model.text_tokens(line.text, "en")
+        prompt = core.prompt(text, self.voices[line.voice], line.exaggeration)
+        return TokenAdmission(slot, prompt, line.sampling, seed, line.bound)
+
+    def of_package(self, line: Said) -> torch.Tensor:
+        """The tokens of the package's own loop: int64 [n], without the end."""
+        t3, how = self.model.t3, line.sampling
+        text = self.model.text_tokens(line.text, "en").to(self.model.device)
+        shared = {
+            "t3_cond": self.voices[line.voice].to(self.model.device).for_t3(line.exaggeration),
+            "temperature": how.temperature,
+            "top_p": how.top_p,
+            "repetition_penalty": how.repetition_penalty,
+        }
+        if self.turbo:
+            return t3.inference_turbo(
+                text_tokens=text, top_k=how.top_k, max_gen_len=line.bound, **shared
+            )[0, : line.bound]
+        made = t3.inference(
+            text_tokens=text.expand(2, -1),
+            min_p=how.min_p,
+            cfg_weight=how.cfg_weight,
+            max_new_tokens=line.bound,
+            **shared,
+        )[0]
+        return made[:-1] if made[-1] == t3.hp.stop_speech_token else made
+
+    def weighed_by_package(
+        self, scores: torch.Tensor, history: torch.Tensor, how: TokenSampling
+    ) -> torch.Tensor:
+        """Scores as the single-line decoders weigh them, which follow the package's loops."""
+        decoder = Gpt2Decoder if self.turbo else LlamaDecoder
+        voice = self.voices[0].for_t3(0.5)
+        text = self.model.text_tokens("Yes.", "en")
+        params = {name: getattr(how, name) for name in TokenSampling.__slots__}
+        return decoder(self.model.t3, voice, text, params).weigh(scores, [history])
+
+
+def _sharpen(t3: Any) -> None:
+    """Let a small turbo listen to voice and text, which fresh weights hardly do."""
+    with torch.no_grad():
+        attention, sounds = t3.tfmr.h[0].attn, t3.speech_head.weight[:N_SOUNDS]
+        attention.c_attn.weight[:, -t3.dim :] *= 20
+        attention.c_proj.weight *= 10
+        sounds *= 6
+        t3.speech_head.weight[t3.hp.stop_speech_token] *= 4
+
+
+def settings(variant: str, number: int, **fixed: float) -> TokenSampling:
+    """Settings that differ from line to line."""
+    differing = {"repetition_penalty": (1.2, 1.0, 1.7)[number % 3], "top_p": (1.0, 0.7)[number % 2]}
+    if variant == TURBO:
+        differing["top_k"] = (1_000, 40)[number // 2 % 2]
+    else:
+        differing |= {"min_p": 0.05, "cfg_weight": (0.5, 0.9, 0.2, 0.0)[number % 4]}
+    return TokenSampling(**{**differing, **fixed})
+
+
+def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ...]:
+    """Eight lines of different length, voice, settings and bound."""
+    return tuple(
+        Said(
+            text,
+            number % 3,
+            0.0 if variant == TURBO else (0.5, 1.1)[number % 2],
+            settings(variant, number, temperature=temperature),
+            (40, 9)[number % 4 == 3],
+        )
+        for number, text in enumerate(TEXTS)
+    )
+
+
+def tokens_in(core: TokenCore, slot: int) -> torch.Tensor:
+    return codes_of(core, slot)[:, 0]
+
+
+def tokens_together(
+    core: TokenCore, bucket: int, admissions: Sequence[TokenAdmission]
+) -> dict[int, torch.Tensor]:
+    """Tokens by slot of lines that are decoded together; leaves the slots free."""
+    return {slot: codes[:, 0] for slot, codes in decoded(core, bucket, admissions).items()}
+
+
+def refilled(
+    desk: Desk, core: TokenCore, slots: int, lines: Iterable[tuple[Said, int]]
+) -> dict[Said, torch.Tensor]:
+    """Tokens by line of lines with seeds that take slots as these become free."""
+    made = refilled_slots(
+        core, slots, lines, lambda slot, one: desk.admission(core, slot, one[0], seed=one[1])
+    )
+    return {line: codes[:, 0] for (line, _), codes in made.items()}
