@@ -188,7 +188,7 @@ def _write_codec(folder: Path, size: Size) -> None:
 
 def _write_tokenizer(folder: Path) -> None:
     """A byte-level tokenizer without merges: every byte is a token."""
-    from tokenizers.pre_tokenizers import ByteLevel  # type: ignore[import-untyped]
+    from tokenizers.pre_tokenizers import ByteLevel
 
     vocabulary = {letter: n for n, letter in enumerate(sorted(ByteLevel.alphabet()))}
     (folder / "vocab.json").write_text(json.dumps(vocabulary))
