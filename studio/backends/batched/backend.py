@@ -39,7 +39,7 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
     """Qwen3-TTS as a backend that decodes as many lines at once as the memory holds."""
 
     name = "qwen3-batched"
-    title = "Qwen3-TTS, many lines at once"
+    title = "Qwen3-TTS (many lines at once)"
 
     def __init__(self, options: BackendOptions) -> None:
         """Load nothing yet."""

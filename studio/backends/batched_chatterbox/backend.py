@@ -57,7 +57,7 @@ class ChatterboxBatchedBackend(ManyLines, ChatterboxBackend):
     @property
     def title(self) -> str:
         """Name on the page."""
-        return f"{self._variant.title}, many lines at once"
+        return f"{self._variant.title} (many lines at once)"
 
     @property
     def capabilities(self) -> Capabilities:
