@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,6 +34,64 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Shape]:
 
     monkeypatch.setattr(Replays, "_captured", captured)
     return tried
+
+
+class Played:
+    """Stands for a captured graph where there is no CUDA."""
+
+    def __init__(self, step, shape) -> None:
+        self.replay = lambda: step(shape)
+        self.closed = False
+
+    def reset(self) -> None:
+        self.closed = True
+
+
+def test_a_shape_is_captured_at_its_second_step_and_replayed_from_then_on(monkeypatch):
+    captured: list[tuple[int, Shape]] = []
+    monkeypatch.setattr(
+        Replays,
+        "_recorded",
+        lambda self, shape: captured.append((len(ran), shape)) or Played(self._step, shape),
+    )
+    ran: list[Shape] = []
+    replays = Replays(ran.append, torch.device("cuda"))
+    for shape in (ONE, EIGHT, ONE, ONE, EIGHT):
+        replays.run(shape)
+    assert ran == [ONE, EIGHT, ONE, ONE, EIGHT]
+    assert captured == [(2, ONE), (4, EIGHT)]
+    assert replays.captured == 2
+    graphs = list(replays._graphs.values())
+    replays.close()
+    assert all(graph.closed for graph in graphs)
+    assert replays.captured == 0
+
+
+def test_two_threads_never_capture_at_the_same_time(monkeypatch):
+    under_way, most = 0, 0
+    both = threading.Barrier(2)
+
+    def recorded(self: Replays, shape: Shape) -> Played:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        # Long enough for the other thread to come in if it could: it is awake and wants to.
+        threading.Event().wait(0.05)
+        under_way -= 1
+        return Played(self._step, shape)
+
+    monkeypatch.setattr(Replays, "_recorded", recorded)
+
+    def capture(_thread: int) -> int:
+        replays = Replays(lambda _shape: None, torch.device("cuda"))
+        both.wait(60)
+        replays.prepare(ONE)
+        replays.prepare(EIGHT)
+        return replays.captured
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(capture, range(2))) == [2, 2]
+    assert most == 1
 
 
 def test_on_a_cpu_the_step_runs_as_it_is():

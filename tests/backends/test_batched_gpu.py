@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
@@ -14,6 +15,8 @@ from qwen3_checkpoint import small_checkpoint
 from qwen3_speakers import VOICES, collected, request_for
 
 from studio.backends.batched.backend import Qwen3BatchedBackend
+from studio.backends.batched.memory import STREAM_FRAMES
+from studio.backends.device import give_back
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.speakers.speaker import Voice
 
@@ -72,12 +75,34 @@ def test_40_lines_through_8_slots_some_of_them_heard(backend):
     assert backend.health().faults == 0
 
 
-def test_unload_gives_the_memory_back():
-    torch.cuda.empty_cache()
-    before_bytes = torch.cuda.memory_allocated()
-    backend = OnCuda(BackendOptions(qwen3_model=str(small_checkpoint("base")), device="cuda"))
+def test_the_codec_replays_graphs_too(backend):
+    codec = backend._engine._codec._codec
+    prepared = codec.captured
+    assert prepared > len(STREAM_FRAMES)
+    for urgency in (None, 0):
+        asked = request_for(backend, VOICES["base"], urgency=lambda urgency=urgency: urgency)
+        collected(backend.speak(asked))
+    assert codec.captured == prepared
+
+
+def test_unload_gives_the_memory_back_and_a_second_load_speaks_the_same():
+    give_back("cuda")
+    before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    backend = OnCuda(
+        BackendOptions(
+            qwen3_model=str(small_checkpoint("base")),
+            device="cuda",
+            batch=BatchOptions(slots=4, positions=1_024),
+        )
+    )
+    spoken = []
     for _ in range(2):
         backend.load(lambda _progress: None)
-        collected(backend.speak(request_for(backend, VOICES["base"])))
+        request = request_for(backend, VOICES["base"], params={"temperature": 0})
+        spoken.append(np.concatenate(collected(backend.speak(request))))
+        assert backend.health().faults == 0
         backend.unload()
-    assert torch.cuda.memory_allocated() - before_bytes < 20_000_000
+        give_back("cuda")
+        assert torch.cuda.memory_allocated() - before[0] < 20_000_000
+        assert torch.cuda.memory_reserved() - before[1] < 200_000_000
+    assert spoken[0].shape == spoken[1].shape

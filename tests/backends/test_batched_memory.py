@@ -8,17 +8,26 @@ import pytest
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
+import torch
+from codec_bytes import Living, full_size_step
 from hypothesis import given
 from hypothesis import strategies as st
 from qwen3_checkpoint import small_checkpoint
 
+from studio.backends.batched.codec import BatchedCodec
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.many_lines import told
 from studio.backends.batched.memory import (
+    CODEC_FRAMES,
+    CODEC_ROW_FRAMES,
+    KEPT_SAMPLES,
     MOST_SLOTS,
     SIZES,
     USUAL,
+    Beside,
     Dimensions,
+    codec_bytes,
     dimensions_in,
     free_memory_bytes,
     room_for,
@@ -40,6 +49,49 @@ ANY = BatchOptions()
 def test_slots_of_the_usual_model_on_cards_of_some_sizes(free_gb, slots, positions):
     room = room_for(USUAL, round(free_gb * GB), "cuda", ANY)
     assert (room.layout.slots, room.layout.positions) == (slots, positions)
+
+
+@pytest.mark.parametrize(("voices", "slots"), [(0, 16), (8, 16), (16, 8)])
+def test_what_is_kept_of_voices_leaves_fewer_slots(voices, slots):
+    kept = voices * USUAL.beginning_bytes(300, "cuda")
+    room = room_for(USUAL, 8 * GB, "cuda", ANY, beside=Beside(kept))
+    assert (room.layout.slots, room.kept_bytes) == (slots, kept)
+    assert kept == voices * 300 * 114_688
+    assert room.total_bytes == room.slots_bytes + room.sound_bytes + kept
+
+
+def test_the_codec_takes_what_was_reckoned():
+    """At full size, counted on a device that has shapes only."""
+    step = full_size_step("meta")
+    most = CODEC_FRAMES["cuda"][1]
+    rows = most // CODEC_ROW_FRAMES
+    with torch.inference_mode():
+        living = Living.most_bytes(step, rows=rows, frames=CODEC_ROW_FRAMES)
+        stream = Living.most_bytes(step, rows=1, frames=16)
+    state = 4 * step.numbers
+    tables = 4 * sum(book.numel() for book in step.tables)
+    held = (rows + 1 + KEPT_SAMPLES) * state + tables
+    print(f"{living / most / 1e6:.2f} MB a frame, {state / 1e6:.2f} MB a state")
+    assert 0.8 * codec_bytes(most) < living + held < codec_bytes(most)
+    assert stream < living
+
+
+def test_the_codec_makes_room_for_what_was_chosen():
+    from qwen3_speakers import loaded_package
+
+    decoder = loaded_package().model.speech_tokenizer.model.decoder
+    room = room_for(USUAL, 3 * GB, "cpu", ANY)
+    codec = BatchedCodec(decoder, convolved_at_once=room.codec_frames)
+    assert codec.frames_at_once == room.codec_frames
+    assert room.sound_bytes == codec_bytes(room.codec_frames)
+
+
+def test_doctor_tells_all_that_is_reckoned():
+    room = room_for(USUAL, 130 * GB, "cuda", ANY, beside=Beside(GB))
+    assert told(room, "cuda") == (
+        "64 lines at once on cuda, of 2,048 positions each; beside the weights 15.2 GB for the "
+        "lines, 2.5 GB for their sound, 1.0 GB for what is kept of the voices"
+    )
 
 
 def test_what_is_set_is_kept():
@@ -68,7 +120,7 @@ def test_whatever_is_chosen_fits(free_mb, device):
     except ModelUnavailable:
         assert free_mb < 4_000
         return
-    assert room.slots_bytes <= free_mb * 10**6 * 0.9
+    assert room.total_bytes <= free_mb * 10**6 * 0.9
     assert room.layout.slots in SIZES
     assert room.layout.slots <= MOST_SLOTS[device]
 

@@ -1,30 +1,33 @@
-"""Finished lines to audio, many at once, as if each were decoded whole and alone.
+"""Lines to audio, as if each were decoded whole and alone.
 
-The codec's decoder is a transformer and causal convolutions behind it, so padding on the right
-changes nothing to its left. The transformer reads the lines padded to one length. Its output is
-cut into windows, each behind the few frames that the convolutions look back on, and windows of
-about the same length go through the convolutions together: memory is bounded whatever the lines'
-lengths. Of the sample's frames before a line, the convolutions see only those looked back on.
-
-Source: `Qwen3TTSTokenizerV2Decoder` of qwen-tts-hf 0.1.1.post1.
+Finished lines go through rows together, some frames of each at a time; a line that is heard while
+it is made has a row of its own whenever its next frames have come. All of a line's state is in its
+row, so nothing is computed twice, and what a voice's sample leaves there is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from studio.audio.clip import Samples
-from studio.backends.qwen3.codec import frames_looked_back
+from studio.backends.batched.codec_rounds import Round, rounds
+from studio.backends.batched.codec_rows import Block, CodecRows
+from studio.backends.batched.kept_parts import KeptParts
+from studio.backends.batched.memory import (
+    CODEC_FRAMES,
+    CODEC_ROW_FRAMES,
+    KEPT_SAMPLES,
+    STREAM_FRAMES,
+)
+from studio.backends.batched.sending import sent
+from studio.backends.qwen3.codec_step import CodecStep
 
-WINDOW_FRAMES = 128  # looking back costs ten frames a window
-READ_AT_ONCE = 8_192  # frames through the transformer; attention is quadratic in a line's
-CONVOLVED_AT_ONCE = {"cuda": 2_048, "mps": 512, "cpu": 128}  # about 3 MB a frame at full size
+_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,137 +42,192 @@ class CodedLine:
     codes: torch.Tensor
     sample: torch.Tensor | None = None
 
-    @property
-    def skipped(self) -> int:
-        """Frames of the sample."""
-        return 0 if self.sample is None else len(self.sample)
-
-    def joined(self, device: torch.device) -> torch.Tensor:
-        """Sample and line: int64 [frames, groups]."""
-        codes = self.codes.to(device)
-        return codes if self.sample is None else torch.cat([self.sample.to(device), codes])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Window:
-    """Frames of one line for the convolutions.
-
-    Attributes:
-        owner: The line's index in the batch.
-        latents: [dim, context + frames].
-        context: Frames at the start that are only looked back on.
-    """
-
-    owner: int
-    latents: torch.Tensor
-    context: int
-
-    def __len__(self) -> int:
-        return self.latents.shape[1]
-
 
 class BatchedCodec:
-    """Decodes finished lines; keeps nothing of them."""
+    """Decodes lines; keeps nothing of them but what their voices' samples come to."""
 
     def __init__(
-        self,
-        decoder: Any,
-        *,
-        window_frames: int = WINDOW_FRAMES,
-        convolved_at_once: int | None = None,
+        self, decoder: Any, *, convolved_at_once: int | None = None, graphs: bool | None = None
     ) -> None:
-        """Take the package's `Qwen3TTSTokenizerV2Decoder`; it is only read.
+        """Allocate the rows; capture nothing yet.
 
         Args:
-            decoder: On any device, in float32.
-            window_frames: New frames in one piece of a line, at least 1.
-            convolved_at_once: Frames through the convolutions at once; None for what the device
-                takes.
+            decoder: The package's `Qwen3TTSTokenizerV2Decoder`, on any device, in float32; it is
+                only read.
+            convolved_at_once: Frames of finished lines that are decoded at once; None for what
+                the device takes.
+            graphs: Whether rounds have few shapes, as graphs need; None for what suits the device.
+
+        Raises:
+            torch.OutOfMemoryError: There is no room for the rows.
         """
-        self._decoder = decoder
-        self._window_frames = window_frames
-        self._at_once = convolved_at_once or CONVOLVED_AT_ONCE[decoder.device.type]
-        self._looked_back = frames_looked_back(decoder)
-        self._samples_per_frame = int(decoder.total_upsample)
+        with torch.inference_mode():
+            self._step = CodecStep(decoder)
+        device = self._step.device.type
+        self._rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
+        shapes = _SIZES if (device == "cuda" if graphs is None else graphs) else range(self._rows)
+        self._sizes = [*(size for size in shapes if 0 < size < self._rows), self._rows]
+        self._places = CodecRows(self._step, self._rows + 1, max(STREAM_FRAMES))
+        self._samples = KeptParts(KEPT_SAMPLES)
+
+    @property
+    def rows(self) -> int:
+        """Finished lines that are decoded at once."""
+        return self._rows
+
+    @property
+    def frames_at_once(self) -> int:
+        """Frames of finished lines that are decoded at once."""
+        return self._rows * CODEC_ROW_FRAMES
+
+    @property
+    def captured(self) -> int:
+        """Shapes that are replayed."""
+        return self._places.captured
+
+    @property
+    def computed(self) -> int:
+        """Samples that were heard so far; others were known."""
+        return self._samples.computed
+
+    def prepare(self) -> None:
+        """Capture all graphs, the largest first, whose memory is enough for the others.
+
+        Raises:
+            torch.OutOfMemoryError: There is too little for the largest.
+        """
+        for size in reversed(self._sizes):
+            self._places.prepare(Block(0, size, CODEC_ROW_FRAMES))
+        for frames in STREAM_FRAMES:
+            self._places.prepare(Block(self._rows, 1, frames))
+
+    def close(self) -> None:
+        """Give up the graphs and the memory they hold."""
+        self._places.close()
 
     def decode(self, lines: Sequence[CodedLine]) -> list[Samples]:
-        """Decode lines of any lengths.
+        """Decode finished lines of any lengths.
 
         Returns:
             In the order given; float32 [frames * samples per frame], within [-1, 1].
         """
+        made = dict(self.decoded(lines))
+        return [made[number] for number in range(len(lines))]
+
+    def decoded(
+        self, lines: Sequence[CodedLine], *, between: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[int, Samples]]:
+        """Decode finished lines, each given out when it is done.
+
+        Args:
+            lines: Of any lengths.
+            between: Called before each round; may decode lines that are heard as they are made.
+
+        Yields:
+            A line's number and its samples, as from `decode`.
+        """
+        spoken = [number for number, line in enumerate(lines) if len(line.codes)]
+        yield from ((n, np.zeros(0, np.float32)) for n in range(len(lines)) if n not in spoken)
+        if not spoken:
+            return
+        batch = _Batch(self._step, [lines[number] for number in spoken])
+        pieces: list[list[Samples]] = [[] for _ in spoken]
+        for one in rounds(batch.lengths, self._sizes, CODEC_ROW_FRAMES):
+            between()
+            for piece, samples in zip(one.pieces, self._round(batch, one), strict=True):
+                pieces[piece.line].append(samples)
+                if piece.last:
+                    yield spoken[piece.line], np.concatenate(pieces[piece.line])
+                    pieces[piece.line] = []
+
+    def stream(self, sample: torch.Tensor | None = None) -> LineStream:
+        """Begin a line that is heard while it is made, after a sample's codes."""
         with torch.inference_mode():
-            windows = [window for group in self._groups(lines) for window in self._read(group)]
-            pieces: list[list[torch.Tensor]] = [[] for _ in lines]
-            made: dict[int, torch.Tensor] = {}
-            for batch in _batches(windows, self._at_once):
-                made.update(self._convolved(windows, batch))
-            for number, window in enumerate(windows):
-                pieces[window.owner].append(made[number])
-            return [_samples(line) for line in pieces]
+            begun = self._begun(sample)
+            state = self._step.fresh(1)[0] if begun is None else begun.clone()
+        return LineStream(self._places, self._rows, state)
 
-    def _groups(self, lines: Sequence[CodedLine]) -> Iterator[list[tuple[int, CodedLine]]]:
-        """Lines of about the same length, with their indices."""
-        spoken = [(index, line) for index, line in enumerate(lines) if len(line.codes)]
-        spoken.sort(key=lambda one: one[1].skipped + len(one[1].codes))
-        lengths = [line.skipped + len(line.codes) for _, line in spoken]
-        for group in _split(lengths, READ_AT_ONCE):
-            yield [spoken[number] for number in group]
+    def _round(self, batch: _Batch, one: Round) -> Iterator[Samples]:
+        """The samples of each piece, without the padding's."""
+        places, per_frame = self._places, self._step.samples_per_frame
+        with torch.inference_mode():
+            for row, piece in enumerate(one.pieces):
+                if piece.start == 0:
+                    begun = self._begun(batch.lines[piece.line].sample)
+                    places.state[row] = 0 if begun is None else begun
+            rows = len(one.pieces)
+            places.codes[:rows, : one.frames] = batch.frames(one)
+        made = places.run(Block(0, one.rows, one.frames))
+        for row, piece in enumerate(one.pieces):
+            yield made[row, : (piece.end - piece.start) * per_frame].copy()
 
-    def _read(self, group: list[tuple[int, CodedLine]]) -> Iterator[_Window]:
-        """Run the transformer over lines padded to one length, and cut its output."""
-        decoder = self._decoder
-        joined = [line.joined(decoder.device) for _, line in group]
-        codes = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)  # [lines, frames, groups]
-        hidden = decoder.pre_conv(decoder.quantizer.decode(codes.transpose(1, 2))).transpose(1, 2)
-        latents = decoder.pre_transformer(inputs_embeds=hidden).last_hidden_state.transpose(1, 2)
-        for (owner, line), own, row in zip(group, joined, latents, strict=True):
-            yield from self._windows(owner, row[:, : len(own)], line.skipped)
+    def _begun(self, sample: torch.Tensor | None) -> torch.Tensor | None:
+        """The state after a sample, computed once: float32 [numbers]; None without a sample."""
+        if sample is None or not len(sample):
+            return None
 
-    def _windows(self, owner: int, latents: torch.Tensor, skipped: int) -> Iterator[_Window]:
-        end = latents.shape[1]
-        for start in range(skipped, end, self._window_frames):
-            context = min(self._looked_back, start)
-            stop = min(end, start + self._window_frames)
-            yield _Window(owner, latents[:, start - context : stop], context)
+        def heard() -> torch.Tensor:
+            state = self._step.fresh(1)
+            self._step.hear(sample[None].to(self._step.device), state)
+            return state[0]
 
-    def _convolved(
-        self, windows: Sequence[_Window], batch: Sequence[int]
-    ) -> Iterator[tuple[int, torch.Tensor]]:
-        """The audio of some windows, by their number: [samples], without their context's."""
-        rows = [windows[number].latents.T for number in batch]
-        wave = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).transpose(1, 2)
-        for stage in self._decoder.upsample:
-            for block in stage:
-                wave = block(wave)
-        for block in self._decoder.decoder:
-            wave = block(wave)
-        rate = self._samples_per_frame
-        for number, row in zip(batch, wave[:, 0].clamp(-1, 1), strict=True):
-            window = windows[number]
-            yield number, row[window.context * rate : len(window) * rate].clone()
+        return self._samples.once(id(sample), sample, heard)
 
 
-def _batches(windows: Sequence[_Window], at_once: int) -> Iterator[list[int]]:
-    """Numbers of windows to convolve together: the shortest first, so that little is padded."""
-    order = sorted(range(len(windows)), key=lambda number: len(windows[number]))
-    for batch in _split([len(windows[number]) for number in order], at_once):
-        yield [order[place] for place in batch]
+class _Batch:
+    """Finished lines that are decoded together; their codes lie end to end on the device."""
+
+    def __init__(self, step: CodecStep, lines: Sequence[CodedLine]) -> None:
+        self.lines = lines
+        self.lengths = [len(line.codes) for line in lines]
+        padding = torch.zeros((CODEC_ROW_FRAMES, step.groups), dtype=torch.int64)
+        parts = [*(line.codes for line in lines), padding]
+        self._codes = torch.cat([part.to(step.device) for part in parts])
+        self._starts = [sum(self.lengths[:number]) for number in range(len(lines))]
+        self._within = torch.arange(CODEC_ROW_FRAMES, device=step.device)
+
+    def frames(self, one: Round) -> torch.Tensor:
+        """Codes of a round's pieces: int64 [pieces, frames, groups].
+
+        Behind a line's end they are the next line's, which change nothing that is kept.
+        """
+        starts = torch.tensor([self._starts[piece.line] + piece.start for piece in one.pieces])
+        return self._codes[sent(starts, self._codes.device)[:, None] + self._within]
 
 
-def _split(lengths: Sequence[int], at_most: int) -> Iterator[range]:
-    """Cut ascending lengths into runs whose padded sum stays within `at_most`, one at least."""
-    cuts, start = [0], 0
-    for place, length in enumerate(lengths):
-        if place > start and (place + 1 - start) * length > at_most:
-            cuts.append(place)
-            start = place
-    cuts.append(len(lengths))
-    yield from (range(start, stop) for start, stop in pairwise(cuts) if start < stop)
+class LineStream:
+    """A line that is decoded while it is made; its state is its own between two chunks."""
+
+    def __init__(self, places: CodecRows, row: int, state: torch.Tensor) -> None:
+        """Begin.
+
+        Args:
+            places: Where it is decoded.
+            row: Which of them; others may use it between two chunks.
+            state: float32 [numbers]; is kept and written to.
+        """
+        self._places = places
+        self._row = row
+        self._state = state
+
+    def decode(self, codes: torch.Tensor) -> Samples:
+        """Decode the next frames: int64 [frames, groups], at least one, to float32 [samples]."""
+        places, row = self._places, self._row
+        made: list[Samples] = []
+        with torch.inference_mode():
+            fresh = codes.to(places.codes.device)
+            places.state[row] = self._state
+            for start, end in _chunks(len(codes)):
+                places.codes[row, : end - start] = fresh[start:end]
+                made.append(places.run(Block(row, 1, end - start))[0].copy())
+            self._state.copy_(places.state[row])
+        return np.concatenate(made)
 
 
-def _samples(pieces: Sequence[torch.Tensor]) -> Samples:
-    if not pieces:
-        return np.zeros(0, np.float32)
-    samples: Samples = torch.cat(list(pieces)).float().cpu().numpy()
-    return samples
+def _chunks(frames: int) -> Iterator[tuple[int, int]]:
+    """Cut any number of frames into chunks that there are graphs for, the longest first."""
+    start = 0
+    for size in sorted(STREAM_FRAMES, reverse=True):
+        while frames - start >= size:
+            yield start, start + size
+            start += size

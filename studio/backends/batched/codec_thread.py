@@ -1,21 +1,26 @@
 """The codec of Qwen3-TTS beside the frames.
 
 What somebody listens to is decoded chunk by chunk; of all other finished lines, those that wait
-are decoded together.
+are decoded together, and wait again between two rounds where somebody listens.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import Any
 
+import torch
+
 from studio.backends.batched.codec import BatchedCodec, CodedLine
+from studio.backends.batched.graphs import settle
 from studio.backends.batched.sound_thread import Frames, SoundThread
-from studio.backends.qwen3.codec import CodecStream
 from studio.backends.qwen3.request import FRAMES_PER_S
 
 FRAMES_AT_ONCE = 4_096
-"""Of finished lines decoded together; the audio of the first waits for the last."""
+"""Of finished lines that are shared out together; each is given out when it is done."""
+
+log = logging.getLogger(__name__)
 
 
 class CodecThread(SoundThread):
@@ -24,15 +29,17 @@ class CodecThread(SoundThread):
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
-        """Start the thread.
+        """Capture the graphs, then start the thread.
 
         Args:
             decoder: The package's `Qwen3TTSTokenizerV2Decoder`; only read.
             title: The backend's name, for messages.
-            convolved_at_once: See `BatchedCodec`.
+            convolved_at_once: See `BatchedCodec`; with fewer where the memory doesn't suffice.
+
+        Raises:
+            torch.OutOfMemoryError: There is none even for a single line.
         """
-        self._decoder = decoder
-        self._batched = BatchedCodec(decoder, convolved_at_once=convolved_at_once)
+        self._codec = _prepared(decoder, convolved_at_once)
         super().__init__(decoder.device, title=title)
 
     def _batch(self, finished: deque[Frames]) -> list[Frames]:
@@ -47,9 +54,7 @@ class CodecThread(SoundThread):
         """Decode the next frames of a line that is heard as it is made."""
         line = frames.line
         if line.decoder is None:
-            line.decoder = CodecStream(self._decoder)
-            if line.task.voice.ref_codes is not None:
-                line.decoder.skip(line.task.voice.ref_codes)
+            line.decoder = self._codec.stream(line.task.voice.ref_codes)
         if len(frames.codes):
             line.give(line.decoder.decode(frames.codes))
         if frames.last:
@@ -59,6 +64,30 @@ class CodecThread(SoundThread):
     def _whole(self, batch: list[Frames]) -> None:
         """Decode finished lines together."""
         coded = [CodedLine(frames.codes, frames.line.task.voice.ref_codes) for frames in batch]
-        for frames, samples in zip(batch, self._batched.decode(coded), strict=True):
-            frames.line.give(samples)
-            frames.line.end(frames.error)
+        for number, samples in self._codec.decoded(coded, between=self._serve_heard):
+            batch[number].line.give(samples)
+            batch[number].line.end(batch[number].error)
+
+    def _release(self) -> None:
+        self._codec.close()
+
+
+def _prepared(decoder: Any, at_once: int | None) -> BatchedCodec:
+    """A codec that has captured its graphs, for fewer frames at once where it must be.
+
+    Raises:
+        torch.OutOfMemoryError: There is no memory even for a single line.
+    """
+    while True:
+        codec = BatchedCodec(decoder, convolved_at_once=at_once)
+        try:
+            codec.prepare()
+        except torch.OutOfMemoryError:
+            codec.close()
+            if codec.rows == 1:
+                raise
+            at_once = codec.frames_at_once // 2
+            log.warning("the codec has no memory for %d frames at once", 2 * at_once)
+        else:
+            settle(decoder.device)  # the thread has a stream of its own
+            return codec

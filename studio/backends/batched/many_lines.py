@@ -102,8 +102,10 @@ def told(room: Room, device: str) -> str:
     """What fits, as a sentence."""
     layout = room.layout
     return (
-        f"{layout.slots} lines at once on {device}, of {layout.positions:,} positions each "
-        f"({room.slots_bytes / 1e9:.1f} GB beside the weights)"
+        f"{layout.slots} lines at once on {device}, of {layout.positions:,} positions each; "
+        f"beside the weights {room.slots_bytes / 1e9:.1f} GB for the lines, "
+        f"{room.sound_bytes / 1e9:.1f} GB for their sound, {room.kept_bytes / 1e9:.1f} GB for "
+        "what is kept of the voices"
     )
 
 

@@ -33,10 +33,27 @@ ENOUGH_SLOTS = 8
 _STEP = 64  # of positions
 _BYTES = {"cuda": 2, "mps": 4, "cpu": 4}  # of a number in the caches
 _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_000}
+"""For prompts while they are read, what the frames' graphs compute with, the nodes of all graphs,
+and a library's workspace of each thread and stream: 32 MB each on Hopper."""
+
 _USED_SHARE = 0.9
-_CODEC_FRAME_BYTES = 4_000_000
-_CODEC_SHARE = 0.15
-_CODEC_FRAMES = {"cuda": (128, 2_048), "mps": (64, 512), "cpu": (64, 128)}
+CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (64, 128)}
+"""Of finished lines through the codec at once, at least and at most. More are no faster, and who
+listens waits for them."""
+
+CODEC_ROW_FRAMES = 8
+"""Of one line at once. Half of it is padded on average, at the line's end."""
+
+STREAM_FRAMES = (1, 2, 4, 8, 16)
+"""Of a line that is heard while it is made; any chunk is a sum of these."""
+
+KEPT_SAMPLES = 16
+"""Voices of which the codec keeps what their sample comes to."""
+
+_CODEC_FRAME_BYTES = 4_000_000  # 3.4 MB of tensors live at once, and a library's workspace
+_CODEC_STATE_BYTES = 5_300_000  # a row's, and its codes and samples
+_CODEC_TABLES_BYTES = 34_000_000
+_SOUND_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,10 @@ class Dimensions:
             groups=groups,
         )
 
+    def beginning_bytes(self, positions: int, device: str) -> int:
+        """Memory of a kept beginning: of the cache, so many positions of one line."""
+        return self.position_numbers * positions * _BYTES[device]
+
     def slot_bytes(self, layout: Layout, device: str) -> int:
         """Memory of one slot."""
         frames = layout.max_frames + 1
@@ -91,13 +112,22 @@ class Room:
 
     Attributes:
         layout: Slots of the core.
-        codec_frames: Frames that go through the codec's convolutions at once.
+        codec_frames: Frames of finished lines that go through the codec at once.
         slots_bytes: Memory of all slots.
+        sound_bytes: What turning frames into sound takes, graphs and kept samples included.
+        kept_bytes: What is kept of the voices beside the slots.
     """
 
     layout: Layout
     codec_frames: int
     slots_bytes: int
+    sound_bytes: int
+    kept_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Memory of all that is reckoned beside the weights."""
+        return self.slots_bytes + self.sound_bytes + self.kept_bytes
 
     def smaller(self) -> Room | None:
         """What to try when it doesn't fit after all; None when there is nothing smaller."""
@@ -118,6 +148,34 @@ class TakesMemory(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What needs memory beside weights and slots.
+
+    Attributes:
+        kept_bytes: What is kept of the voices, when as many are kept as ever are.
+        sound_bytes: What turning frames into sound takes, at least and at most; None for
+            Qwen3-TTS's codec, whose frames at once are chosen.
+    """
+
+    kept_bytes: int = 0
+    sound_bytes: tuple[int, int] | None = None
+
+
+ONLY_THE_CODEC = Beside()
+
+
+def codec_bytes(frames: int) -> int:
+    """What the codec takes for so many frames at once.
+
+    That is its state, what its graphs compute with (they take turns, so the largest counts), its
+    tables, and what it keeps of samples.
+    """
+    rows = frames // CODEC_ROW_FRAMES + 1
+    kept = (rows + KEPT_SAMPLES) * _CODEC_STATE_BYTES
+    return frames * _CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
+
+
 def room_for(
     dimensions: TakesMemory,
     free_bytes: int,
@@ -125,6 +183,7 @@ def room_for(
     wanted: BatchOptions,
     *,
     lengths: Sequence[int] = (POSITIONS, FEWER_POSITIONS),
+    beside: Beside = ONLY_THE_CODEC,
 ) -> Room:
     """Choose slots and positions for the memory that is free beside the weights.
 
@@ -137,20 +196,20 @@ def room_for(
         device: Where.
         wanted: What is set.
         lengths: Positions to choose from, falling.
+        beside: What else needs memory.
 
     Raises:
         ModelUnavailable: Not even the smallest choice fits, or what is set doesn't.
     """
     spare = free_bytes * _USED_SHARE - _RESERVE_BYTES[device]
-    least, most = _CODEC_FRAMES[device]
-    codec_frames = min(most, max(least, int(spare * _CODEC_SHARE) // _CODEC_FRAME_BYTES))
-    budget = spare - codec_frames * _CODEC_FRAME_BYTES
+    codec_frames, sound = _sound(spare, device, beside.sound_bytes)
+    budget = spare - sound - beside.kept_bytes
     layouts = [
         _layout(positions)
         for positions in (lengths if wanted.positions is None else (wanted.positions,))
     ]
     rooms = [
-        Room(replace(layout, slots=slots), codec_frames, slots * each)
+        Room(replace(layout, slots=slots), codec_frames, slots * each, sound, beside.kept_bytes)
         for layout in layouts
         for each in [dimensions.slot_bytes(layout, device)]
         for slots in _counts(wanted, device)
@@ -196,6 +255,17 @@ def _cached(transformer: Mapping[str, Any]) -> int:
     """Numbers of keys and values at one position."""
     layers, heads = transformer["num_hidden_layers"], transformer["num_key_value_heads"]
     return 2 * int(layers) * int(heads) * int(transformer["head_dim"])
+
+
+def _sound(spare_bytes: float, device: str, bounds: tuple[int, int] | None) -> tuple[int, int]:
+    """The codec's frames at once, and the bytes that sounding takes."""
+    least, most = CODEC_FRAMES[device]
+    share = int(spare_bytes * _SOUND_SHARE)
+    if bounds is not None:
+        return most, min(bounds[1], max(bounds[0], share))
+    rows = share // _CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
+    frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
+    return frames, codec_bytes(frames)
 
 
 def _layout(positions: int) -> Layout:

@@ -94,13 +94,27 @@ class SoundThread(ABC):
             self._closed = True
             self._changed.notify()
         self._thread.join()
+        self._release()
 
     def _run(self) -> None:
         with self._stream():
             while batch := self._next():
-                wanted = [frames for frames in batch if _wanted(frames.line)]
-                if wanted:
-                    self._shield(wanted)
+                self._serve(batch)
+
+    def _serve(self, batch: Sequence[Frames]) -> None:
+        """Sound what of a batch is still wanted."""
+        wanted = [frames for frames in batch if _wanted(frames.line)]
+        if wanted:
+            self._shield(wanted)
+
+    def _serve_heard(self) -> None:
+        """Sound what somebody listens to before going on with finished lines."""
+        while True:
+            with self._changed:
+                if not self._heard:
+                    return
+                frames = self._heard.popleft()
+            self._serve([frames])
 
     def _stream(self) -> AbstractContextManager[Any]:
         if self._device.type == "cuda":
@@ -115,7 +129,7 @@ class SoundThread(ABC):
                 return [self._heard.popleft()]
             return self._batch(self._finished) if self._finished else []
 
-    def _shield(self, batch: list[Frames]) -> None:
+    def _shield(self, batch: Sequence[Frames]) -> None:
         """Sound a batch; a fault ends these lines, and the thread goes on."""
         try:
             with speech_faults(self._title):
@@ -130,19 +144,22 @@ class SoundThread(ABC):
             reason = f"{type(error).__name__}: {error}"
             _fail(batch, SpeechFailed(f"{self._title} failed on this line's audio ({reason})."))
 
-    def _retry_or_fail(self, batch: list[Frames], error: OutOfMemory) -> None:
+    def _retry_or_fail(self, batch: Sequence[Frames], error: OutOfMemory) -> None:
         """Where the memory didn't suffice for several lines, sound them one by one."""
         if len(batch) == 1:
             _fail(batch, error)
             return
         for frames in batch:
-            self._shield([frames])
+            self._serve([frames])
 
-    def _sound(self, batch: list[Frames]) -> None:
+    def _sound(self, batch: Sequence[Frames]) -> None:
         if batch[0].heard:
             self._chunk(batch[0])
         else:
-            self._whole(batch)
+            self._whole(list(batch))
+
+    def _release(self) -> None:  # noqa: B027 - most hold nothing
+        """Give up what the thread held; it runs no more."""
 
     @abstractmethod
     def _batch(self, finished: deque[Frames]) -> list[Frames]:

@@ -7,15 +7,39 @@ from pathlib import Path
 from typing import Any
 
 from studio.backends.batched.core_contract import Layout
-from studio.backends.batched.memory import Room, room_for
+from studio.backends.batched.memory import Beside, Room, room_for
 from studio.backends.chatterbox.text import MAX_TOKENS
 from studio.backends.chatterbox.variants import Variant
 from studio.backends.options import BatchOptions
 
-LENGTHS = {"chatterbox": (1_408, 768), "chatterbox-turbo": (1_728, 1_024)}
+LENGTHS = {
+    "chatterbox": (1_408, 768),
+    "chatterbox-multilingual": (1_408, 768),
+    "chatterbox-turbo": (1_728, 1_024),
+}
 """Of a slot: the longest line with its prompt, and where memory is small a line of about 15 s."""
 
-_STORED_BYTES = {"chatterbox": 3_200_000_000, "chatterbox-turbo": 3_000_000_000}
+KEPT_BEGINNINGS = 8
+"""Voices whose part of the cache is kept."""
+
+SHARED_POSITIONS = {"chatterbox": 34, "chatterbox-multilingual": 34, "chatterbox-turbo": 376}
+"""Of a voice's part at the released models: 74 MB in turbo, 17 MB in English."""
+
+_PARTS_BYTES = 200_000_000  # of prompts: 128 voices at most, a megabyte and a half each
+_LINE_SOUND_BYTES = {
+    "chatterbox": 500_000_000,
+    "chatterbox-multilingual": 500_000_000,
+    "chatterbox-turbo": 250_000_000,
+}
+"""For a line of 10 s behind a sample of 10 s, in S3Gen: attention makes it grow with the square.
+Guidance doubles it. Where it doesn't suffice, lines are sounded one by one."""
+
+_TOGETHER = {"cuda": 8, "mps": 1, "cpu": 1}
+_STORED_BYTES = {
+    "chatterbox": 3_200_000_000,
+    "chatterbox-multilingual": 3_200_000_000,
+    "chatterbox-turbo": 3_000_000_000,
+}
 _NUMBER_BYTES = 4
 _HALF_BYTES = 2
 
@@ -49,6 +73,10 @@ class TokenDimensions:
         size = _HALF_BYTES if half else _NUMBER_BYTES
         return cls(cached, t3.speech_head.weight.shape[0], size)
 
+    def beginning_bytes(self, positions: int) -> int:
+        """Memory of a kept beginning: of the cache, so many positions of one line."""
+        return self.position_numbers * positions * self.number_bytes
+
     def slot_bytes(self, layout: Layout, _device: str) -> int:
         """Memory of one slot."""
         kept = self.position_numbers * layout.positions * self.number_bytes
@@ -57,6 +85,7 @@ class TokenDimensions:
 
 USUAL = {
     "chatterbox": TokenDimensions(2 * 2 * 30 * 1_024, 8_194),
+    "chatterbox-multilingual": TokenDimensions(2 * 2 * 30 * 1_024, 8_194),
     "chatterbox-turbo": TokenDimensions(2 * 24 * 1_024, 6_563),
 }
 """Of the released models."""
@@ -66,16 +95,26 @@ def token_room(
     variant: Variant, dimensions: TokenDimensions, free_bytes: int, device: str, batch: BatchOptions
 ) -> Room:
     """Choose slots and positions; see `room_for`."""
-    room = room_for(dimensions, free_bytes, device, batch, lengths=LENGTHS[variant.name])
+    line_bytes = _LINE_SOUND_BYTES[variant.name]
+    beside = Beside(kept_bytes(variant, dimensions), (line_bytes, _TOGETHER[device] * line_bytes))
+    room = room_for(
+        dimensions, free_bytes, device, batch, lengths=LENGTHS[variant.name], beside=beside
+    )
     layout = room.layout
     return replace(room, layout=replace(layout, max_frames=min(MAX_TOKENS, layout.max_frames)))
+
+
+def kept_bytes(variant: Variant, dimensions: TokenDimensions) -> int:
+    """What is kept of the voices, when as many are kept as ever are."""
+    beginning = dimensions.beginning_bytes(SHARED_POSITIONS[variant.name])
+    return KEPT_BEGINNINGS * beginning + _PARTS_BYTES
 
 
 def stored_bytes(variant: Variant, folder: Path | None) -> int:
     """What the weights of a variant take, which are stored as they are kept.
 
     Args:
-        variant: English or turbo.
+        variant: Whose.
         folder: None where it isn't here.
     """
     if folder is None:

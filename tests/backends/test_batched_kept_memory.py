@@ -1,0 +1,56 @@
+"""What Chatterbox keeps of its voices is reckoned before slots are chosen."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
+
+from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread
+from chatterbox_lines import ENGLISH, TURBO, Desk, lines_of
+
+from studio.backends.batched_chatterbox.core import KEPT_BEGINNINGS as KEPT_BY_THE_CORE
+from studio.backends.batched_chatterbox.memory import (
+    KEPT_BEGINNINGS,
+    SHARED_POSITIONS,
+    USUAL,
+    TokenDimensions,
+    kept_bytes,
+    token_room,
+)
+from studio.backends.options import BatchOptions
+
+pytestmark = pytest.mark.models
+
+GB = 10**9
+MB = 10**6
+
+
+@pytest.mark.parametrize(("variant", "each_mb"), [(TURBO, 74), (ENGLISH, 17)])
+def test_eight_voices_of_the_released_models(variant, each_mb):
+    beginning = USUAL[variant].beginning_bytes(SHARED_POSITIONS[variant])
+    assert round(beginning / MB) == each_mb
+    kept = kept_bytes(BY_NAME[variant], USUAL[variant])
+    assert kept == pytest.approx(8 * beginning + 200 * MB)
+    room = token_room(BY_NAME[variant], USUAL[variant], 40 * GB, "cuda", BatchOptions())
+    assert room.kept_bytes == kept
+    assert room.total_bytes < 0.9 * 40 * GB - 2 * GB
+
+
+@pytest.mark.parametrize("variant", [TURBO, ENGLISH])
+def test_a_kept_beginning_takes_what_was_reckoned(variant, tmp_path_factory):
+    with one_thread():
+        desk = Desk(variant, checkpoint(variant, tmp_path_factory))
+        core = desk.core(4)
+        lines = lines_of(variant)[:3]
+        core.admit([desk.admission(core, slot, line) for slot, line in enumerate(lines)])
+    dimensions = TokenDimensions.of(desk.model.t3, half=False)
+    shared = SHARED_POSITIONS[variant]
+    admission = desk.admission(core, 3, lines[0])
+    assert admission.prompt.shared <= shared
+    kept = core._begun
+    assert len(kept) == len({(line.voice, line.exaggeration) for line in lines})
+    each = dimensions.beginning_bytes(admission.prompt.shared)
+    assert kept.size_bytes <= len(kept) * dimensions.beginning_bytes(shared)
+    assert kept.size_bytes == pytest.approx(len(kept) * each, rel=0.35)
+    assert KEPT_BY_THE_CORE == KEPT_BEGINNINGS
