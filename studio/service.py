@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
 from studio.booth import Booth
 from studio.dialog.model import Dialog
-from studio.dialog.planning import plan
 from studio.engine.engine import Engine
-from studio.engine.job import Job, Order
+from studio.engine.job import Job
 from studio.engine.model_load import Listener
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import Save
-from studio.errors import (
-    AudioRejected,
-    EngineBusy,
-    ModelUnavailable,
-    NotFound,
-    StorageFailed,
-)
+from studio.errors import ModelUnavailable
+from studio.jobs import Jobs, RenderOptions
 from studio.project.projects import Projects
-from studio.speakers.cast import Cast
 from studio.speakers.library import SpeakerLibrary
-from studio.speakers.sample import SampleReport, check_sample
-from studio.speakers.speaker import Speaker
 from studio.speakers.uploads import Uploads
 from studio.voices import Voices
+from studio.workspace import writable
 
-MAX_QUEUED_SEGMENTS = 50_000
-KEPT_JOBS = 20
-"""Finished jobs kept on disk and in memory; older ones make room."""
+__all__ = ["RenderOptions", "Studio", "StudioOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +43,6 @@ class StudioOptions:
     backend_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
-    """How one dialog is rendered.
-
-    Attributes:
-        backend_name: None for the studio's own choice.
-        seed: For lines without a seed of their own.
-        voices: Samples that stand in for the library's, by speaker name.
-        assigned: Ids of the library's speakers by the name they speak for.
-        audio_root: Where paths of audio lines start; None refuses audio lines.
-        folder: Where segments go; None for a folder of the workspace.
-        listen: Somebody is waiting to hear it: it goes before other jobs.
-    """
-
-    backend_name: str | None = None
-    seed: int | None = None
-    voices: Mapping[str, Path] = field(default_factory=dict)
-    assigned: Mapping[str, str] = field(default_factory=dict)
-    audio_root: Path | None = None
-    folder: Path | None = None
-    listen: bool = False
-
-
 class Studio:
     """One workspace on an engine. Methods may be called from any thread but the engine's own."""
 
@@ -90,8 +54,8 @@ class Studio:
         """
         self.options = options
         self.engine = engine
-        self._renders = _writable(options.workspace / "renders")
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
+        self._jobs = Jobs(options.workspace / "renders", engine, self.speakers)
         self.voices = Voices(self.speakers, Uploads(options.workspace / "uploads"))
         self.booth = Booth(self.speakers, engine)
         self.projects = Projects(
@@ -99,9 +63,6 @@ class Studio:
         )
         self._backend_name = options.backend_name
         self._backend_reason = options.backend_reason
-        # Guards the table of jobs, which pages in several threads read and change.
-        self._jobs_lock = threading.Lock()
-        self._jobs: dict[str, Job] = {}
 
     @classmethod
     def open(
@@ -128,7 +89,7 @@ class Studio:
         engine = Engine(
             create_backend,
             eviction or EvictionPolicy(),
-            conditioning_folder=_writable(options.workspace) / "conditioning",
+            conditioning_folder=writable(options.workspace) / "conditioning",
             max_concurrency=max_concurrency,
             save=save,
         )
@@ -163,49 +124,16 @@ class Studio:
     # What is spoken
 
     def render(self, dialog: Dialog, options: RenderOptions | None = None) -> Job:
-        """Begin to render a dialog; the job goes on by itself.
-
-        Raises:
-            EngineBusy: Too much is waiting already.
-            SettingError: There is no such backend.
-        """
-        options = options or RenderOptions()
-        backend_name = options.backend_name or self.backend_name
-        backend = self.engine.models.manager(backend_name).backend
-        if self.engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
-            raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)
-        job_id = secrets.token_hex(8)
-        cast = Cast(self.speakers, options.voices, options.assigned)
-        planned = plan(dialog, backend.capabilities.limits(), seed=options.seed)
-        order = Order(
-            plan=replace(planned, notices=planned.notices + cast.notices(planned.segments)),
-            backend_name=backend_name,
-            cast=cast,
-            folder=_writable(options.folder or self._renders / job_id),
-            resolve_audio=_audio_resolver(options.audio_root),
-        )
-        job = Job(job_id, order)
-        with self._jobs_lock:
-            self._jobs[job_id] = job
-        self._make_room()
-        self.engine.submit(job, listen=options.listen)
-        return job
+        """Begin to render a dialog, as `Jobs.begin`."""
+        return self._jobs.begin(dialog, options or RenderOptions(), self.backend_name)
 
     def job(self, job_id: str) -> Job:
-        """A job by its id.
-
-        Raises:
-            NotFound: It never was, or made room for newer ones.
-        """
-        job = self._jobs.get(job_id)
-        if job is None:
-            raise NotFound("This render isn't there any more; start a new one.")
-        return job
+        """A job by its id, as `Jobs.find`."""
+        return self._jobs.find(job_id)
 
     def latest_job(self) -> Job | None:
         """The newest job."""
-        with self._jobs_lock:
-            return next(reversed(self._jobs.values()), None)
+        return self._jobs.latest()
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, here: it goes first from here on."""
@@ -214,29 +142,6 @@ class Studio:
     def cancel(self, job: Job) -> None:
         """Stop a job; returns when nothing more of it will start."""
         self.engine.cancel(job)
-
-    # Who speaks
-
-    def add_speaker(
-        self, name: str, recording: Path | None = None, transcript: str | None = None
-    ) -> tuple[Speaker, SampleReport | None]:
-        """Put a speaker into the library, with a checked sample or without one.
-
-        A speaker who is there already without a sample gets this one.
-
-        Raises:
-            NameRejected: The name can't be used.
-            SpeakerExists: The library has the name, and with a sample or with nothing to add.
-            AudioRejected: The recording can't be read.
-            SampleRejected: It can be read but can't serve as a voice.
-        """
-        report = check_sample(recording) if recording is not None else None
-        known = self.speakers.find(name)
-        if report is None or known is None or known.sample is not None:
-            speaker = self.speakers.add(name, sample=recording, transcript=transcript)
-        else:
-            speaker = self.speakers.set_sample(known.name, recording, transcript=transcript)
-        return speaker, report
 
     # The models
 
@@ -298,39 +203,3 @@ class Studio:
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change after how many idle seconds models are unloaded; 0 keeps them."""
         self.engine.set_idle_timeout(idle_timeout_s)
-
-    def _make_room(self) -> None:
-        """Forget the oldest finished jobs, and remove folders that no job knows, all but a few."""
-        # The folders under the lock, too: two threads would trip over what the other one removed.
-        with self._jobs_lock:
-            finished = [job for job in self._jobs.values() if job.events.closed]
-            for job in finished[: max(0, len(self._jobs) - KEPT_JOBS)]:
-                del self._jobs[job.job_id]
-            folders = sorted(self._renders.iterdir(), key=lambda folder: folder.stat().st_mtime)
-            for folder in folders[:-KEPT_JOBS]:
-                if folder.name not in self._jobs:
-                    shutil.rmtree(folder)
-
-
-def _audio_resolver(root: Path | None) -> Callable[[str], Path]:
-    def resolve(written: str) -> Path:
-        if root is None:
-            raise AudioRejected(f"The audio file “{written}” can't be used here.")
-        return root / written
-
-    return resolve
-
-
-def _writable(folder: Path) -> Path:
-    """Make a folder and see that files can be written to it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{secrets.token_hex(4)}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise StorageFailed(
-            f"The folder {folder} can't be written ({error.strerror}); choose another with "
-            "--workspace or TABLEREAD_WORKSPACE."
-        ) from error
-    return folder

@@ -13,12 +13,11 @@ from studio.engine.model_manager import ModelState
 from studio.errors import (
     ModelUnavailable,
     NotFound,
-    SampleRejected,
     SettingError,
-    SpeakerExists,
     StorageFailed,
 )
-from studio.service import KEPT_JOBS, Studio, StudioOptions
+from studio.jobs import KEPT_JOBS
+from studio.service import Studio, StudioOptions
 
 
 def test_old_renders_make_room_for_new_ones(studio: Studio) -> None:
@@ -40,30 +39,6 @@ def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> Non
         (studio.options.workspace / "renders" / f"earlier-{number}").mkdir()
     finish(studio.render(dialog_of(1)))
     assert len(list((studio.options.workspace / "renders").iterdir())) == KEPT_JOBS
-
-
-def test_a_speaker_is_added_with_a_report_of_its_sample(studio: Studio, tmp_path: Path) -> None:
-    job = studio.render(dialog_of(3))
-    finish(job)
-    recording = job.records[0].path
-    assert recording is not None
-    speaker, report = studio.add_speaker("Ida", recording, "This is line 0.")
-    assert speaker.transcript == "This is line 0."
-    assert report is not None
-    assert not report.fatal
-    assert studio.speakers.by_id(speaker.speaker_id).sample is not None
-    with pytest.raises(SpeakerExists):
-        studio.add_speaker("IDA")
-
-
-def test_a_recording_of_nothing_is_refused(studio: Studio, tmp_path: Path) -> None:
-    from studio.audio.clip import Clip
-    from studio.audio.encode import write_wav
-
-    write_wav(tmp_path / "silence.wav", Clip.silence(5.0))
-    with pytest.raises(SampleRejected):
-        studio.add_speaker("Ida", tmp_path / "silence.wav")
-    assert studio.speakers.list() == ()
 
 
 def test_a_workspace_that_cannot_be_made_says_how_to_choose_another(tmp_path: Path) -> None:

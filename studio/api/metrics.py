@@ -41,13 +41,13 @@ class Metrics:
         )
         self._first_audio_s = Histogram(
             "tableread_first_audio_seconds",
-            "From the start of a job to its first sound.",
+            "From the start of a render to its first sound.",
             buckets=_SECONDS,
             registry=self._registry,
         )
         self._job_s = Histogram(
             "tableread_job_seconds",
-            "From the start of a job to its end.",
+            "From the start of a render to its end.",
             buckets=_SECONDS,
             registry=self._registry,
         )
@@ -55,12 +55,19 @@ class Metrics:
         self._lock = threading.Lock()
         self._open: list[tuple[Job, int]] = []
         engine.watchers.append(self.watch)
+        engine.counters.append(self.count_render)
 
     def watch(self, job: Job) -> None:
         """Count what a job does; called as it is submitted."""
         with self._lock:
             self._catch_up()
             self._open.append((job, 0))
+
+    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+        """Count a render that ended, of one job or of many."""
+        self._job_s.observe(wall_s)
+        if first_audio_s is not None:
+            self._first_audio_s.observe(first_audio_s)
 
     def text(self) -> bytes:
         """All figures in Prometheus's format."""
@@ -80,10 +87,9 @@ class Metrics:
         if not job.events.closed:
             return False
         self._count(job, seen)
-        summary = job.summary()
-        self._job_s.observe(summary.wall_s)
-        if summary.first_audio_s is not None:
-            self._first_audio_s.observe(summary.first_audio_s)
+        if not job.order.is_part:
+            summary = job.summary()
+            self.count_render(summary.wall_s, summary.first_audio_s)
         return True
 
     def _count(self, job: Job, seen: int) -> int:

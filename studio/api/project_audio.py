@@ -13,7 +13,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.errors import NotFound
 from studio.project.hearing import line_sound, peaks
 from studio.project.session import Session
-from studio.project.takes import Take
+from studio.project.take import Take
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
 
@@ -53,10 +53,12 @@ async def many_peaks(
     project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
 ) -> dict[str, Any]:
     """The waveforms of takes, by id; those that aren't there are left out."""
-    found = [take for one in takes.split(",") if (take := project.shelf.get(one)) is not None]
+    shelf = project.shelf
+    known = [take for one in takes.split(",") if (take := shelf.get(one)) is not None]
+    found = [take for take in known if not shelf.is_gone(take)]
 
     def all_peaks() -> dict[str, list[int]]:
-        return {take.take_id: peaks(project.shelf.audio(take), bins) for take in found}
+        return {take.take_id: peaks(shelf.audio(take), bins) for take in found}
 
     return {"peaks": await asyncio.to_thread(all_peaks)}
 
@@ -65,4 +67,6 @@ def _take(project: Session, line_id: str, take_id: str) -> Take:
     take = project.shelf.find(take_id)
     if take.line_id != line_id:
         raise NotFound("This take isn't there any more.")
+    if project.shelf.is_gone(take):
+        raise NotFound("The audio of this take was freed. Choose it and render its line again.")
     return take

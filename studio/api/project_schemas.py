@@ -18,7 +18,7 @@ from studio.project.news import EditNews, JobNews, LineNews, News, StorageNews
 from studio.project.ops import LineId, LineIds, Op
 from studio.project.rendering import Run
 from studio.project.session import Session
-from studio.project.takes import Take, take_record
+from studio.project.take import Take, take_record
 from studio.speakers.colours import next_colour
 
 _MARK = r"^[A-Za-z0-9_-]{1,64}$"
@@ -127,9 +127,9 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
     }
 
 
-def take_body(take: Take, document: Document) -> dict[str, Any]:
-    """A take."""
-    return take_record(take) | {"locked": take.take_id in document.locked_takes}
+def take_body(take: Take, document: Document, *, gone: bool = False) -> dict[str, Any]:
+    """A take; of one that is gone, what it was made of."""
+    return take_record(take) | {"locked": take.take_id in document.locked_takes, "gone": gone}
 
 
 def speakers_body(session: Session) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -30,6 +32,7 @@ from studio.api.project_schemas import (
 from studio.api.schemas import notice_body
 from studio.dialog.read import read_dialog_text
 from studio.errors import EditConflict
+from studio.project.news import News
 from studio.project.session import Session
 
 _UNNAMED = "Untitled"
@@ -37,8 +40,12 @@ _UNNAMED = "Untitled"
 project_routes = APIRouter(prefix="/studio/projects")
 
 
-def _session_of(studio: Desk, project_id: str) -> Session:
-    return studio.projects.open(project_id)
+async def _session_of(studio: Desk, project_id: str) -> Session:
+    # One that is open already is had without a thread, and without waiting for others.
+    session = studio.projects.opened(project_id)
+    if session is None:
+        session = await asyncio.to_thread(studio.projects.open, project_id)
+    return session
 
 
 Project = Annotated[Session, Depends(_session_of)]
@@ -127,10 +134,15 @@ def lay_script(project: Project, body: ScriptBody) -> Response:
 @project_routes.get("/{project_id}/events", response_class=EventSourceResponse)
 async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEvent]:
     """What happens after `since`; ends where that is too long ago, and the page looks anew."""
-    async for seq, news in project.news.follow(since):
-        body = await asyncio.to_thread(news_body, project, seq, news)
-        if body is not None:
-            yield ServerSentEvent(data=body, id=str(seq))
+
+    def written(bundle: list[tuple[int, News]]) -> list[tuple[str, str]]:
+        bodies = [(seq, news_body(project, seq, news)) for seq, news in bundle]
+        return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
+
+    async with aclosing(project.news.bundles(since)) as bundles:
+        async for bundle in bundles:
+            for data, seq in await asyncio.to_thread(written, bundle):
+                yield ServerSentEvent(raw_data=data, id=seq)
 
 
 @project_routes.post("/{project_id}/render")
@@ -156,8 +168,9 @@ def focus(project: Project, body: FocusBody) -> None:
 @project_routes.get("/{project_id}/takes/{line_id}")
 def takes(project: Project, line_id: str) -> dict[str, Any]:
     """A line's takes, the oldest first."""
-    document = project.document
-    return {"takes": [take_body(take, document) for take in project.takes(line_id)]}
+    document, is_gone = project.document, project.shelf.is_gone
+    found = project.takes(line_id)
+    return {"takes": [take_body(take, document, gone=is_gone(take)) for take in found]}
 
 
 def _dispute(error: EditConflict) -> JSONResponse:

@@ -19,6 +19,7 @@ from studio.api.model import model_routes
 from studio.api.page import page_routes
 from studio.api.project_audio import project_audio_routes
 from studio.api.project_files import project_file_routes
+from studio.api.project_space import space_routes
 from studio.api.projects import project_routes
 from studio.api.speakers import speaker_routes
 from studio.api.uploads import upload_routes
@@ -35,6 +36,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         project_file_routes,
         project_routes,
         project_audio_routes,
+        space_routes,
         model_routes,
         speaker_routes,
         upload_routes,

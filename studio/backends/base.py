@@ -45,6 +45,8 @@ class Capabilities:
         max_chars: Longest text of one segment that the model speaks safely.
         sample_rate_hz: Rate of what `speak` yields.
         builtin_voice: Whether a speaker without sample, preset or description can be spoken.
+        builtin_by_name: Whether each name chooses a built-in voice of its own; else there is one,
+            and a speaker's name changes nothing.
         slots: Segments a batched backend decodes together; None when it takes one at a time
             and the engine's own bound holds.
         beyond_slots: Segments it takes besides, so that a slot is refilled at once while the line
@@ -56,6 +58,7 @@ class Capabilities:
     max_chars: int
     cloning: bool = False
     builtin_voice: bool = False
+    builtin_by_name: bool = True
     presets: tuple[Preset, ...] = ()
     described_voices: bool = False
     languages: Mapping[str, str] = field(default_factory=dict)

@@ -27,6 +27,9 @@ BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
 }
 """Name to factory, best first: `auto` takes the first that can run now."""
 
+ELSEWHERE = frozenset({"remote"})
+"""Backends that nothing done on this machine brings: somebody else's server has to be named."""
+
 DEFAULTS = BackendOptions()
 
 
@@ -71,8 +74,8 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
     """Turn `auto` into the best backend that can speak now, without a download.
 
     Returns:
-        The backend's name and, where `auto` had to pass over better ones, that it did and where
-        what they lack is told.
+        The backend's name and, where `auto` had to pass over better ones that can be had here,
+        that it did and where what they lack is told.
 
     Raises:
         SettingError: No backend has this name.
@@ -90,9 +93,9 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
 
 
 def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
-    if not passed_over:
+    names = ", ".join(offer.title for offer in passed_over if offer.name not in ELSEWHERE)
+    if not names:
         return None
-    names = ", ".join(offer.title for offer in passed_over)
     return (
         f"{taken.title} speaks, since it needs no download. There are better voices: {names}. "
         "Choose one under the voice engine or with --backend; python launch.py doctor tells what "

@@ -98,7 +98,8 @@ class ConditioningCache:
 
 def _key(backend: Backend, voice: Voice) -> _Key:
     sample = voice.sample
-    named = sample is None and voice.preset is None and voice.description is None
+    # With a preset, too: a backend that lets the name choose may let it shape a preset.
+    named = sample is None and backend.capabilities.builtin_by_name
     return (
         backend.name,
         backend.revision,
@@ -106,7 +107,7 @@ def _key(backend: Backend, voice: Voice) -> _Key:
         sample.transcript if sample else None,
         voice.preset,
         voice.description,
-        name_key(voice.speaker) if named else None,
+        name_key(voice.chosen_by) if named else None,
     )
 
 

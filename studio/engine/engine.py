@@ -21,6 +21,9 @@ from studio.engine.renderer import Renderer, Save
 from studio.errors import ModelInUse
 from studio.speakers.speaker import Voice
 
+RenderCounter = Callable[[float, float | None], None]
+"""Told how long a render took and when its first sound was there, in seconds."""
+
 
 class Engine:
     """One a process. Methods may be called from any thread but the engine's own."""
@@ -51,6 +54,7 @@ class Engine:
         self.converter = Converter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
         self.watchers: list[Callable[[Job], None]] = []
+        self.counters: list[RenderCounter] = []
         self._loop = EngineLoop()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -69,6 +73,11 @@ class Engine:
         for watch in self.watchers:
             watch(job)
         self._loop.call(lambda: self._begin(job, listen=listen))
+
+    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+        """A render of many jobs ended, which counts as one; from any thread."""
+        for count in self.counters:
+            count(wall_s, first_audio_s)
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, here: it goes first from here on."""

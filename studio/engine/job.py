@@ -118,6 +118,7 @@ class Order:
         resolve_audio: From a path as written in the script to a file; raises `AudioRejected`
             for one that may not be read.
         notify: Told each event after the job has it, on the engine's loop: it must not wait.
+        is_part: It is one of many jobs of a render, whose owner tells of them together.
     """
 
     plan: Plan
@@ -126,6 +127,7 @@ class Order:
     folder: Path
     resolve_audio: Callable[[str], Path]
     notify: Callable[[Event], None] = lambda _: None
+    is_part: bool = False
 
 
 class Job:
@@ -271,7 +273,8 @@ class Job:
         self.events.close()
         self.order.notify(ended)
         summary = self.summary()
-        log.info(
+        log.log(
+            logging.DEBUG if self.order.is_part else logging.INFO,
             "job %s %s: %.1f s of audio in %.2f s, first after %.3f s, at most %d in flight, "
             "%d failed",
             self.job_id,

@@ -6,7 +6,8 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -51,6 +52,13 @@ class Bulletin(Generic[T]):
 
     async def follow(self, since: int) -> AsyncIterator[tuple[int, T]]:
         """Yield items after `since` with their numbers; ends at once where some are forgotten."""
+        async with aclosing(self.bundles(since)) as bundles:
+            async for bundle in bundles:
+                for numbered in bundle:
+                    yield numbered
+
+    async def bundles(self, since: int) -> AsyncGenerator[list[tuple[int, T]]]:
+        """As `follow`, with all items that are there at once together."""
         event = asyncio.Event()
         with self._lock:
             self._wakers[event] = asyncio.get_running_loop()
@@ -60,11 +68,11 @@ class Bulletin(Generic[T]):
                 fresh = self._after(since)
                 if fresh is None:
                     return
-                for item in fresh:
-                    since += 1
-                    yield since, item
                 if not fresh:
                     await event.wait()
+                    continue
+                yield list(enumerate(fresh, since + 1))
+                since += len(fresh)
         finally:
             with self._lock:
                 del self._wakers[event]

@@ -11,7 +11,10 @@ from studio.project.document import LINE, SETTINGS, Document, Line, line_record
 LineFields = Mapping[str, Any]
 _Change = tuple[LineFields | None, LineFields | None]
 
-_FIELDS = ("name", "cast", "settings", "locked_takes", "deleted_takes")
+_FIELDS = ("name", "cast", "first_names", "settings", "locked_takes", "deleted_takes")
+
+
+_VOICED = frozenset({"cast", "first_names"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Delta:
     @property
     def concerns_speakers(self) -> bool:
         """Whether who speaks may have changed, or with which voice."""
-        return "cast" in self.fields or any(
+        return not _VOICED.isdisjoint(self.fields) or any(
             before is None or after is None or "speaker" in after
             for before, after in self.lines.values()
         )

@@ -85,8 +85,11 @@ class Document:
         lines: By id; exactly those in `order`.
         order: Line ids as they are heard.
         cast: Ids of the library's speakers by the name they speak for; None for nobody.
+        first_names: What renamed speakers were called at first, by their names now: that name
+            still chooses their voice on a backend with a built-in one for each name.
         locked_takes: Takes that may not be deleted.
-        deleted_takes: Takes that were deleted; their files stay, so that undo brings them back.
+        deleted_takes: Takes that were deleted; their files stay until they are freed, so that undo
+            brings them back.
     """
 
     name: str = ""
@@ -96,6 +99,7 @@ class Document:
     settings: ProjectSettings = field(default_factory=ProjectSettings)
     locked_takes: tuple[str, ...] = ()
     deleted_takes: tuple[str, ...] = ()
+    first_names: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Line]:
         """Iterate over the lines in order."""
@@ -123,6 +127,7 @@ def document_record(document: Document) -> dict[str, Any]:
     return {
         "name": document.name,
         "cast": dict(document.cast),
+        "first_names": dict(document.first_names),
         "settings": asdict(document.settings),
         "lines": [line_record(line) for line in document],
         "locked_takes": list(document.locked_takes),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from studio.dialog.model import MAX_LINES
+from studio.dialog.names import same_name
 from studio.errors import BadInput, NotFound
 from studio.project.document import Document, Line, ProjectSettings
+
+_Value = TypeVar("_Value")
 
 
 class Draft:
@@ -21,6 +24,7 @@ class Draft:
         self.lines = dict(document.lines)
         self.order = list(document.order)
         self.cast = dict(document.cast)
+        self.first_names = dict(document.first_names)
         self.settings: ProjectSettings = document.settings
         self.locked_takes = list(document.locked_takes)
         self.deleted_takes = list(document.deleted_takes)
@@ -39,6 +43,7 @@ class Draft:
             lines=self.lines,
             order=tuple(self.order),
             cast=self.cast,
+            first_names=self.first_names,
             settings=self.settings,
             locked_takes=tuple(self.locked_takes),
             deleted_takes=tuple(self.deleted_takes),
@@ -79,6 +84,35 @@ class Draft:
         """Give a line other values, checked already."""
         self.lines[line_id] = replace(self.line(line_id), **fields)
 
+    def has_speaker(self, name: str) -> bool:
+        """Whether any line is that speaker's."""
+        return any(line.speaker and same_name(line.speaker, name) for line in self.lines.values())
+
+    def forget_voice(self, name: str) -> None:
+        """Keep nothing of what was chosen for a name."""
+        self.cast = _without(self.cast, name)
+        self.first_names = _without(self.first_names, name)
+
+    def hand_on_voice(
+        self, former: str, name: str, speaker_of: Callable[[str], str | None]
+    ) -> None:
+        """Let a speaker that got another name keep its voice.
+
+        Unless the new name brings one along: it was cast, or the library has a speaker of it.
+        """
+        is_other = not same_name(former, name)
+        assigned = _of_name(self.cast, former) or (speaker_of(former) if is_other else None)
+        first = _of_name(self.first_names, former) or former
+        brings_one = is_other and bool(_of_name(self.cast, name) or speaker_of(name))
+        self.forget_voice(former)
+        if brings_one:
+            return
+        self.forget_voice(name)
+        if assigned is not None:
+            self.cast[name] = assigned
+        if not same_name(first, name):
+            self.first_names[name] = first
+
     def in_order(self, line_ids: Iterable[str]) -> list[Line]:
         """Lines as they are heard.
 
@@ -87,6 +121,14 @@ class Draft:
         """
         wanted = {self.line(line_id).line_id for line_id in line_ids}
         return [self.lines[line_id] for line_id in self.order if line_id in wanted]
+
+
+def _of_name(table: Mapping[str, _Value], name: str) -> _Value | None:
+    return next((value for one, value in table.items() if same_name(one, name)), None)
+
+
+def _without(table: Mapping[str, _Value], name: str) -> dict[str, _Value]:
+    return {one: value for one, value in table.items() if not same_name(one, name)}
 
 
 def settings_of(draft: Draft, fields: Mapping[str, Any]) -> ProjectSettings:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Protocol
 
 from studio.dialog.attributes import checked_seed
-from studio.dialog.names import clean_name, name_key
+from studio.dialog.names import clean_name, name_key, same_name
 from studio.dialog.paragraph import paragraph
 from studio.dialog.tags import write_pause
 from studio.errors import BadInput, Conflict, NotFound
@@ -37,11 +38,20 @@ class TakeInfo(Protocol):
         ...
 
 
-FindTake = Callable[[str], TakeInfo]
-"""A take by its id; raises `NotFound`."""
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What edits look up beside the document.
+
+    Attributes:
+        find_take: A take by its id; raises `NotFound`.
+        speaker_of: The id of the library's speaker of a name, None when there is none.
+    """
+
+    find_take: Callable[[str], TakeInfo]
+    speaker_of: Callable[[str], str | None]
 
 
-def edited(document: Document, edits: Iterable[ops.Op], find_take: FindTake) -> Document:
+def edited(document: Document, edits: Iterable[ops.Op], outside: Outside) -> Document:
     """A document after edits, all of them or none.
 
     Raises:
@@ -51,27 +61,27 @@ def edited(document: Document, edits: Iterable[ops.Op], find_take: FindTake) -> 
     """
     draft = Draft(document)
     for edit in edits:
-        _apply(edit, draft, find_take)
+        _apply(edit, draft, outside)
     return draft.finish()
 
 
 @singledispatch
-def _apply(edit: object, draft: Draft, find_take: FindTake) -> None:
+def _apply(edit: object, draft: Draft, outside: Outside) -> None:
     raise AssertionError(f"nobody knows how to apply {edit}")
 
 
 @_apply.register
-def _(edit: ops.Insert, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Insert, draft: Draft, _: Outside) -> None:
     draft.insert(draft.place_after(edit.after), [checked_line(line) for line in edit.lines])
 
 
 @_apply.register
-def _(edit: ops.Delete, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Delete, draft: Draft, _: Outside) -> None:
     draft.delete(edit.line_ids)
 
 
 @_apply.register
-def _(edit: ops.Move, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Move, draft: Draft, _: Outside) -> None:
     moved = draft.in_order(edit.line_ids)
     if edit.after in edit.line_ids:
         raise BadInput("A line can't be moved behind itself.")
@@ -80,7 +90,7 @@ def _(edit: ops.Move, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.SetFields, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.SetFields, draft: Draft, _: Outside) -> None:
     fields = checked_fields({**edit.fields})
     if "chosen" in edit.fields or fields.get("speaker", "-") is None:
         raise BadInput("A line of speech needs a speaker, and its take is chosen by “choose”.")
@@ -89,12 +99,12 @@ def _(edit: ops.SetFields, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.Choose, draft: Draft, find_take: FindTake) -> None:
+def _(edit: ops.Choose, draft: Draft, outside: Outside) -> None:
     line = draft.line(edit.line_id)
     if edit.take_id is None:
         draft.change(line.line_id, chosen=None)
         return
-    take = find_take(edit.take_id)
+    take = outside.find_take(edit.take_id)
     if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
         raise NotFound("This take isn't there any more.")
     # A line that names its seed names that of the take it chooses.
@@ -103,7 +113,7 @@ def _(edit: ops.Choose, draft: Draft, find_take: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.Split, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Split, draft: Draft, _: Outside) -> None:
     line = _speech(draft, edit.line_id)
     units = line.text.encode("utf-16-le")
     head, tail = (
@@ -117,7 +127,7 @@ def _(edit: ops.Split, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.Join, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Join, draft: Draft, _: Outside) -> None:
     lines = draft.in_order(edit.line_ids)
     if not lines:
         return
@@ -128,8 +138,8 @@ def _(edit: ops.Join, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.DeleteTake, draft: Draft, find_take: FindTake) -> None:
-    take = find_take(edit.take_id)
+def _(edit: ops.DeleteTake, draft: Draft, outside: Outside) -> None:
+    take = outside.find_take(edit.take_id)
     if take.take_id in draft.deleted_takes:
         return
     line = draft.lines.get(take.line_id)
@@ -141,14 +151,14 @@ def _(edit: ops.DeleteTake, draft: Draft, find_take: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.LockTake, draft: Draft, find_take: FindTake) -> None:
-    take_id = find_take(edit.take_id).take_id
+def _(edit: ops.LockTake, draft: Draft, outside: Outside) -> None:
+    take_id = outside.find_take(edit.take_id).take_id
     others = [one for one in draft.locked_takes if one != take_id]
     draft.locked_takes = [*others, take_id] if edit.locked else others
 
 
 @_apply.register
-def _(edit: ops.CastVoice, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.CastVoice, draft: Draft, _: Outside) -> None:
     name = clean_name(edit.speaker)
     draft.cast = {
         one: voice for one, voice in draft.cast.items() if name_key(one) != name_key(name)
@@ -158,18 +168,20 @@ def _(edit: ops.CastVoice, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.RenameSpeaker, draft: Draft, _: FindTake) -> None:
-    former, name = name_key(clean_name(edit.from_)), clean_name(edit.to)
+def _(edit: ops.RenameSpeaker, draft: Draft, outside: Outside) -> None:
+    former, name = clean_name(edit.from_), clean_name(edit.to)
+    speaks_already = not same_name(former, name) and draft.has_speaker(name)
     for line in list(draft.lines.values()):
-        if line.speaker is not None and name_key(line.speaker) == former:
+        if line.speaker is not None and same_name(line.speaker, former):
             draft.change(line.line_id, speaker=name)
-    draft.cast = {
-        name if name_key(one) == former else one: voice for one, voice in draft.cast.items()
-    }
+    if speaks_already:
+        draft.forget_voice(former)
+    else:
+        draft.hand_on_voice(former, name, outside.speaker_of)
 
 
 @_apply.register
-def _(edit: ops.SetSettings, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.SetSettings, draft: Draft, _: Outside) -> None:
     seed, backend = edit.fields.get("seed"), edit.fields.get("backend")
     if seed is not None:
         checked_seed(seed)
@@ -179,12 +191,12 @@ def _(edit: ops.SetSettings, draft: Draft, _: FindTake) -> None:
 
 
 @_apply.register
-def _(edit: ops.Rename, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Rename, draft: Draft, _: Outside) -> None:
     draft.name = checked_project_name(edit.name)
 
 
 @_apply.register
-def _(edit: ops.Replace, draft: Draft, _: FindTake) -> None:
+def _(edit: ops.Replace, draft: Draft, _: Outside) -> None:
     find = re.escape(edit.find)
     if edit.whole_word:
         find = rf"(?<!\w){find}(?!\w)"

@@ -35,6 +35,7 @@ LOCK = ".lock"
 
 
 _KEPT_EDIT_IDS = 200
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,15 @@ def read_card(root: Path) -> Card:
     )
 
 
+def read_kept(root: Path) -> Document:
+    """The document of a project that isn't open, as it was kept last.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
+    """
+    return _read_snapshot(root / SNAPSHOT).document
+
+
 def _written(snapshot: Snapshot) -> bytes:
     marks = snapshot.marks
     record: dict[str, Any] = {"version": VERSION, **document_record(snapshot.document)}
@@ -237,7 +247,22 @@ def _written(snapshot: Snapshot) -> bytes:
         "at_s": marks.at_s,
         "seen": snapshot.seen[-_KEPT_EDIT_IDS:],
     }
-    return json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8") + b"\n"
+    return _readable(record).encode("utf-8")
+
+
+def _readable(record: Mapping[str, Any]) -> str:
+    """JSON with a row for each line of the dialog.
+
+    Not `indent`, which gives up the encoder in C and takes about twice as long.
+    """
+    rows = [f"{_JSON.encode(name)}: {_row(value)}" for name, value in record.items()]
+    return "{\n " + ",\n ".join(rows) + "\n}\n"
+
+
+def _row(value: Any) -> str:
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return _JSON.encode(value)
+    return "[\n  " + ",\n  ".join(map(_JSON.encode, value)) + "\n ]"
 
 
 def _read_snapshot(path: Path) -> Snapshot:

@@ -97,6 +97,15 @@ class Keeping:
             else:
                 self.say(None)
 
+    def sync(self) -> None:
+        """See that every edit is on the disk itself; under the session's lock.
+
+        Raises:
+            StorageFailed: The disk can't take them.
+        """
+        with self._writing:
+            self._core.journal.sync()
+
     def keep_pending(self, wanted: Mapping[str, int | None]) -> None:
         """Keep at once what a render still has to make; under the session's lock.
 

@@ -9,7 +9,8 @@ from enum import StrEnum
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.project.document import Document, Line, LineKind
 from studio.project.making import Making
-from studio.project.takes import Take, TakeShelf
+from studio.project.take import Take
+from studio.project.takes import TakeShelf
 from studio.project.voices import Ground
 
 
@@ -85,7 +86,7 @@ class Lines:
         return LineView(line, state, message, take, n_takes, samples)
 
     def takes(self, line_id: str, document: Document) -> list[Take]:
-        """A line's takes without the deleted ones, the oldest first."""
+        """A line's takes without the deleted ones, the oldest first; those that are gone too."""
         takes = self._shelf.of_line(line_id)
         if not document.deleted_takes:
             return list(takes)
@@ -93,9 +94,11 @@ class Lines:
         return [take for take in takes if take.take_id not in deleted]
 
     def chosen(self, line: Line, document: Document) -> Take | None:
-        """The take that is heard; None when it has none, or its file is gone."""
+        """The take that is heard; None when it has none, or it is gone."""
         take = self._shelf.get(line.chosen)
-        return take if take is not None and take.take_id not in document.deleted_takes else None
+        if take is None or take.take_id in document.deleted_takes or self._shelf.is_gone(take):
+            return None
+        return take
 
     def audio_s(self, document: Document) -> float:
         """Length of all that can be heard, in seconds."""
@@ -112,22 +115,37 @@ class Lines:
         self, line: Line, document: Document, ground: Ground, seed: int | None = None
     ) -> Take | None:
         """The newest take of what a line says now, of that seed; for None, of its own or any."""
-        key, wanted = self.key(line, ground), line.seed if seed is None else seed
+        wanted = line.seed if seed is None else seed
         fits = [
             take
             for take in self.takes(line.line_id, document)
-            if take.key == key and wanted in (None, take.seed)
+            if wanted in (None, take.seed)
+            and self._says(line, take, ground)
+            and not self._shelf.is_gone(take)
         ]
         return fits[-1] if fits else None
 
+    def gone(
+        self, line: Line, document: Document, ground: Ground, seed: int | None = None
+    ) -> Take | None:
+        """The take that is gone and would fit: the one of a seed; for None, the chosen one."""
+        for take in self.takes(line.line_id, document):
+            is_meant = take.take_id == line.chosen if seed is None else take.seed == seed
+            if is_meant and self._shelf.is_gone(take) and self._fits(line, take, ground):
+                return take
+        return None
+
     def follow(self, document: Document, ground: Ground, line_ids: Iterable[str]) -> Document:
-        """Choose, for lines whose take no longer fits, one that does, where there is one."""
+        """Choose, for lines whose take no longer fits, one that does, where there is one.
+
+        A take that would fit if it weren't gone stays chosen: it is what the line waits for.
+        """
         lines = dict(document.lines)
         for line_id in line_ids:
             line = lines.get(line_id)
             if line is None or line.locked or line.kind is LineKind.SILENCE:
                 continue
-            if self.is_ready(line, document, ground):
+            if self.is_ready(line, document, ground) or self.gone(line, document, ground):
                 continue
             take = self.fitting(line, document, ground)
             if take is not None:
@@ -135,8 +153,11 @@ class Lines:
         return replace(document, lines=lines)
 
     def _fits(self, line: Line, take: Take, ground: Ground) -> bool:
-        seed_fits = line.seed is None or line.seed == take.seed
-        return seed_fits and take.key == self.key(line, ground)
+        return line.seed in (None, take.seed) and self._says(line, take, ground)
+
+    def _says(self, line: Line, take: Take, ground: Ground) -> bool:
+        """Whether a take is of the words and the voice of a line."""
+        return take.key == self.key(line, ground) or take.key == ground.former_key(line, take.voice)
 
     def _state(self, line: Line, take: Take | None, ground: Ground) -> tuple[LineState, str | None]:
         if line.kind is LineKind.SILENCE:

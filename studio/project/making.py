@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from studio.errors import AudioRejected, BadInput, StorageFailed
 from studio.project.checks import file_name
 from studio.project.disk import Disk
 from studio.project.document import Line, LineKind
-from studio.project.takes import Take, TakeShelf, new_take_id
+from studio.project.take import Take, new_take_id
+from studio.project.takes import TakeShelf
 from studio.speakers.cast import Cast
 
 
@@ -31,6 +32,7 @@ class Recipe:
     Attributes:
         key: As in `Take`; `voice` too.
         again: A further take was asked for, beside one that fits already.
+        take_id: Of the take it becomes; one that is gone comes back under its own.
     """
 
     line: Line
@@ -39,6 +41,7 @@ class Recipe:
     voice: str
     backend: str
     again: bool = False
+    take_id: str = field(default_factory=new_take_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,6 @@ class Making:
 
     recipe: Recipe
     job: Job
-    take_id: str
     begun: bool = False
     done: bool = False
     dropped: bool = False
@@ -77,6 +79,11 @@ class Making:
     def line_id(self) -> str:
         """Whose take it becomes."""
         return self.recipe.line.line_id
+
+    @property
+    def take_id(self) -> str:
+        """The take it becomes."""
+        return self.recipe.take_id
 
     @property
     def message(self) -> str | None:
@@ -98,8 +105,9 @@ def begin(
     Raises:
         StorageFailed: There is no room for its files.
     """
-    take_id = new_take_id()
-    folder = kitchen.making / take_id
+    job_id = secrets.token_hex(8)
+    # Not the take's id: one that is given up may still be writing when the next try begins.
+    folder = kitchen.making / job_id
     kitchen.disk.make_folder(folder)
     backend = kitchen.engine.models.manager(recipe.backend).backend
     line = replace(recipe.line, seed=recipe.seed).spoken()
@@ -111,10 +119,16 @@ def begin(
             notify(begun[0])
 
     order = Order(
-        planned, recipe.backend, kitchen.cast, folder, _resolver(kitchen.audio), notify=tell
+        planned,
+        recipe.backend,
+        kitchen.cast,
+        folder,
+        _resolver(kitchen.audio),
+        notify=tell,
+        is_part=True,
     )
-    job = Job(secrets.token_hex(8), order)
-    making = Making(recipe, job, take_id)
+    job = Job(job_id, order)
+    making = Making(recipe, job)
     begun.append(making)
     kitchen.engine.submit(job, listen=listen)
     return making

@@ -72,7 +72,7 @@ class Join(_Op):
 
 
 class DeleteTake(_Op):
-    """Take a take away; its file stays for undo."""
+    """Take a take away; its file stays for undo, until somebody frees the space."""
 
     op: Literal["delete_take"]
     take_id: TakeId

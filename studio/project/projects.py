@@ -7,7 +7,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +15,17 @@ from typing import BinaryIO
 
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine
-from studio.errors import NotFound, StudioError
+from studio.errors import NotFound, StorageFailed, StudioError
 from studio.project import folder as places
 from studio.project.archive import unpack
 from studio.project.checks import MAX_NAME_CHARS, checked_project_name
 from studio.project.disk import Disk
 from studio.project.document import Document, Line
-from studio.project.folder import Card, ProjectFolder, read_card
+from studio.project.folder import Card, ProjectFolder, read_card, read_kept
 from studio.project.laying import lines_of
 from studio.project.session import Session
 from studio.project.surroundings import Tools
+from studio.project.trash import KEPT_S, Trash
 from studio.speakers.library import SpeakerLibrary
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,11 @@ OPEN_AT_MOST = 16
 """Projects in memory that nobody looks at and nothing is made of."""
 
 _TIDY_EVERY_S = 0.5
+_SWEEP_EVERY_S = 3600.0
+_ABANDONED_S = 24 * 3600.0
 _TRASH = ".trash"
+_UNFINISHED = ".new-"
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, StorageFailed)
 _LEFT_OUT = shutil.ignore_patterns(places.LOCK, places.MAKING, places.PENDING, "*.part")
 _ID_CHARS = frozenset("0123456789abcdef")
 
@@ -61,6 +66,7 @@ class Projects:
         """
         self._root = root
         self._disk = disk or Disk()
+        self.trash = Trash(root / _TRASH, self._disk)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._tools = Tools(engine, library, backend_name, self._threads)
         # Guards the table of open projects; a project is opened once, whoever asks.
@@ -105,9 +111,21 @@ class Projects:
             session = self._open.get(root.name)
             try:
                 cards.append(session.card() if session else read_card(root))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except _UNREADABLE as error:
                 log.warning("project %s can't be read: %s", root, error)
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
+
+    def documents(self) -> Iterator[tuple[Path, Document]]:
+        """Folder and document of every project that can be read; opens none.
+
+        The document of one that isn't open is as it was kept last.
+        """
+        for root in self._folders():
+            session = self._open.get(root.name)
+            try:
+                yield root, session.document if session else read_kept(root)
+            except _UNREADABLE as error:
+                log.warning("project %s can't be read: %s", root, error)
 
     def create(self, name: str, dialog: Dialog | None = None) -> Session:
         """Make a project.
@@ -117,6 +135,13 @@ class Projects:
             StorageFailed: It can't be written; there is no such project then.
         """
         return self._make(checked_project_name(name), lines_of(dialog or ()))
+
+    def opened(self, project_id: str) -> Session | None:
+        """A project that is open already, without waiting for anything; None when it isn't."""
+        session = self._open.get(project_id)
+        if session is not None:
+            self._used_s[project_id] = time.monotonic()
+        return session
 
     def open(self, project_id: str) -> Session:
         """A project, opened when it isn't yet.
@@ -158,7 +183,7 @@ class Projects:
         return self._appear(lambda folder: unpack(file, folder, self._disk))
 
     def remove(self, project_id: str) -> None:
-        """Put a project into the folder `.trash`, from where it can be brought back by hand.
+        """Put a project into the trash, from where it can be brought back by hand for a month.
 
         Raises:
             NotFound: There is none.
@@ -170,13 +195,12 @@ class Projects:
             if session is not None:
                 session.cancel()
                 session.close()
-            self._disk.make_folder(self._root / _TRASH)
-            self._disk.move(root, self._root / _TRASH / project_id)
+            self.trash.put(root)
 
     def _appear(self, fill: Callable[[Path], None]) -> Session:
         """Make a project's folder elsewhere, and give it its place when it is whole."""
         project_id = _new_id()
-        unfinished = self._root / f".new-{project_id}"
+        unfinished = self._root / f"{_UNFINISHED}{project_id}"
         self._disk.make_folder(unfinished)
         try:
             fill(unfinished)
@@ -222,23 +246,39 @@ class Projects:
         return [one for one in self._root.iterdir() if _ID_CHARS.issuperset(one.name)]
 
     def _keep(self) -> None:
-        """Keep what changed, twice a second, and close what nobody uses."""
+        """Keep what changed, twice a second, close what nobody uses, and sweep once an hour."""
+        swept_s = -_SWEEP_EVERY_S
         while not self._ended.wait(_TIDY_EVERY_S):
+            if time.monotonic() - swept_s >= _SWEEP_EVERY_S:
+                swept_s = time.monotonic()
+                self._threads.submit(self._sweep)
             with self._lock:
                 sessions = list(self._open.values())
             for session in sessions:
                 session.tidy()
             self._close_idle()
 
+    def _sweep(self) -> None:
+        """Delete what was removed a month ago, and imports that the end of a process cut off."""
+        try:
+            self.trash.empty(older_than_s=KEPT_S)
+            for unfinished in self._root.glob(f"{_UNFINISHED}*"):
+                if time.time() - unfinished.stat().st_mtime >= _ABANDONED_S:
+                    self._disk.remove(unfinished)
+        except (StorageFailed, OSError) as error:
+            log.warning("the trash can't be emptied: %s", error)
+
     def _close_idle(self) -> None:
         with self._lock:
-            idle = [
-                one
-                for one in sorted(self._open, key=lambda one: self._used_s.get(one, 0.0))
-                if not self._open[one].in_use
-            ]
-            for project_id in idle[: max(0, len(idle) - OPEN_AT_MOST)]:
-                self._open.pop(project_id).close()
+            used_s = self._used_s
+            longest = sorted(self._open.items(), key=lambda one: used_s.get(one[0], 0.0))
+        idle = [one for one in longest if not one[1].in_use]
+        for project_id, session in idle[: max(0, len(idle) - OPEN_AT_MOST)]:
+            # Written before the lock is taken, so that nobody who opens a project waits for that.
+            session.tidy(now=True)
+            with self._lock:
+                if self._open.get(project_id) is session and not session.in_use:
+                    self._open.pop(project_id).close()
 
 
 def _new_id() -> str:

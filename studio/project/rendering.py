@@ -6,6 +6,7 @@ moved to the front. All methods are called under the session's lock.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from studio.errors import StudioError
 from studio.project.core import Core
 from studio.project.lines import Failure
 from studio.project.making import Kitchen, Making, Recipe, begin
+
+log = logging.getLogger(__name__)
 
 _AHEAD = 3
 """Lines that wait in the engine for each that is spoken, so that no slot is ever idle."""
@@ -55,6 +58,7 @@ class Rendering:
             recipe_of: How a line is made, with a new seed or its own; None when it needn't be.
             notify: Told on the engine's loop when a line begins to speak and when it ends.
         """
+        self._project_id = core.folder.root.name
         self._engine = core.tools.engine
         self._recipe_of = recipe_of
         self._notify = notify
@@ -73,6 +77,7 @@ class Rendering:
         fresh = {line_id: seed for line_id, seed in lines.items() if line_id not in self._wanted}
         if fresh and (self.run is None or self.run.ended_s is not None):
             self.run = Run()
+            log.info("project %s: a render of %d lines begins", self._project_id, len(fresh))
         if self.run is not None:
             self.run.total += len(fresh)
         for line_id in fresh:
@@ -177,3 +182,20 @@ class Rendering:
     def _end_if_idle(self) -> None:
         if not self._wanted and self.run is not None and self.run.ended_s is None:
             self.run.ended_s = time.monotonic()
+            self._tell_end(self.run)
+
+    def _tell_end(self, run: Run) -> None:
+        self._engine.count_render(run.wall_s, run.first_audio_s)
+        log.info(
+            "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, first after "
+            "%.3f s, %d failed%s",
+            self._project_id,
+            "was stopped" if run.cancelled else "is done",
+            run.done,
+            run.total,
+            run.audio_s,
+            run.wall_s,
+            run.first_audio_s or 0.0,
+            run.failed,
+            f" ({run.message})" if run.message else "",
+        )

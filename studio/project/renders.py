@@ -16,7 +16,7 @@ from studio.project.keeping import Keeping
 from studio.project.making import Kitchen, Making, Recipe, keep
 from studio.project.news import JobNews, LineNews
 from studio.project.rendering import Rendering
-from studio.project.takes import Take
+from studio.project.take import Take
 from studio.project.voices import stable_seed
 
 
@@ -210,27 +210,33 @@ class Renders:
         if line is None or not self._is_to_make(line_id, again=seed is not None):
             return None
         ground = core.ground()
+        again = seed is not None
+        gone = None if again else core.lines.gone(line, core.document, ground)
         fitting = core.lines.fitting(line, core.document, ground, seed)
-        if fitting is not None:
-            self._try_to_choose(fitting, again=seed is not None)
+        if fitting is not None and gone is None:
+            self._try_to_choose(fitting, again=again)
             return None
         settled = stable_seed(line, core.document.settings.seed) if seed is None else seed
-        return Recipe(
+        recipe = Recipe(
             line,
             core.lines.key(line, ground),
             settled,
             ground.voice_label(line),
             ground.backend[0],
-            seed is not None,
+            again,
         )
+        gone = gone or core.lines.gone(line, core.document, ground, settled)
+        return replace(recipe, seed=gone.seed, take_id=gone.take_id) if gone else recipe
 
     def _is_to_make(self, line_id: str, *, again: bool) -> bool:
-        line = self._core.line(line_id)
-        if line.locked or line.kind is LineKind.SILENCE:
+        core = self._core
+        line, ground = core.line(line_id), core.ground()
+        if line.kind is LineKind.SILENCE:
             return False
-        return again or not self._core.lines.is_ready(
-            line, self._core.document, self._core.ground()
-        )
+        if line.locked:
+            # Nothing but the very take it was locked with, should that be gone.
+            return not again and core.lines.gone(line, core.document, ground) is not None
+        return again or not core.lines.is_ready(line, core.document, ground)
 
     def _kitchen(self) -> Kitchen:
         root = self._core.folder.root

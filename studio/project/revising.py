@@ -11,7 +11,7 @@ from studio.errors import EditConflict
 from studio.project.checks import checked_project_name
 from studio.project.core import STUDIO, Core
 from studio.project.document import Document
-from studio.project.editing import edited
+from studio.project.editing import Outside, edited
 from studio.project.history import Author, Kind, Step
 from studio.project.laying import relaid
 from studio.project.merging import Touches, check_mergeable
@@ -51,7 +51,8 @@ class Revising:
         if base_rev < core.rev:
             foreign = self._touches_since(base_rev).by_others(base_rev, author.client)
             check_mergeable(core.document, edits, foreign, rev=core.rev)
-        return self._take(edited(core.document, edits, core.shelf.find), author)
+        outside = Outside(core.shelf.find, core.surroundings.speaker_of)
+        return self._take(edited(core.document, edits, outside), author)
 
     def lay(self, dialog: Dialog, author: Author, base_rev: int) -> EditNews:
         """Let the lines be those of a dialog; those that stay keep their takes.

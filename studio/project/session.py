@@ -24,8 +24,10 @@ from studio.project.ops import Op
 from studio.project.rendering import Run
 from studio.project.renders import Renders
 from studio.project.revising import Revising
+from studio.project.space import Held, free_unheard
 from studio.project.surroundings import Tools
-from studio.project.takes import Take, TakeShelf
+from studio.project.take import Take
+from studio.project.takes import TakeShelf
 from studio.project.voices import Ground
 
 _LOOK_EVERY_S = 2.0
@@ -235,6 +237,16 @@ class Session:
         """
         with self.lock:
             return bring_audio(self.folder, name, file)
+
+    def free(self) -> Held:
+        """Free the audio of what was deleted; its records stay, for undo.
+
+        Raises:
+            StorageFailed: The disk doesn't know of the latest deletion, or a file can't be removed.
+        """
+        with self.lock:
+            self._keeping.sync()
+            return free_unheard(self.shelf, self.document)
 
     def tidy(self, *, now: bool = False) -> None:
         """Bring to the disk what isn't there yet, and see whether voices changed.

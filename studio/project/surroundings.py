@@ -43,7 +43,7 @@ class Surroundings:
         self._tools = tools
         self._voices = VoiceBook(tools.library)
         self._ground: Ground | None = None
-        self._cast: tuple[object, Cast] | None = None
+        self._cast: tuple[object, object, Cast] | None = None
         self.seen_s = 0.0
 
     def ground(self, document: Document) -> Ground:
@@ -79,12 +79,23 @@ class Surroundings:
         if name is not None:
             self._tools.engine.models.manager(name)
 
+    def speaker_of(self, name: str) -> str | None:
+        """The id of the library's speaker of a name, None when there is none.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        speaker = self._tools.library.find(name)
+        return speaker.speaker_id if speaker is not None else None
+
     def cast(self, document: Document) -> Cast:
         """Who speaks with which voice; kept as long as the document's cast, with its samples."""
-        if self._cast is None or self._cast[0] is not document.cast:
-            assigned = {name: one for name, one in document.cast.items() if one is not None}
-            self._cast = (document.cast, Cast(self._tools.library, {}, assigned))
-        return self._cast[1]
+        given, first_names = document.cast, document.first_names
+        if self._cast is None or self._cast[0] is not given or self._cast[1] is not first_names:
+            assigned = {name: one for name, one in given.items() if one is not None}
+            cast = Cast(self._tools.library, {}, assigned, first_names)
+            self._cast = (given, first_names, cast)
+        return self._cast[2]
 
     def notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """What the voices would make of a dialog that may not be meant, by the lines' numbers.

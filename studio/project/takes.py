@@ -1,62 +1,25 @@
 """The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
 
 The audio is there before the record is, and both appear whole, so a take exists when its record
-does and fits its audio. Whatever else lies there is not a take.
+does and fits its audio. A record alone is a take that is gone: its audio was freed, and can be made
+again as the record says. Whatever else lies there is not a take.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-import wave
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 
-from pydantic import TypeAdapter, ValidationError
-
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
-from studio.dialog.model import ParamValue
-from studio.errors import NotFound
+from studio.errors import NotFound, StorageFailed
 from studio.project.disk import Disk
+from studio.project.take import Take, read_take_record, written_take
 
 _LINE_FOLDER = re.compile(r"[0-9a-f]{12}")
-_TAKE_FILE = re.compile(r"[0-9a-f]{16}")
-_WAV_HEADER_BYTES = 44
-
-
-@dataclass(frozen=True, slots=True)
-class Take:
-    """One generated result of a line.
-
-    Attributes:
-        key: Of the text, voice, backend, language and parameters it was made of.
-        voice: Who spoke, in words.
-        samples: Length at the studio's rate.
-        created_at: ISO 8601 in UTC.
-    """
-
-    take_id: str
-    line_id: str
-    key: str
-    seed: int
-    backend: str
-    text: str
-    voice: str
-    samples: int
-    created_at: str
-    language: str | None = None
-    params: Mapping[str, ParamValue] = field(default_factory=dict)
-
-
-_TAKE: TypeAdapter[Take] = TypeAdapter(Take)
-
-
-def new_take_id() -> str:
-    """A take's id: 16 hex digits, never made from outside text."""
-    return secrets.token_hex(8)
+_TAKE_FILE = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
 
 
 class TakeShelf:
@@ -66,12 +29,13 @@ class TakeShelf:
         """Find the takes in a folder, which need not be there yet."""
         self._root = root
         self._disk = disk
-        # Guards both tables.
+        # Guards all tables.
         self._lock = Lock()
         self._takes: dict[str, Take] = {}
         self._of_line: dict[str, list[Take]] = {}
-        for take in sorted(_found(root), key=lambda one: (one.created_at, one.take_id)):
-            self._put(take)
+        self._gone: set[str] = set()
+        self._torn: list[Path] = []
+        self._find_all()
 
     def find(self, take_id: str) -> Take:
         """A take by its id.
@@ -98,8 +62,12 @@ class TakeShelf:
         with self._lock:
             return iter(tuple(self._takes.values()))
 
+    def is_gone(self, take: Take) -> bool:
+        """Whether a take's audio was freed."""
+        return take.take_id in self._gone
+
     def audio(self, take: Take) -> Path:
-        """A take's WAV: mono, 16 bit, at the studio's rate."""
+        """A take's WAV: mono, 16 bit, at the studio's rate; not there when it is gone."""
         return self.place(take.line_id, take.take_id)
 
     def place(self, line_id: str, take_id: str) -> Path:
@@ -107,14 +75,14 @@ class TakeShelf:
         return self._root / line_id / f"{take_id}.wav"
 
     def keep(self, take: Take, audio: Path | Clip) -> None:
-        """Add a take.
+        """Add a take, or bring one that is gone back.
 
         Args:
             take: What it is.
             audio: Its audio: a finished WAV on the same disk, which is moved, or a clip.
 
         Raises:
-            StorageFailed: It can't be written; there is no such take then.
+            StorageFailed: It can't be written; there is no such take then, or it is gone still.
         """
         target = self.audio(take)
         self._disk.make_folder(target.parent)
@@ -122,48 +90,73 @@ class TakeShelf:
             self._disk.write_whole(target, encode(audio, AudioFormat.WAV))
         else:
             self._disk.move(audio, target)
-        record = _TAKE.dump_json(take, indent=2) + b"\n"
-        self._disk.write_whole(target.with_suffix(".json"), record)
+        try:
+            self._disk.write_whole(target.with_suffix(".json"), written_take(take))
+        except StorageFailed:
+            self._disk.remove(target)
+            raise
         self._put(take)
+
+    def free(self, take: Take) -> int:
+        """Remove a take's audio and keep its record; needs no room on the disk.
+
+        Returns:
+            Bytes that were freed, 0 when it was gone already.
+
+        Raises:
+            StorageFailed: It can't be removed.
+        """
+        freed = self._remove(self.audio(take))
+        with self._lock:
+            self._gone.add(take.take_id)
+        return freed
+
+    def free_torn(self) -> list[int]:
+        """Remove what was found torn when the shelf was opened; the bytes of each file.
+
+        Raises:
+            StorageFailed: It can't be removed.
+        """
+        freed = []
+        while self._torn:
+            freed.append(self._remove(self._torn[-1]))
+            self._torn.pop()
+        return freed
+
+    def _remove(self, path: Path) -> int:
+        size = path.stat().st_size if path.exists() else 0
+        self._disk.remove(path)
+        return size
 
     def _put(self, take: Take) -> None:
         with self._lock:
             self._takes[take.take_id] = take
-            self._of_line.setdefault(take.line_id, []).append(take)
+            others = self._of_line.get(take.line_id, [])
+            self._of_line[take.line_id] = [
+                *(one for one in others if one.take_id != take.take_id),
+                take,
+            ]
+            self._gone.discard(take.take_id)
+
+    def _find_all(self) -> None:
+        found: list[tuple[Take, bool]] = []
+        for folder in line_folders(self._root):
+            files = {path for path in folder.iterdir() if _TAKE_FILE.fullmatch(path.name)}
+            for record in [path for path in files if path.suffix == ".json"]:
+                take, audio = read_take_record(record), record.with_suffix(".wav")
+                if take is None:
+                    continue
+                found.append((take, audio in files))
+                files -= {record, audio}
+            self._torn += files
+        for take, is_there in sorted(found, key=lambda one: (one[0].created_at, one[0].take_id)):
+            self._put(take)
+            if not is_there:
+                self._gone.add(take.take_id)
 
 
-def take_record(take: Take) -> dict[str, object]:
-    """A take as a table of plain values."""
-    return asdict(take)
-
-
-def read_take_record(path: Path) -> Take | None:
-    """A take by its record; None when the record or the audio isn't whole, or they don't fit."""
-    try:
-        take = _TAKE.validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None
-    named = take.take_id == path.stem and take.line_id == path.parent.name
-    return take if named and _is_whole(path.with_suffix(".wav"), take.samples) else None
-
-
-def _found(root: Path) -> Iterable[Take]:
+def line_folders(root: Path) -> Iterator[Path]:
+    """The folders of takes, one for each line that ever had one."""
     for folder in root.iterdir() if root.is_dir() else ():
-        if not _LINE_FOLDER.fullmatch(folder.name) or not folder.is_dir():
-            continue
-        for path in folder.glob("*.json"):
-            take = read_take_record(path) if _TAKE_FILE.fullmatch(path.stem) else None
-            if take is not None:
-                yield take
-
-
-def _is_whole(path: Path, samples: int) -> bool:
-    """Whether a WAV holds that many samples. By its size, or where a header is longer, by it."""
-    try:
-        if path.stat().st_size == _WAV_HEADER_BYTES + 2 * samples:
-            return True
-        with wave.open(str(path), "rb") as audio:
-            shortest = audio.getnframes() * audio.getsampwidth()
-            return audio.getnframes() == samples and path.stat().st_size >= shortest
-    except (OSError, EOFError, wave.Error):
-        return False
+        if _LINE_FOLDER.fullmatch(folder.name) and folder.is_dir():
+            yield folder

@@ -19,6 +19,9 @@ from studio.speakers.speaker import Speaker
 
 _Stamp = tuple[int, int, int]
 
+_ONE_FOR_ALL = ("built-in",)
+"""The mark of a backend's only built-in voice, whatever its speaker is called."""
+
 
 @dataclass(frozen=True, slots=True)
 class VoiceMark:
@@ -51,43 +54,42 @@ class VoiceBook:
         self._library = library
         self._hashes: dict[Path, tuple[_Stamp, str]] = {}
 
-    def of_names(
-        self, names: Mapping[str, str], cast: Mapping[str, str | None]
-    ) -> dict[str, VoiceMark]:
-        """The voice of each name, by its key; reads the library once.
+    def of_document(self, document: Document, *, by_name: bool) -> dict[str, VoiceMark]:
+        """The voice of each name in a document, by its key; reads the library once.
 
         Args:
-            names: Names as written, by key.
-            cast: Ids of speakers by the name they speak for.
+            document: Who speaks, and for whom.
+            by_name: Whether a built-in voice is chosen by its speaker's name.
 
         Raises:
             StorageFailed: The library can't be read.
         """
         speakers = self._library.list()
-        by_name = {name_key(speaker.name): speaker for speaker in speakers}
+        by_key = {name_key(speaker.name): speaker for speaker in speakers}
         by_id = {speaker.speaker_id: speaker for speaker in speakers}
-        assigned = {name_key(name): voice for name, voice in cast.items() if voice is not None}
-        return {
-            key: self._mark(
-                name, by_id.get(assigned[key]) if key in assigned else by_name.get(key), assigned
-            )
-            for key, name in names.items()
-        }
+        assigned = {name_key(name): one for name, one in document.cast.items() if one is not None}
+        first_names = {name_key(name): first for name, first in document.first_names.items()}
+        marks: dict[str, VoiceMark] = {}
+        for key, name in _names(document).items():
+            speaker = by_id.get(assigned[key]) if key in assigned else by_key.get(key)
+            if speaker is not None:
+                marks[key] = self._mark(speaker, by_name=by_name)
+            elif key in assigned:
+                marks[key] = VoiceMark(name, "built-in", ("gone", assigned[key]))
+            else:
+                mark = _built_in(first_names.get(key, name), by_name=by_name)
+                marks[key] = VoiceMark(name, "built-in", mark)
+        return marks
 
-    def _mark(self, name: str, speaker: Speaker | None, assigned: Mapping[str, str]) -> VoiceMark:
-        key = name_key(name)
-        if speaker is None:
-            gone = assigned.get(key)
-            unknown = ("gone", gone) if gone else ("built-in", key)
-            return VoiceMark(name, "built-in", unknown)
-        kind, mark = self._main(speaker)
+    def _mark(self, speaker: Speaker, *, by_name: bool) -> VoiceMark:
+        kind, mark = self._main(speaker, by_name=by_name)
         moods = {
             name_key(one.mood): ("sample", self._hash(one.path), one.transcript or "")
             for one in speaker.moods
         }
         return VoiceMark(speaker.name, kind, mark, speaker.colour, moods)
 
-    def _main(self, speaker: Speaker) -> tuple[str, tuple[str, ...]]:
+    def _main(self, speaker: Speaker, *, by_name: bool) -> tuple[str, tuple[str, ...]]:
         """The kind and the mark of the voice that lines without a mood have."""
         if speaker.sample is not None:
             return "sample", ("sample", self._hash(speaker.sample), speaker.transcript or "")
@@ -95,7 +97,7 @@ class VoiceBook:
             return "preset", ("preset", speaker.preset)
         if speaker.description is not None:
             return "described", ("described", speaker.description)
-        return "built-in", ("built-in", name_key(speaker.name))
+        return "built-in", _built_in(speaker.chosen_by, by_name=by_name)
 
     def _hash(self, path: Path) -> str:
         """Of a sample's bytes, read once for each state of the file; "" when it is missing."""
@@ -125,12 +127,14 @@ class Ground:
     backend: tuple[str, str]
     defaults: Mapping[str, ParamValue]
     cast: Mapping[str, str | None]
+    first_names: Mapping[str, str]
     settings: ProjectSettings
 
     def covers(self, document: Document) -> bool:
         """Whether it was made of this cast and these settings, and knows every name."""
         return (
             self.cast == document.cast
+            and self.first_names == document.first_names
             and self.settings == document.settings
             and all(
                 line.speaker is None or name_key(line.speaker) in self.voices
@@ -155,18 +159,28 @@ class Ground:
 
     def key(self, line: Line) -> str:
         """The digest of all that a line's audio depends on, but for the seed."""
-        if line.kind is LineKind.SPEECH:
-            voice = self.voice(line.speaker or "")
-            mood = line.params.get(MOOD)
-            mark = voice.mark_of(mood) if voice is not None else ("unknown", line.speaker)
-            # The mood has its say in the mark alone, so that one without a sample changes nothing.
-            others = {name: value for name, value in line.params.items() if name != MOOD}
-            params = _numbers({**self.defaults, **others})
-            parts: list[object] = [*self.backend, mark, heard(line.text), line.language, params]
-        else:
-            parts = [line.kind, line.path, line.duration_s]
-        written = json.dumps(parts, ensure_ascii=True, sort_keys=True)
-        return hashlib.sha256(written.encode("ascii")).hexdigest()[:32]
+        if line.kind is not LineKind.SPEECH:
+            return _digest([line.kind, line.path, line.duration_s])
+        return self._key(line, self._mark_of(line))
+
+    def former_key(self, line: Line, named: str) -> str | None:
+        """The key of a line by that name while a backend's only built-in voice went by it.
+
+        Takes of that time keep fitting. None where no key was ever made so.
+        """
+        if line.kind is not LineKind.SPEECH or self._mark_of(line) != _ONE_FOR_ALL:
+            return None
+        return self._key(line, _built_in(named, by_name=True))
+
+    def _mark_of(self, line: Line) -> tuple[str | None, ...]:
+        voice = self.voice(line.speaker or "")
+        return voice.mark_of(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
+
+    def _key(self, line: Line, mark: tuple[str | None, ...]) -> str:
+        # The mood has its say in the mark alone, so that one without a sample changes nothing.
+        others = {name: value for name, value in line.params.items() if name != MOOD}
+        params = _numbers({**self.defaults, **others})
+        return _digest([*self.backend, mark, heard(line.text), line.language, params])
 
 
 def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
@@ -175,15 +189,13 @@ def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
     Raises:
         StorageFailed: The library can't be read.
     """
-    names: dict[str, str] = {}
-    for line in document:
-        if line.speaker is not None:
-            names.setdefault(name_key(line.speaker), line.speaker)
+    can = backend.capabilities
     return Ground(
-        book.of_names(names, document.cast),
+        book.of_document(document, by_name=can.builtin_by_name),
         (backend.name, backend.revision),
-        {param.name: param.default for param in backend.capabilities.params},
+        {param.name: param.default for param in can.params},
         document.cast,
+        document.first_names,
         document.settings,
     )
 
@@ -193,6 +205,24 @@ def stable_seed(line: Line, settings_seed: int | None) -> int:
     if line.seed is not None:
         return line.seed
     return settings_seed if settings_seed is not None else int(line.line_id, 16) % 2**31
+
+
+def _names(document: Document) -> dict[str, str]:
+    """Names as they are written first, by key."""
+    names: dict[str, str] = {}
+    for line in document:
+        if line.speaker is not None:
+            names.setdefault(name_key(line.speaker), line.speaker)
+    return names
+
+
+def _built_in(name: str, *, by_name: bool) -> tuple[str, ...]:
+    return ("built-in", name_key(name)) if by_name else _ONE_FOR_ALL
+
+
+def _digest(parts: list[object]) -> str:
+    written = json.dumps(parts, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(written.encode("ascii")).hexdigest()[:32]
 
 
 def _numbers(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

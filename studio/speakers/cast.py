@@ -30,6 +30,7 @@ class Cast:
         library: SpeakerLibrary,
         overrides: Mapping[str, Path],
         assigned: Mapping[str, str] | None = None,
+        first_names: Mapping[str, str] | None = None,
     ) -> None:
         """Cast from a library.
 
@@ -37,10 +38,12 @@ class Cast:
             library: Speakers by name.
             overrides: Recordings by name.
             assigned: Ids of the library's speakers by the name they speak for.
+            first_names: What speakers that nobody knows were called at first, by their names now.
         """
         self._library = library
         self._overrides = {name_key(name): path for name, path in overrides.items()}
         self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
+        self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
         self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
@@ -63,14 +66,15 @@ class Cast:
             return Voice(name, self._sample(override, name, None))
         speaker = self._speaker_of(name)
         if speaker is None:
-            return Voice(name)
+            return Voice(name, first_name=self._first_names.get(name_key(name)))
         chosen = mood_sample(speaker, mood) if mood is not None else None
         if chosen is not None:
             return Voice(speaker.name, self._sample(chosen.path, speaker.name, chosen.transcript))
         sample = None
         if speaker.sample is not None:
             sample = self._sample(speaker.sample, speaker.name, speaker.transcript)
-        return Voice(speaker.name, sample, speaker.preset, speaker.description)
+        described = speaker.preset, speaker.description
+        return Voice(speaker.name, sample, *described, speaker.first_name)
 
     def notices(self, segments: Iterable[Segment]) -> tuple[Notice, ...]:
         """What a plan asks of the cast that it hasn't: moods without a sample, one notice each.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
@@ -10,86 +9,22 @@ from typing import Unpack
 from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
 from studio.dialog.names import clean_name, name_key, same_name
-from studio.errors import NameRejected, NotFound, SampleRejected, SpeakerExists, StorageFailed
+from studio.errors import SampleRejected, SpeakerExists
+from studio.speakers.catalogue import Catalogue
 from studio.speakers.colours import next_colour
 from studio.speakers.moods import mood_of, with_changed_mood, with_mood, without_mood
 from studio.speakers.record import Details, SpeakerRecord
 from studio.speakers.sample import check_sample
-from studio.speakers.shelf import MAIN_SAMPLE, Shelf
+from studio.speakers.shelf import MAIN_SAMPLE
 from studio.speakers.speaker import Speaker
 
 
-class SpeakerLibrary:
-    """Speakers on disk; safe to use from several threads and processes at once.
+class SpeakerLibrary(Catalogue):
+    """The catalogue with all that changes it; safe from several threads and processes at once.
 
-    Readers need no lock: a folder appears and vanishes whole. Names are unique whatever their case.
-    Folder and file names are generated and never made from outside text.
+    Names are unique whatever their case. Folder and file names are generated and never made from
+    outside text.
     """
-
-    def __init__(self, root: Path) -> None:
-        """Use `root` as the library's folder; it is made with the first speaker."""
-        self._shelf = Shelf(root)
-
-    def list(self) -> tuple[Speaker, ...]:
-        """All speakers that can be read, in the order of their names.
-
-        A speaker whose `sample.wav` is missing is among them and keeps its path, so that its lines
-        fail with the reason instead of taking another voice.
-
-        Raises:
-            StorageFailed: The library's folder can't be read.
-        """
-        return self._scan()[0]
-
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong with single speakers, one message each; hides none of the others."""
-        return self._scan()[1]
-
-    def find(self, name: str) -> Speaker | None:
-        """The speaker of that name, whatever its case; None when there is none."""
-        try:
-            wanted = name_key(clean_name(name))
-        except NameRejected:
-            return None
-        return next((one for one in self.list() if name_key(one.name) == wanted), None)
-
-    def get(self, name: str) -> Speaker:
-        """The speaker of that name, whatever its case.
-
-        Raises:
-            NotFound: There is none; names those that are written nearly alike.
-        """
-        speaker = self.find(name)
-        if speaker is None:
-            raise NotFound(f"There is no speaker “{name}” in the library. {self._hint(name)}")
-        return speaker
-
-    def by_id(self, speaker_id: str) -> Speaker:
-        """The speaker in that folder.
-
-        Raises:
-            NotFound: It was removed, or never was.
-        """
-        for speaker in self.list():
-            if speaker.speaker_id == speaker_id:
-                return speaker
-        raise NotFound("This speaker isn't in the library any more.")
-
-    def record(self, speaker_id: str) -> SpeakerRecord:
-        """What a speaker's `speaker.json` holds.
-
-        Raises:
-            StorageFailed: It can't be read.
-        """
-        return self._shelf.read(speaker_id)
-
-    def folder(self, speaker_id: str) -> Path:
-        """Where a speaker's files are."""
-        return self._shelf.folder(speaker_id)
-
-    def length_s(self, sample: Path) -> float | None:
-        """Seconds of a speaker's recording, None when it can't be read."""
-        return self._shelf.length_s(sample)
 
     def add(
         self, name: str, *, sample: Path | Clip | None = None, **details: Unpack[Details]
@@ -240,7 +175,7 @@ class SpeakerLibrary:
             name = clean_name(new)
             if not same_name(record.name, name):
                 self._check_free(name)
-            return self._shelf.rewrite(speaker_id, record.changed(name=name))
+            return self._shelf.rewrite(speaker_id, record.renamed(name))
 
     def remove(self, name: str) -> None:
         """Delete a speaker and its samples for good.
@@ -276,42 +211,6 @@ class SpeakerLibrary:
         taken = {name_key(one.name) for one in self.list()}
         tries = (name, *(f"{name[:55]} {number}" for number in range(2, len(taken) + 3)))
         return next(one for one in tries if name_key(clean_name(one)) not in taken)
-
-    def _hint(self, name: str) -> str:
-        names = {name_key(one.name): one.name for one in self.list()}
-        near = difflib.get_close_matches(name_key(name), names, n=3)
-        if near:
-            return f"Did you mean {' or '.join(f'“{names[key]}”' for key in near)}?"
-        return "Add it first."
-
-    def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
-        speakers: dict[str, Speaker] = {}
-        problems: list[str] = []
-        for folder in self._shelf.folders():
-            try:
-                speaker = self._shelf.speaker(folder.name, self._shelf.read(folder.name))
-            except StorageFailed as error:
-                problems.append(str(error))
-                continue
-            first = speakers.setdefault(name_key(speaker.name), speaker)
-            if first is not speaker:
-                problems.append(
-                    f"The speaker at {folder} is left out, since another one is named"
-                    f" “{first.name}”, too. Remove one of the two folders."
-                )
-            else:
-                problems += _missing_samples(speaker)
-        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
-
-
-def _missing_samples(speaker: Speaker) -> list[str]:
-    named = [(speaker.sample, "sample")] if speaker.sample else []
-    named += [(one.path, f"{one.mood} sample") for one in speaker.moods]
-    return [
-        f"The {what} of {speaker.name} can't be found at {path}. Choose a recording again."
-        for path, what in named
-        if not path.is_file()
-    ]
 
 
 def _usable_clip(sample: Path | Clip) -> Clip:

@@ -78,6 +78,7 @@ _Tag = Annotated[
     AfterValidator(_visible),
 ]
 _Tags = Annotated[tuple[_Tag, ...], Field(max_length=MAX_TAGS), AfterValidator(_told_apart)]
+_Name = Annotated[str, AfterValidator(_visible)] | None
 _Time = Annotated[str, StringConstraints(max_length=40), AfterValidator(_in_utc)] | None
 
 
@@ -125,6 +126,21 @@ class SpeakerRecord(BaseModel):
     tags: _Tags = ()
     consent_at: _Time = None
     moods: Annotated[tuple[MoodRecord, ...], Field(max_length=MAX_MOODS)] = ()
+    first_name: _Name = None
+
+    @property
+    def chosen_by(self) -> str:
+        """As in `Speaker`."""
+        return self.first_name or self.name
+
+    def renamed(self, name: str) -> SpeakerRecord:
+        """A record with another name, which remembers the first one.
+
+        Raises:
+            NameRejected: The name breaks the rule of `clean_name`.
+        """
+        name, first = clean_name(name), self.chosen_by
+        return self.changed(name=name, first_name=None if first == name else first)
 
     @classmethod
     def made(cls, name: str, *, has_sample: bool, details: Details) -> SpeakerRecord:

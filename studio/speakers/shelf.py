@@ -102,6 +102,7 @@ class Shelf:
                 )
                 for one in record.moods
             ),
+            record.first_name,
         )
 
     def length_s(self, sample: Path) -> float | None:

@@ -47,6 +47,7 @@ class Speaker:
         tags: Words to find the speaker by, in the order they were given.
         consent_at: As in `MoodSample`, for the main recording.
         moods: Further recordings, in the order they were added.
+        first_name: The name it had when it was added, where that is another one.
     """
 
     speaker_id: str
@@ -60,6 +61,12 @@ class Speaker:
     tags: tuple[str, ...] = ()
     consent_at: str | None = None
     moods: tuple[MoodSample, ...] = ()
+    first_name: str | None = None
+
+    @property
+    def chosen_by(self) -> str:
+        """The name that chooses its voice on a backend with a built-in one for each name."""
+        return self.first_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,20 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """All that a backend may use to make a speaker's voice; with nothing set, its built-in one."""
+    """All that a backend may use to make a speaker's voice; with nothing set, its built-in one.
+
+    Attributes:
+        speaker: What people call it.
+        first_name: What they called it at first, where that is something else.
+    """
 
     speaker: str
     sample: Sample | None = None
     preset: str | None = None
     description: str | None = None
+    first_name: str | None = None
+
+    @property
+    def chosen_by(self) -> str:
+        """The name that chooses among built-in voices, so that a renamed speaker keeps its own."""
+        return self.first_name or self.speaker

@@ -243,7 +243,7 @@ def test_a_name_may_be_given_another_speakers_voice(client: TestClient, studio: 
 def test_a_full_queue_says_when_to_come_back(
     open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("studio.service.MAX_QUEUED_SEGMENTS", 0)
+    monkeypatch.setattr("studio.jobs.MAX_QUEUED_SEGMENTS", 0)
     with client_of(open_studio()) as client:
         answer = client.post("/studio/jobs", json={"text": SCRIPT})
     assert answer.status_code == 429

@@ -19,6 +19,7 @@ from studio.service import RenderOptions, Studio
 pytestmark = pytest.mark.models
 
 
+LONG = [pytest.mark.campaign, pytest.mark.timeout(3600)]
 IDLE_AT_ONCE = EvictionPolicy(idle_timeout_s=0.01, check_interval_s=0.01)
 
 
@@ -28,7 +29,7 @@ def idle_cycle(studio: Studio, name: str, until_unloaded: threading.Event) -> No
     assert until_unloaded.wait(60), studio.engine.models.status(name)
 
 
-@pytest.mark.parametrize("cycles", [3, pytest.param(200, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("cycles", [3, pytest.param(200, marks=LONG)])
 def test_a_neural_voice_comes_back_after_every_idle_unload(
     open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch, cycles: int
 ) -> None:

@@ -52,6 +52,16 @@ def test_better_ones_that_were_passed_over_are_named_with_the_way_to_them(regist
     assert "doctor" in reason
 
 
+def test_a_server_that_nobody_named_is_no_better_voice(registered):
+    server = Neural(reason="No speech server is named.")
+    server.name, server.title = "remote", "Speech server"
+    registered(remote=server, weights=Neural(lacking="Its weights."), draft=DraftBackend())
+    _, reason = registry.choose("auto")
+    assert "better voices: Neural." in reason
+    registered(remote=server, draft=DraftBackend())
+    assert registry.choose("auto") == ("draft", None)
+
+
 def test_a_name_is_taken_though_it_must_download(registered):
     registered(neural=Neural(lacking="Its weights are not here."), draft=DraftBackend())
     assert registry.choose("neural") == ("neural", None)

@@ -200,6 +200,15 @@ sources = st.one_of(
 file_names = st.sampled_from([*(f"a.{format_}" for format_ in Format), "a", "a.docx"])
 
 
+def test_a_line_that_speaks_of_columns_is_no_heading():
+    said = Dialog((Speech("Ida", ",speaker,text", line_number=1),))
+    for format_ in (Format.SCRIPT, Format.FOUNTAIN, Format.CSV, Format.TSV, Format.JSON):
+        written = export_dialog(said, format_)
+        assert import_dialog(written, f"a.{format_}").dialog == said
+    table = import_dialog(b"Speaker:\tText:\nIda\tHello.\n", "a.tsv")
+    assert table.dialog == Dialog((Speech("Ida", "Hello.", line_number=2),))
+
+
 @given(sources, file_names, st.sampled_from([None, "Reader"]))
 def test_any_bytes_are_read_or_refused(data, name, narrator):
     with contextlib.suppress(ScriptError):
@@ -208,6 +217,7 @@ def test_any_bytes_are_read_or_refused(data, name, narrator):
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(3600)
 @settings(max_examples=50_000, suppress_health_check=list(HealthCheck), deadline=None)
 @given(sources, file_names, st.sampled_from([None, "Reader"]))
 def test_any_bytes_are_read_or_refused_and_what_is_read_can_be_written(data, name, narrator):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from studio.audio.clip import Clip
-from studio.backends.base import Conditioning
+from studio.backends.base import Capabilities, Conditioning
 from studio.engine.conditioning import ConditioningCache
 from studio.engine.conditioning_store import ConditioningStore
 from studio.errors import OutOfMemory, SampleRejected
@@ -21,6 +21,7 @@ class Cloning:
 
     name = "cloning"
     revision = "weights 1"
+    capabilities = Capabilities(24_000, 300)
 
     def __init__(self, *, file_bytes: int = 100) -> None:
         self.file_bytes = file_bytes

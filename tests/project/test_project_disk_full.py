@@ -11,9 +11,10 @@ from scenes import dialog_of
 from studio.engine.engine import Engine
 from studio.errors import NotFound, StorageFailed
 from studio.project.disk import Disk
+from studio.project.freeing import free
 from studio.project.projects import Projects
 from studio.project.session import Session
-from studio.project.takes import read_take_record
+from studio.project.take import read_take_record
 from studio.service import Studio
 from studio.speakers.library import SpeakerLibrary
 
@@ -35,6 +36,7 @@ class Day:
     def __init__(self, projects: Projects) -> None:
         self.acknowledged: dict[str, list[tuple[str, str]]] = {}
         self.messages: list[str] = []
+        self.removed: str | None = None
         self._projects = projects
         self._last: Session | None = None
 
@@ -52,13 +54,30 @@ class Day:
         self._tried(lambda: session.edit(ops(text_edit(first, "Twice.")), IDA, session.rev))
         if session.can_undo:
             self._tried(lambda: session.undo(IDA, session.rev))
+        self._throw_away(session)
         self._note(session)
         copy = self._tried(lambda: self._projects.duplicate(session.project_id))
         if copy is not None:
             self._note(copy)
         if session.storage_message is not None:
             self.messages.append(session.storage_message)
-        self._tried(lambda: self._projects.remove((copy or session).project_id))
+        self.removed = (copy or session).project_id
+        self._tried(lambda: self._projects.remove(self.removed))
+        self._tried(lambda: free(self._projects))
+
+    def _throw_away(self, session: Session) -> None:
+        """Delete a take, free it, and want it back."""
+        takes = [view.take for view in session.views() if view.take is not None]
+        if not takes:
+            return
+        delete = ops({"op": "delete_take", "take_id": takes[0].take_id})
+        self._tried(lambda: session.edit(delete, IDA, session.rev))
+        freed = free(self._projects, trash=False)
+        self.messages += [message for _, message in freed.left]
+        self._tried(lambda: session.undo(IDA, session.rev))
+        self._tried(lambda: session.render(None))
+        until(lambda: not session.busy)
+        self.messages += [view.message for view in session.views() if view.message]
 
     def _note(self, session: Session) -> None:
         self.acknowledged[session.project_id] = words(session)
@@ -108,7 +127,8 @@ def check_whole(day: Day, root: Path, engine: Engine) -> None:
         try:
             session = projects.open(project_id)
         except NotFound:
-            assert (root / "projects" / ".trash" / project_id).is_dir()
+            # Removed, and deleted for good, unless that failed.
+            assert project_id == day.removed
             continue
         assert project_id in listed
         assert words(session) == acknowledged
@@ -117,7 +137,8 @@ def check_whole(day: Day, root: Path, engine: Engine) -> None:
             assert read_take_record(session.shelf.audio(take).with_suffix(".json")) == take
         rendered(session)
         assert all(view.state == "ready" for view in session.views())
-        made = [(take.line_id, take.key, take.seed) for take in session.shelf]
+        shown = [take for one in session.document.order for take in session.takes(one)]
+        made = [(take.line_id, take.key, take.seed) for take in shown]
         assert len(set(made)) == len(made)
     assert not list((root / "projects").glob(".new-*"))
     projects.close()

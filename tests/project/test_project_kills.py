@@ -65,7 +65,8 @@ class Writer:
         self.texts = {line["line_id"]: line["text"] for line in project["lines"]}
         self.in_doubt: dict[str, Any] | None = None
         self.takes: set[str] = set()
-        self.edits = 0
+        self.deleted: set[str] = set()
+        self.edits = self.freed = 0
 
     def work(self) -> None:
         try:
@@ -76,11 +77,25 @@ class Writer:
                     self._look()
                 if self._rng.random() < 0.1:
                     self._client.post(f"{self._path}/render", json={})
+                if self._rng.random() < 0.1:
+                    self._throw_away()
         except httpx.TransportError:
             return
 
-    def _edit(self) -> None:
-        op = self._next_op()
+    def _throw_away(self) -> None:
+        """Delete the take of a line, and free what deleted takes and lines hold."""
+        lines = self._client.get(self._path).json()["lines"]
+        takes = [line["take"]["take_id"] for line in lines if line["take"]]
+        if takes:
+            take_id = self._rng.choice(takes)
+            self.deleted.add(take_id)
+            self._edit({"op": "delete_take", "take_id": take_id})
+        answer = self._client.post("/space/free", json={})
+        assert answer.status_code == 200, answer.text
+        self.freed += answer.json()["takes"]["files"]
+
+    def _edit(self, op: dict[str, Any] | None = None) -> None:
+        op = op or self._next_op()
         self.in_doubt = op
         body = {"base_rev": self.rev, "client": "writer", "ops": [op]}
         answer = self._client.post(f"{self._path}/edits", json=body)
@@ -114,6 +129,8 @@ def apply(op: dict[str, Any], texts: dict[str, str]) -> None:
             texts.setdefault(op["lines"][0]["line_id"], op["lines"][0]["text"])
         case "delete":
             texts.pop(op["line_ids"][0])
+        case "delete_take":
+            pass
 
 
 def killed_once(workspace: Path, rng: random.Random) -> str:
@@ -123,31 +140,41 @@ def killed_once(workspace: Path, rng: random.Random) -> str:
         writer = Writer(client, project, rng)
         thread = threading.Thread(target=writer.work)
         thread.start()
-        time.sleep(rng.uniform(0.0, 1.5))  # the random moment
+        # The random moment: after some edits, so that a slow machine has as much to lose.
+        n_edits = rng.randrange(80)
+        until(lambda: writer.edits >= n_edits or not thread.is_alive())
+        time.sleep(rng.uniform(0.0, 0.05))
         process.kill()
         process.wait()
         thread.join()
     folder = workspace / "projects" / project["project_id"]
-    on_disk = check_files(folder)
+    on_disk, gone = check_files(folder)
+    assert not on_disk & gone
     with serving(workspace) as (client, _):
         check(client, writer, folder)
-    return f"{writer.edits} edits, {len(on_disk)} takes at the kill"
+    return (
+        f"{writer.edits} edits, {len(on_disk)} takes at the kill, {len(gone)} gone, "
+        f"{writer.freed} freed"
+    )
 
 
-def check_files(folder: Path) -> set[str]:
-    """Every record has its whole audio; the takes there are."""
-    takes = set()
+def check_files(folder: Path) -> tuple[set[str], set[str]]:
+    """Every record has its whole audio or none; the takes there are, and those that are gone."""
+    takes, gone = set(), set()
     for path in (folder / "takes").glob("*/*.json"):
         record = json.loads(path.read_text("utf-8"))
+        if not path.with_suffix(".wav").exists():
+            gone.add(record["take_id"])
+            continue
         with wave.open(str(path.with_suffix(".wav")), "rb") as audio:
             assert audio.getnframes() == record["samples"]
         takes.add(record["take_id"])
-    return takes
+    return takes, gone
 
 
 def check(client: httpx.Client, writer: Writer, folder: Path) -> None:
     path = f"/projects/{folder.name}"
-    on_disk = check_files(folder)
+    on_disk, gone = check_files(folder)
     body = client.get(path).json()
     shown = {line["line_id"]: line["text"] for line in body["lines"]}
     if shown != writer.texts:
@@ -155,17 +182,28 @@ def check(client: httpx.Client, writer: Writer, folder: Path) -> None:
         assert writer.in_doubt is not None
         apply(writer.in_doubt, writer.texts)
         assert shown == writer.texts
-    assert writer.takes <= on_disk
+    assert writer.takes <= on_disk | gone
     assert body["notices"] == []
-    client.post(f"{path}/render", json={})
-    until(lambda: client.get(path).json()["job"]["state"] != "running", every_s=0.1)
-    body = client.get(path).json()
-    assert {line["state"] for line in body["lines"]} == {"ready"}
-    after = check_files(folder)
-    assert on_disk <= after
+    kept = {line["chosen"] for line in body["lines"] if line["chosen"]}
+    assert kept.isdisjoint(gone), "a take of a line that is there was freed"
+    made_ready(client, path)
+    assert on_disk <= check_files(folder)[0]
     records = [json.loads(one.read_text("utf-8")) for one in folder.glob("takes/*/*.json")]
-    made = [(one["line_id"], one["key"], one["seed"]) for one in records]
+    made = [
+        (one["line_id"], one["key"], one["seed"])
+        for one in records
+        if one["take_id"] not in writer.deleted
+    ]
     assert len(set(made)) == len(made), "a take was made twice"
+    for _ in range(30):
+        client.post(f"{path}/undo", json={"base_rev": 10**6, "client": "writer"})
+    made_ready(client, path)
+
+
+def made_ready(client: httpx.Client, path: str) -> None:
+    client.post(f"{path}/render", json={}).raise_for_status()
+    until(lambda: (client.get(path).json()["job"] or {}).get("state") != "running", every_s=0.1)
+    assert {line["state"] for line in client.get(path).json()["lines"]} == {"ready"}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -182,7 +220,7 @@ def test_a_render_goes_on_by_itself_after_the_end_of_its_server(tmp_path: Path) 
         until(lambda: client.get(path).json()["job"]["summary"]["done"] >= 5, every_s=0.02)
         process.kill()
         process.wait()
-    before = check_files(tmp_path / "projects" / project["project_id"])
+    before, _ = check_files(tmp_path / "projects" / project["project_id"])
     print(f"{len(before)} of 400 lines had a take at the kill")
     assert len(before) >= 5
     with serving(tmp_path) as (client, _):
@@ -190,7 +228,7 @@ def test_a_render_goes_on_by_itself_after_the_end_of_its_server(tmp_path: Path) 
         body = client.get(path).json()
         assert body["job"]["summary"]["total"] <= 400 - len(before) + 5
     assert {line["state"] for line in body["lines"]} == {"ready"}
-    after = check_files(tmp_path / "projects" / project["project_id"])
+    after, _ = check_files(tmp_path / "projects" / project["project_id"])
     assert before <= after
     assert len(after) == 400
 

@@ -185,7 +185,7 @@ def test_a_changed_voice_makes_its_lines_stale(studio: Studio, tmp_path: Path) -
     rendered(session)
     first, second, third = session.document.order
     recording = session.shelf.audio(session.view(second).take)
-    voice, _ = studio.add_speaker("Ida", recording, "Well.")
+    voice = studio.speakers.add("Ida", sample=recording, transcript="Well.")
     assert states(session) == ["stale", "ready", "stale"]
     rendered(session)
     assert session.view(first).take.voice == "Ida"

@@ -19,6 +19,7 @@ from studio.errors import (
     SpeakerExists,
     StorageFailed,
 )
+from studio.speakers.cast import Cast
 from studio.speakers.colours import PALETTE
 from studio.speakers.library import SpeakerLibrary
 
@@ -311,3 +312,13 @@ for index in range(8):
     library = SpeakerLibrary(tmp_path / "speakers")
     assert len(library.list()) == 24
     assert library.problems() == ()
+
+
+def test_a_renamed_speaker_remembers_the_name_that_chose_its_voice(library):
+    library.add("Anna")
+    assert library.rename("Anna", "Berta").chosen_by == "Anna"
+    assert library.rename("Berta", "Clara").chosen_by == "Anna"
+    assert library.get("Clara").first_name == "Anna"
+    assert Cast(library, {}).voice_of("clara").chosen_by == "Anna"
+    again = library.rename("Clara", "Anna")
+    assert (again.first_name, again.chosen_by) == (None, "Anna")

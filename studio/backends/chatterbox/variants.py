@@ -84,6 +84,7 @@ def _capabilities(max_chars: int, **more: object) -> Capabilities:
         max_chars=max_chars,
         cloning=True,
         builtin_voice=True,
+        builtin_by_name=False,
         voice_conversion=True,
         **more,  # type: ignore[arg-type]
     )

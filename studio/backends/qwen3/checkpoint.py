@@ -75,6 +75,7 @@ class Checkpoint:
             max_chars=MAX_CHARS,
             cloning=self.kind is Kind.BASE,
             builtin_voice=bool(self.speakers),
+            builtin_by_name=False,
             presets=tuple(Preset(name, _label(name)) for name in self.speakers),
             described_voices=self.kind is Kind.VOICE_DESIGN,
             languages={code: name.capitalize() for code, name in self.languages.items()},

@@ -10,8 +10,9 @@ from typing import Literal
 
 import regex
 
-from studio.dialog.formats.columns import Role, assign
+from studio.dialog.formats.columns import Role, assign, role_of
 from studio.dialog.formats.remarks import Remarks
+from studio.dialog.header import parse_header
 from studio.errors import ScriptError
 
 _DELIMITERS = ",;\t|"
@@ -35,7 +36,7 @@ def delimiter_of(text: str) -> str | None:
     if hint := _EXCEL_HINT.fullmatch(first):
         delimiter = str(hint["delimiter"])
         return delimiter if _score(next(lines, ""), delimiter) else None
-    if first.startswith(("@", "[")):  # a name in a screenplay or a script
+    if first.startswith(("@", "[")) or _is_said(first):  # a name in a screenplay or a script
         return None
     scores = {delimiter: _score(first, delimiter) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
@@ -73,6 +74,12 @@ def guarded(cell: str) -> str:
 def unguarded(cell: str) -> str:
     """Take off the apostrophe that keeps a cell from being a formula."""
     return cell[1:] if cell.startswith("'") and _WOULD_BE_FORMULA.match(cell) else cell
+
+
+def _is_said(line: str) -> bool:
+    """Whether a line is a script's `Name: text`, and not the headings `Name: | Text:`."""
+    header = parse_header(line.strip())
+    return header is not None and role_of(header.speaker) is None
 
 
 def _score(line: str, delimiter: str) -> int:

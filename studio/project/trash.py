@@ -1,0 +1,69 @@
+"""Projects that were removed: they wait in a folder for a month, and can be moved back by hand."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from studio.audio.atomic_file import storage_errors
+from studio.project.disk import Disk
+from studio.project.space import Held, held_in
+
+KEPT_S = 30 * 24 * 3600.0
+"""How long a removed project waits."""
+
+_GOING = ".gone-"
+"""Begins the name of a project that is being deleted, so that none is found half."""
+
+
+class Trash:
+    """A folder with one folder for each removed project; safe from several threads."""
+
+    def __init__(self, root: Path, disk: Disk, *, now_s: Callable[[], float] = time.time) -> None:
+        """Use a folder, which is made with the first removed project."""
+        self._root = root
+        self._disk = disk
+        self._now_s = now_s
+        # Lets one thread at a time delete; what comes in meanwhile is seen whole or not at all.
+        self._emptying = threading.Lock()
+
+    def put(self, project: Path) -> None:
+        """Take a project's folder away; its month begins now.
+
+        Raises:
+            StorageFailed: It can't be moved; it stays where it is.
+        """
+        self._disk.make_folder(self._root)
+        now_s = self._now_s()
+        with storage_errors(project):
+            # A moved folder keeps its time, which then tells when it was removed.
+            os.utime(project, (now_s, now_s))
+        self._disk.move(project, self._root / project.name)
+
+    def held(self) -> Held:
+        """How many projects wait, and their bytes."""
+        return sum((Held(1, held_in(one).size_bytes) for one in self._projects()), Held())
+
+    def empty(self, *, older_than_s: float = 0.0) -> Held:
+        """Delete for good what was removed at least that long ago; returns what that freed.
+
+        Raises:
+            StorageFailed: Something can't be deleted.
+        """
+        freed = Held()
+        with self._emptying, storage_errors(self._root):
+            for project in self._projects():
+                if self._now_s() - project.stat().st_mtime >= older_than_s:
+                    freed += Held(1, held_in(project).size_bytes)
+                    self._disk.move(project, project.with_name(f"{_GOING}{project.name}"))
+            for going in self._root.glob(f"{_GOING}*"):
+                self._disk.remove(going)
+        return freed
+
+    def _projects(self) -> list[Path]:
+        if not self._root.is_dir():
+            return []
+        return [one for one in self._root.iterdir() if one.is_dir() and one.name[0] != "."]

@@ -1,0 +1,171 @@
+"""A speaker that gets another name keeps its voice, and its lines keep their takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from project_scenes import IDA, Bench, document_of, ops, rendered, text_edit
+from scenes import OpenStudio
+
+from studio.backends.base import Capabilities, Conditioning
+from studio.backends.draft.backend import DraftBackend
+from studio.dialog.read import read_dialog_text
+from studio.project.session import Session
+from studio.service import Studio
+from studio.speakers.speaker import Voice
+
+SCRIPT = "Ida: Hello there.\nTom: Well.\nIda: Go now."
+
+
+class OneVoice(DraftBackend):
+    """The draft voice with one built-in voice for everybody, as Chatterbox has it."""
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, builtin_by_name=False)
+
+    def condition(self, voice: Voice) -> Conditioning:
+        return super().condition(replace(voice, first_name="Somebody"))
+
+
+@pytest.fixture
+def session(studio: Studio) -> Session:
+    return read(studio)
+
+
+def read(studio: Studio) -> Session:
+    session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+    rendered(session)
+    return session
+
+
+def rename(session: Session, former: str, name: str) -> None:
+    session.edit(ops({"op": "rename_speaker", "from": former, "to": name}), IDA, session.rev)
+
+
+def states(session: Session) -> list[str]:
+    return [view.state for view in session.views()]
+
+
+def sounds(session: Session) -> list[bytes]:
+    return [session.shelf.audio(view.take).read_bytes() for view in session.views()]
+
+
+def made_anew(session: Session) -> list[bytes]:
+    """The lines as they sound when all of them are made again."""
+    session.render(list(session.document.order), again=True)
+    rendered(session)
+    return sounds(session)
+
+
+def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: Session) -> None:
+    before = sounds(session)
+    for former, name in [("Ida", "Ada"), ("ADA", "Eva")]:
+        rename(session, former, name)
+        assert states(session) == ["ready"] * 3
+    assert session.document.first_names == {"Eva": "Ida"}
+    assert made_anew(session) == before
+    assert session.view(session.document.order[0]).take.voice == "Eva"
+    rename(session, "Eva", "ida")
+    assert session.document.first_names == {}
+    assert states(session) == ["ready"] * 3
+
+
+def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: Session) -> None:
+    rename(session, "Tom", "Ben")
+    rename(session, "Ida", "Ben")
+    assert session.document.first_names == {"Ben": "Tom"}
+    assert states(session) == ["stale", "ready", "stale"]
+    session.undo(IDA, session.rev)
+    assert states(session) == ["ready"] * 3
+
+
+def test_a_renamed_speaker_keeps_the_librarys_voice(studio: Studio, session: Session) -> None:
+    recording = session.shelf.audio(session.views()[0].take)
+    ida = studio.speakers.add("Ida", sample=studio_sample(recording))
+    rendered(session)
+    before = sounds(session)
+    rename(session, "Ida", "Ada")
+    assert states(session) == ["ready"] * 3
+    assert session.document.cast == {"Ada": ida.speaker_id}
+    assert made_anew(session) == before
+    session.undo(IDA, session.rev)
+
+
+def studio_sample(recording: Path):
+    from studio.audio.clip import Clip
+    from studio.audio.decode import decode
+
+    clip = decode(recording)
+    return Clip(clip.samples.repeat(2), clip.rate_hz)
+
+
+def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: Session) -> None:
+    studio.speakers.add("Ada", preset="linda")
+    rename(session, "Ida", "Ada")
+    assert states(session) == ["stale", "ready", "stale"]
+    assert session.document.cast == session.document.first_names == {}
+
+
+def test_a_speaker_renamed_in_the_library_sounds_as_before(
+    studio: Studio, session: Session
+) -> None:
+    ada = studio.speakers.add("Ada")
+    session.edit(ops({"op": "cast", "speaker": "Ida", "voice": ada.speaker_id}), IDA, session.rev)
+    rendered(session)
+    before = sounds(session)
+    studio.speakers.rename("Ada", "Eva")
+    assert states(session) == ["ready"] * 3
+    assert made_anew(session) == before
+    assert studio.speakers.get("Eva").first_name == "Ada"
+    assert studio.speakers.rename("Eva", "ada").first_name == "Ada"
+    assert studio.speakers.rename("ada", "Ada").first_name is None
+
+
+def test_where_one_voice_speaks_for_all_a_name_changes_nothing(open_studio: OpenStudio) -> None:
+    session = read(open_studio(OneVoice()))
+    for line_id in session.document.order:
+        session.edit(ops(text_edit(line_id, "Hello there.")), IDA, session.rev)
+    rendered(session)
+    assert len(set(sounds(session))) == 1
+    rename(session, "Ida", "Ada")
+    session.edit(
+        ops({"op": "set", "line_ids": list(session.document.order), "fields": {"speaker": "Z"}}),
+        IDA,
+        session.rev,
+    )
+    assert states(session) == ["ready"] * 3
+
+
+def test_takes_from_before_that_was_known_still_fit(open_studio: OpenStudio) -> None:
+    session = read(open_studio())  # its keys hold the names
+    session.close()
+    session = open_studio(OneVoice()).projects.open(session.project_id)
+    assert states(session) == ["ready"] * 3
+    rename(session, "Ida", "Ada")
+    assert states(session) == ["ready"] * 3
+    session.edit(ops(text_edit(session.document.order[0], "Other words.")), IDA, session.rev)
+    assert states(session) == ["stale", "ready", "ready"]
+    rendered(session)
+    assert states(session) == ["ready"] * 3
+
+
+def test_a_project_from_before_that_was_kept_opens(bench: Bench) -> None:
+    session = bench.make(document_of(2))
+    session.edit(ops(text_edit(session.document.order[0], "Now.")), IDA, session.rev)
+    session.close()
+    snapshot = bench.root / "abc" / "project.json"
+    record = json.loads(snapshot.read_bytes())
+    del record["first_names"]
+    snapshot.write_text(json.dumps(record))
+    session = bench.open()
+    assert session.folder.notices == []
+    assert session.document.first_names == {}
+    session.undo(IDA, session.rev)
+    rename(session, "Ida", "Ada")
+    session.close()
+    assert bench.open().document.first_names == {"Ada": "Ida"}
