@@ -47,7 +47,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         _welcome(studio, opening_script)
         front = _front(arguments, studio, opening_script)
         page_studio = _page_studio(front)
-        page = create_ui(page_studio, opening_script=opening_script)
+        page = create_ui(opening_script=opening_script)
         with page:
             offer(page_studio)
         _launch(page, arguments, StudioServer(front, setup))

@@ -10,13 +10,17 @@ const KINDS = {
   "built-in": "built-in voice",
 };
 
-/** Event "choose" with `detail` {name, voice}; the voice is empty for the name's own. */
+/**
+ * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own, and
+ * "rename" with `detail` {from, to}.
+ */
 export class Cast extends EventTarget {
   #speakers = [];
   #library = [];
   #choices = {};
   #addSample;
   #shown = null;
+  #renamed = null;
 
   /** @param {(name: string) => void} addSample begins a sample for a name */
   constructor(addSample) {
@@ -42,7 +46,11 @@ export class Cast extends EventTarget {
     const shown = JSON.stringify([speakers, names, this.#choices]);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    byId("cast").replaceChildren(...speakers.map((speaker) => this.#row(speaker)));
+    const list = byId("cast");
+    const held = list.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+    list.replaceChildren(...speakers.map((speaker) => this.#row(speaker)));
+    const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
+    if (label) controlOf(list, label).focus();
   }
 
   /** @param {Array<object>} library the voices there are */
@@ -56,12 +64,47 @@ export class Cast extends EventTarget {
     row.querySelector(".swatch").style.background = safeColour(colour);
     setText(row.querySelector(".voice-name"), name);
     setText(row.querySelector(".voice-kind"), count(lines, "line"));
+    this.#offerName(row, name);
     this.#offer(row.querySelector(".voice-choice"), name, KINDS[voice]);
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
     add.ariaLabel = `Add a sample for ${name}`;
     add.addEventListener("click", () => this.#addSample(name));
     return row;
+  }
+
+  /** Another name for all lines of a speaker, written where the name stands. */
+  #offerName(row, name) {
+    const part = (what) => row.querySelector(`.voice-${what}`);
+    const field = part("rename-field");
+    field.ariaLabel = `New name of ${name}`;
+    part("rename").ariaLabel = `Rename ${name} in the script`;
+    const show = (writing) => {
+      setHidden(field, !writing);
+      setHidden(part("name"), writing);
+      if (!writing) return part("rename").focus();
+      field.value = name;
+      return field.select();
+    };
+    part("rename").addEventListener("click", () => show(field.hidden));
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.key === "Enter") this.#rename(name, field.value.trim());
+      show(false);
+    });
+    field.addEventListener("blur", () => {
+      setHidden(field, true);
+      setHidden(part("name"), false);
+    });
+  }
+
+  #rename(from, to) {
+    if (!to || to === from) return;
+    this.#renamed = `Rename ${to} in the script`;
+    this.dispatchEvent(new CustomEvent("rename", { detail: { from, to } }));
+    announce(`${from} is called ${to}.`);
   }
 
   /** The voice chosen for a name, while the library has it. */
@@ -82,8 +125,11 @@ export class Cast extends EventTarget {
       this.dispatchEvent(new CustomEvent("choose", { detail }));
       announce(`${name}: ${select.selectedOptions[0].text}.`);
       this.#refresh();
-      const again = [...byId("cast").querySelectorAll("select")];
-      again.find((one) => one.ariaLabel === select.ariaLabel)?.focus();
     });
   }
+}
+
+/** Rows are made anew; a control is the same one when it has the same name. */
+function controlOf(list, label) {
+  return [...list.querySelectorAll("button, select")].find((one) => one.ariaLabel === label);
 }

@@ -6,6 +6,7 @@ export function followCast(project, speakers) {
     if (detail.meta) speakers.showCast(project.view.speakers, project.view.cast);
   });
   speakers.addEventListener("changed", () => project.look());
+  speakers.addEventListener("rename", ({ detail }) => project.edit([{ op: "rename_speaker", ...detail }]));
   speakers.addEventListener("choose", ({ detail }) =>
     project.edit([{ op: "cast", speaker: detail.name, voice: detail.voice || null }]));
 }

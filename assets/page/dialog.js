@@ -15,7 +15,7 @@ export const EMPTY = {
 };
 
 const META = ["name", "order", "cast", "settings", "speakers", "can_undo", "can_redo"];
-const SOUNDING = ["speaker", "text", "language", "params"];
+const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
 /** @param {object} body of a project @returns {State} */
 export function fromBody(body) {
@@ -29,6 +29,8 @@ export function withChanges(state, rev, changes) {
   const next = { ...state, rev };
   for (const key of META) if (changes[key] !== undefined && changes[key] !== null) next[key] = changes[key];
   if (changes.lines) next.lines = withLines(state.lines, changes.lines);
+  // The order is told as it is by now, and may name lines that the next news bring.
+  if (changes.lines || changes.order) next.order = next.order.filter((lineId) => next.lines.has(lineId));
   return next;
 }
 

@@ -19,8 +19,9 @@ export function count(n, one, many = `${one}s`) {
   return `${n} ${n === 1 ? one : many}`;
 }
 
-/** @param {number} bytes @returns {string} in MB or GB of 10^6 and 10^9 bytes */
+/** @param {number} bytes @returns {string} in kB, MB or GB of 10^3, 10^6 and 10^9 bytes */
 export function memory(bytes) {
+  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`;
   return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }
 

@@ -39,7 +39,7 @@ export function listen({ reading, acts, selection, typing, find }) {
   };
   byId("keys-open").addEventListener("click", () => keys.showModal());
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing || event.target.closest?.("dialog")) return;
+    if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const act = chosen(event, { table, history, single });
     if (!act) return;
     event.preventDefault();

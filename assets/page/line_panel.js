@@ -1,8 +1,9 @@
 /** The panel of the marked lines: who says them, how, and what to do with them. */
 import { byId, setHidden, setText } from "./dom.js";
-import { count, fold } from "./format.js";
-import { newId } from "./dialog.js";
+import { count, fold, length } from "./format.js";
+import { RATE_HZ, newId } from "./dialog.js";
 import { Params } from "./params.js";
+import { fileTitle } from "./row.js";
 
 const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
 
@@ -97,25 +98,59 @@ export class LinePanel {
     setHidden(byId("line-empty"), marked.length > 0);
     setHidden(byId("line-acts"), marked.length === 0);
     setHidden(byId("line-fields"), speech.length === 0);
+    setHidden(byId("act-again"), marked.length > 0 && speech.length === 0);
+    this.#showRecording(marked.length === 1 && marked[0].kind === "audio" ? marked[0] : null);
     setText(byId("line-title"), marked.length > 1 ? count(marked.length, "line") : title(marked[0]));
     if (speech.length) this.#fill(speech);
     takes.show(speech.length === 1 ? speech[0] : null);
   }
 
+  #showRecording(line) {
+    setHidden(byId("recording-part"), !line);
+    if (!line) return;
+    setText(byId("recording-name"), fileTitle(line));
+    setText(byId("recording-length"), line.take ? length(line.take.samples / RATE_HZ) : "not heard yet");
+    setText(byId("recording-choose"), line.take ? "Replace the file" : "Choose a file");
+    byId("recording-choose").disabled = Boolean(line.locked);
+  }
+
   #fill(lines) {
     put("speaker", shared(lines, "speaker"));
-    put("language", shared(lines, "language"));
+    this.#offerLanguage(shared(lines, "language"));
     this.#offerMoods(lines);
     put("seed", shared(lines, "seed"));
     const single = lines.length === 1;
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
-      put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : undefined);
+      field(name).dataset.empty = single ? "" : "one line only";
+      put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : null);
     }
     const locked = lines.every((line) => line.locked);
     byId("act-lock").setAttribute("aria-pressed", String(locked));
     setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
     this.#params.show(lines);
+  }
+
+  /** A language that the voice hasn't stays to be seen, and to be changed. */
+  #offerLanguage(code) {
+    const { options } = field("language");
+    if (document.activeElement === field("language")) return;
+    [...options].filter((option) => option.dataset.stray).forEach((option) => option.remove());
+    if (code && ![...options].some((option) => option.value === code)) {
+      const option = new Option(`${code} (not in this voice)`, code);
+      option.dataset.stray = "true";
+      field("language").add(option);
+    }
+    put("language", code);
+    if (code === undefined) this.#differ(field("language"));
+  }
+
+  /** Lines with several values: a choice that says so, and that can't be chosen. */
+  #differ(select) {
+    const option = new Option("different", "");
+    Object.assign(option, { disabled: true, selected: true });
+    option.dataset.stray = "true";
+    select.add(option);
   }
 
   /** The moods of the one voice that speaks all marked lines. */

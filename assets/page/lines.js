@@ -19,6 +19,7 @@ export class Lines {
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
+    this.hintsOf = () => [];
     project.addEventListener("change", ({ detail }) => this.#change(detail));
   }
 
@@ -125,6 +126,7 @@ export class Lines {
     const row = new Row(line);
     this.#rows.set(line.line_id, row);
     row.write(line, this.colour(line.speaker));
+    row.hint(this.hintsOf(line.line_id));
     return row;
   }
 

@@ -5,6 +5,8 @@ import { byId, whenPresent } from "./dom.js";
 import { Find } from "./find.js";
 import * as keys from "./keys.js";
 import { LinePanel } from "./line_panel.js";
+import { HintMarks } from "./hint_marks.js";
+import { Hints } from "./hints.js";
 import { Lines } from "./lines.js";
 import { keepLook, keepView } from "./look.js";
 import { ModelPanel } from "./model.js";
@@ -14,6 +16,7 @@ import { Player } from "./player.js";
 import { Project } from "./project.js";
 import { Projects } from "./projects.js";
 import { Reading } from "./reading.js";
+import { Recordings } from "./recordings.js";
 import { RowsMouse } from "./rows_mouse.js";
 import { showSaved } from "./saved.js";
 import { ScriptView } from "./script_view.js";
@@ -52,12 +55,15 @@ function buildEditor(project, show) {
   const linePanel = new LinePanel({ project, selection, acts, reading, takes, show });
   const speakerMenu = new SpeakerMenu({ project, selection, acts, linePanel });
   const find = new Find({ project, lines, selection, show });
-  new RowsMouse({ lines, selection, acts, reading, speakerMenu, show });
+  const hints = new Hints(project);
+  const hintMarks = new HintMarks({ project, hints, lines, selection, show });
+  const recordings = new Recordings({ project, selection });
+  new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show });
   byId("add-line").addEventListener("click", () => acts.add());
   byId("add-pause").addEventListener("click", () => acts.addPause());
   keys.listen({ reading, acts, selection, typing, find });
   showSaved(project, acts);
-  return { player, timeline, lines, selection, acts, reading, linePanel };
+  return { player, timeline, lines, selection, acts, reading, linePanel, hints, recordings };
 }
 
 async function open() {
@@ -72,7 +78,7 @@ async function open() {
   const model = new ModelPanel();
   const speakers = new Speakers();
   new Conflicts(project);
-  new Transfer(projects, project);
+  new Transfer({ projects, project, ...editor, speakers });
   window.tableread = { project, projects, ...editor };
   projects.addEventListener("opened", () => {
     editor.player.load(project.id);
@@ -83,9 +89,13 @@ async function open() {
   keepPlace({ project, projects, ...editor });
   followCast(project, speakers);
   let engine = null;
+  let voices = null;
   model.addEventListener("state", ({ detail }) => {
     if (engine !== null && engine !== detail.backend.name) project.look();
     engine = detail.backend.name;
+    const heard = JSON.stringify([engine, detail.speakers]);
+    if (voices !== heard) editor.hints.forget();
+    voices = heard;
     speakers.follow(detail);
     editor.linePanel.offer(detail.backend);
     editor.linePanel.know(detail.speakers);

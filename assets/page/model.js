@@ -18,6 +18,7 @@ const WORDS = {
 export class ModelPanel extends EventTarget {
   #offered = null;
   #timeout = /** @type {HTMLSelectElement} */ (byId("model-timeout"));
+  #atOnce = /** @type {HTMLInputElement} */ (byId("model-at-once"));
 
   constructor() {
     super();
@@ -26,6 +27,7 @@ export class ModelPanel extends EventTarget {
     this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
     this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
     this.#timeout.addEventListener("change", () => this.#setTimeout());
+    this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
 
   /** Ask for the state again and again; slower while the tab is hidden. */
@@ -40,6 +42,7 @@ export class ModelPanel extends EventTarget {
       this.#show(await api.state());
       notice("offline");
     } catch (error) {
+      if (error.status === 429) return; // busy, not gone
       setText(byId("model-state"), "out of reach");
       notice("offline", { kind: "error", title: "Connection lost", text: error.message });
     }
@@ -71,6 +74,8 @@ export class ModelPanel extends EventTarget {
     byId("model-unload").disabled = model.state !== "loaded";
     this.#facts(model, engine);
     this.#showTimeout(model);
+    if (document.activeElement !== this.#atOnce) this.#atOnce.value = String(engine.max_concurrency);
+    setText(byId("model-slots"), slotWords(engine));
     this.#offer(backends, backend.name);
   }
 
@@ -102,8 +107,8 @@ export class ModelPanel extends EventTarget {
     table(byId("model-facts"), [
       ["State", chipWords(model)],
       ["Memory", used],
-      ["Last change", memoryChange(model)],
-      ["Being read", `${engine.in_flight} of at most ${engine.max_concurrency}`],
+      ["Last load or unload", memoryChange(model)],
+      ["Being read", `${engine.in_flight} of at most ${engine.slots ?? engine.max_concurrency}`],
       ["Waiting", String(engine.queued)],
       ["So far", `${count(model.loads, "load")}, ${count(model.unloads, "unload")}`],
     ]);
@@ -123,7 +128,8 @@ export class ModelPanel extends EventTarget {
     const shown = JSON.stringify([backends, chosen]);
     if (shown === this.#offered) return;
     this.#offered = shown;
-    const rows = backends.map((backend) => this.#backendRow(backend, chosen));
+    const able = backends.toSorted((one, other) => Boolean(one.reason) - Boolean(other.reason));
+    const rows = able.map((backend) => this.#backendRow(backend, chosen));
     byId("backends").replaceChildren(...rows);
   }
 
@@ -159,6 +165,16 @@ export class ModelPanel extends EventTarget {
     await this.refresh();
   }
 
+  async #setAtOnce() {
+    try {
+      if (this.#atOnce.validity.valid) await api.setConcurrency(this.#atOnce.valueAsNumber);
+    } catch (error) {
+      refused("The number can't be set", error);
+    }
+    this.#atOnce.blur();
+    await this.refresh();
+  }
+
   #press(id, title, act) {
     byId(id).addEventListener("click", async () => {
       try {
@@ -180,6 +196,11 @@ function chipWords(model) {
     return `unloads in ${clock(model.unload_in_s)}`;
   }
   return WORDS[model.state];
+}
+
+/** An engine that reads many lines in one pass has slots, and the number above is no matter to it. */
+function slotWords({ slots }) {
+  return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
 }
 
 function showProgress(bar, fraction) {

@@ -35,6 +35,19 @@ export function notice(name, { kind = "info", title = "", text = null, act = nul
   };
 }
 
+/** Say that something is done: over the page for a while, so that nothing moves, and to readers. */
+export function done(text) {
+  const row = fromTemplate("notice-template");
+  row.dataset.passing = "true";
+  setText(row.querySelector(".notice-title"), text);
+  const leave = () => row.remove();
+  row.querySelector(".notice-close").onclick = leave;
+  byId("part-model").querySelector("[data-passing]")?.remove();
+  byId("notices").after(row);
+  row.addEventListener("animationend", leave);
+  announce(text);
+}
+
 /** A refusal or fault that a gesture met; each one is shown, also when it repeats. */
 export function refused(title, error) {
   const all = [...dismissed()].filter((key) => !key.startsWith("refused:"));

@@ -84,7 +84,7 @@ export class Outbox extends EventTarget {
       this.dispatchEvent(new CustomEvent("taken", { detail: answer }));
     } catch (error) {
       this.#sending = null;
-      if (!error.status || error.status >= 500) return this.#wait();
+      if (!error.status || error.status === 429 || error.status >= 500) return this.#wait();
       this.#drop(batch);
       const kind = error.kind === "EditConflict" ? "conflict" : "refused";
       this.dispatchEvent(new CustomEvent(kind, { detail: error }));

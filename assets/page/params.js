@@ -23,6 +23,7 @@ export class Params extends EventTarget {
       const own = values.size === 1 ? [...values][0] : undefined;
       if (document.activeElement !== number) number.value = own === undefined ? "" : String(own ?? param.default);
       if (document.activeElement !== field) field.value = String(own ?? param.default);
+      number.placeholder = own === undefined ? "different" : "";
       reset.hidden = own === null;
     }
   }

@@ -31,6 +31,28 @@ export const cancel = (id) => json(at(id, "/cancel"), { method: "POST" });
 export const focus = (id, lineId) =>
   request(at(id, "/focus"), { method: "POST", body: { line_id: lineId } });
 
+/** What deleted takes and projects hold: {bytes, takes: {files, bytes}, trash: {projects, bytes}}. */
+export const space = () => json("space");
+/** Free all of it; the same of what was freed, and `left` [{project_id, message}]. */
+export const freeSpace = () => post("space/free", {});
+
+/** What is to be known about lines before they are spoken. @param {string[] | null} lineIds null for all */
+export const hints = (id, lineIds) => post(at(id, "/hints"), { line_ids: lineIds });
+
+/** @param {File} file a recording that audio lines play @returns {Promise<{path: string}>} */
+export async function addAudio(id, file) {
+  const form = new FormData();
+  form.append("file", file);
+  return json(at(id, "/audio"), { method: "POST", form });
+}
+
+/** A file of the project with what its format left out, in words. @returns {Promise<{blob: Blob, leftOut: string}>} */
+export async function exported(id, format) {
+  const response = await request(at(id, `/export?format=${part(format)}`));
+  const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
+  return { blob: await response.blob(), leftOut };
+}
+
 export const takes = (id, lineId) => json(at(id, `/takes/${part(lineId)}`));
 export const peaks = (id, bins, takeIds) =>
   json(at(id, `/peaks?bins=${bins}&takes=${takeIds.map(part).join(",")}`));

@@ -3,6 +3,7 @@ import { announce, notice, refused } from "./notices.js";
 import { byId, disclose, fromTemplate, setHidden, setText } from "./dom.js";
 import { count, length } from "./format.js";
 import * as api from "./project_api.js";
+import { Space } from "./space.js";
 
 const LAST_KEY = "tableread.project";
 const FORMER_TEXT_KEY = "tableread.script";
@@ -12,6 +13,7 @@ export class Projects extends EventTarget {
   #project;
   #name = /** @type {HTMLInputElement} */ (byId("project-name"));
   #close = () => {};
+  #space;
 
   /** @param {import("./project.js").Project} project */
   constructor(project) {
@@ -20,6 +22,7 @@ export class Projects extends EventTarget {
     const panel = byId("project-panel");
     disclose(byId("project-open"), panel);
     this.#close = () => !panel.hidden && byId("project-open").click();
+    this.#space = new Space(project, () => this.#close());
     byId("project-open").addEventListener("click", () => this.#list());
     byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
@@ -138,6 +141,7 @@ export class Projects extends EventTarget {
 
   async #list() {
     if (byId("project-panel").hidden) return;
+    this.#space.show();
     try {
       const all = await api.list();
       const others = all.filter((one) => one.project_id !== this.#project.id);

@@ -15,6 +15,9 @@ const STATE_WORDS = {
 /** A row for a line; its kind never changes. */
 export class Row {
   #number = "";
+  #hints = [];
+  #hinted = "";
+  #mark = null;
 
   /** @param {object} line */
   constructor(line) {
@@ -32,7 +35,38 @@ export class Row {
     this.takes = find("takes");
     this.reason = find("reason");
     this.seconds = find("seconds");
-    if (line.kind === "audio") this.text.removeAttribute("contenteditable");
+    if (line.kind === "audio") this.#beRecording();
+  }
+
+  #beRecording() {
+    this.text.removeAttribute("contenteditable");
+    this.speaker.disabled = true;
+    this.file = fromTemplate("file-template");
+    this.speaker.after(this.file);
+  }
+
+  /** @param {string[]} messages what the voice would make of it that may not be meant */
+  hint(messages) {
+    if (this.kind === "silence") return;
+    this.#hints = messages;
+    this.#showWhy(this.line);
+  }
+
+  /** Why it failed, and what is to be known about it; nothing is said twice. */
+  #showWhy({ state, message }) {
+    const failed = state === "failed" && !(this.kind === "audio" && this.#hints.length);
+    this.#showHints(this.#hints.filter((hint) => !failed || hint !== message).join(" "));
+    setText(this.reason, failed ? (message ?? "") : "");
+    setHidden(this.reason, !failed);
+  }
+
+  #showHints(text) {
+    if (this.#hinted === text) return;
+    this.#hinted = text;
+    if (!this.#mark) this.speaker.parentElement.append((this.#mark = fromTemplate("hint-template")));
+    setText(this.#mark.querySelector(".hint-text"), text);
+    this.#mark.title = text;
+    setHidden(this.#mark, text === "");
   }
 
   /** @param {object} line @param {string} colour of its speaker */
@@ -43,8 +77,14 @@ export class Row {
       this.root.style.setProperty("--colour", (this.colour = safeColour(colour)));
     }
     setText(this.speaker, line.kind === "audio" ? "Recording" : line.speaker || "No speaker");
-    this.#writeText(line.kind === "audio" ? line.path : line.text);
+    this.#writeText(line.kind === "audio" ? fileTitle(line) : line.text);
+    if (line.kind === "audio") this.#writeFile(line);
     this.#writeState(line);
+  }
+
+  #writeFile({ take, locked }) {
+    setText(this.file, take ? "Replace" : "Choose a file");
+    this.file.disabled = Boolean(locked);
   }
 
   /** While it is typed into, spaces at its ends are the person's, and so is the caret. */
@@ -71,6 +111,7 @@ export class Row {
     this.#number = text;
     if (this.kind === "silence") return this.seconds.setAttribute("aria-label", `Pause after line ${text}, seconds`);
     setText(this.number, text);
+    this.file?.setAttribute("aria-label", `File of line ${text}`);
     this.text.setAttribute("aria-label", `Text of line ${text}`);
     this.play.setAttribute("aria-label", `Play line ${text}`);
   }
@@ -80,7 +121,8 @@ export class Row {
     if (document.activeElement !== this.seconds) this.seconds.value = String(seconds);
   }
 
-  #writeState({ state, message, samples, take, n_takes: takes, locked }) {
+  #writeState(line) {
+    const { state, samples, take, n_takes: takes, locked } = line;
     setData(this.root, "state", state);
     setData(this.root, "locked", String(Boolean(locked)));
     setText(this.state, STATE_WORDS[state] ?? state);
@@ -88,9 +130,13 @@ export class Row {
     setText(this.length, heard && samples ? length(samples / RATE_HZ) : "");
     setText(this.takes, takes > 1 ? count(takes, "take") : "");
     setHidden(this.takes, !(takes > 1));
-    setText(this.reason, state === "failed" ? (message ?? "") : "");
-    setHidden(this.reason, state !== "failed");
+    this.#showWhy(line);
   }
+}
+
+/** A recording's name as it was brought in, without the mark that tells it from others of that name. */
+export function fileTitle({ path, take }) {
+  return take ? path.replace(/-[0-9a-f]{8}(\.[^.]+)$/, "$1") : path;
 }
 
 function plain(text) {

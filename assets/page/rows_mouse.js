@@ -6,7 +6,7 @@ export class RowsMouse {
   #parts;
   #dragged = null;
 
-  /** @param {object} parts lines, selection, acts, reading, speakerMenu, show */
+  /** @param {object} parts lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show */
   constructor(parts) {
     this.#parts = parts;
     this.#list.addEventListener("click", (event) => this.#press(event));
@@ -17,17 +17,20 @@ export class RowsMouse {
   }
 
   #press(event) {
-    const { lines, selection, acts, reading, speakerMenu, show } = this.#parts;
+    const { lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show } = this.#parts;
     const lineId = lines.lineOf(event.target);
     if (!lineId) return undefined;
     const on = (name) => event.target.closest(`.line-${name}`);
     if (on("play")) return reading.playLine(lineId);
     if (on("remove")) return acts.delete([lineId]);
+    if (on("file")) return recordings.choose(lineId);
+    if (event.pointerType === "touch" && on("grip")) return this.#mark(lineId, "toggle");
     if (event.shiftKey) return this.#mark(lineId, "range");
     if (event.ctrlKey || event.metaKey) return this.#mark(lineId, "toggle");
     if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);
     if (on("speaker")) return speakerMenu.open(on("speaker"), lineId);
     if (on("takes")) return show("line");
+    if (on("hint")) return hintMarks.open();
     if (!on("text") && !on("seconds")) selection.focus();
     if (!on("text") && !on("seconds") && !on("grip")) reading.placeAt(lineId);
     return undefined;

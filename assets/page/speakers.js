@@ -3,14 +3,14 @@ import * as api from "./voiceapi.js";
 import { Cast } from "./cast.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
 import { count, fold, length } from "./format.js";
-import { announce, notice, refused } from "./notices.js";
+import { done, refused } from "./notices.js";
 import { VoicePanel } from "./voicepanel.js";
 import { VoiceSample } from "./voicesample.js";
 import { VoiceSound } from "./voicesound.js";
 
 const SHOWN_TAGS = 24;
 
-/** Events "changed" after the library was changed, from here or elsewhere, and "choose" of `Cast`. */
+/** Event "changed" after the library was changed, from here or elsewhere, and the events of `Cast`. */
 export class Speakers extends EventTarget {
   #cast = new Cast((name) => this.#sample.begin({ name }));
   #sound = new VoiceSound();
@@ -25,8 +25,9 @@ export class Speakers extends EventTarget {
 
   constructor() {
     super();
-    this.#cast.addEventListener("choose", ({ detail }) =>
-      this.dispatchEvent(new CustomEvent("choose", { detail })));
+    for (const name of ["choose", "rename"]) {
+      this.#cast.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
+    }
     const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
     this.#sound.addEventListener("fault", (event) => fault(event) || refused("It can't be heard", event.detail));
     this.#panel.addEventListener("changed", () => this.#reload());
@@ -35,6 +36,11 @@ export class Speakers extends EventTarget {
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
     byId("library").addEventListener("keydown", (event) => this.#key(event));
     this.#offerFile();
+  }
+
+  /** Begin a new voice with a recording. @param {File} file */
+  begin(file) {
+    this.#sample.begin({ file });
   }
 
   /** Show who speaks; see `Cast.show`. */
@@ -83,13 +89,13 @@ export class Speakers extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 
-  #added({ speaker, made }) {
+  #added({ speaker, made, former }) {
     const name = speaker.name;
-    const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
-    notice("speaker", { kind: "info", title: text, text: "" });
-    announce(text);
     this.#panel.refresh(speaker);
     this.#reload();
+    if (made === "mended") return this.#panel.mended(former);
+    const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
+    return done(text);
   }
 
   #show() {

@@ -22,7 +22,7 @@ export class Takes {
   /** @param {object | null} line whose takes are shown */
   show(line) {
     this.#line = line;
-    const known = line ? `${line.line_id} ${line.take?.take_id} ${line.n_takes} ${line.state}` : "";
+    const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
     if (known === this.#known) return;
     this.#known = known;
     if (!line?.take && !line?.n_takes) return this.#put([]);
@@ -63,7 +63,28 @@ export class Takes {
     find("lock").setAttribute("aria-pressed", String(Boolean(take.locked)));
     this.#bind(find("delete"), `Delete take ${number}`, () => this.#delete(take));
     find("delete").disabled = chosen || take.locked;
+    if (take.gone) this.#offerAgain(take, number, find);
     return row;
+  }
+
+  /** A take whose audio was freed: it can't be heard, but be made again as it was. */
+  #offerAgain(take, number, find) {
+    find("play").disabled = true;
+    setText(find("about"), `${find("about").textContent}. Its audio was freed.`);
+    const again = fromTemplate("take-again-template");
+    find("choose").replaceWith(again);
+    this.#bind(again, `Make take ${number} again`, () => this.#makeAgain(take));
+  }
+
+  async #makeAgain({ take_id: takeId }) {
+    const { acts, project } = this.#parts;
+    const { line_id: lineId, chosen } = this.#line;
+    if (chosen !== takeId) acts.choose(lineId, takeId);
+    try {
+      await project.render([lineId]);
+    } catch (error) {
+      refused("It can't be made again", error);
+    }
   }
 
   #bind(button, label, press) {

@@ -29,6 +29,7 @@ export class Typing {
     this.#selection.go(lineId);
     this.#lines.reveal(lineId, { calm: true });
     if (row.kind === "silence") return row.seconds.focus();
+    if (row.kind === "audio") return row.file.focus();
     row.text.focus({ preventScroll: true });
     const node = row.text.firstChild;
     if (node) getSelection().collapse(node, Math.min(at, node.length));

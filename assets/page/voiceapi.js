@@ -14,6 +14,12 @@ export const addSample = (id, body) => json(`${speaker(id)}/samples`, { method: 
 export const changeSample = (id, sampleId, body) =>
   json(sample(id, sampleId), { method: "PATCH", body });
 export const removeSample = (id, sampleId) => json(sample(id, sampleId), { method: "DELETE" });
+/** A kept sample as an upload, to be looked at and cut. */
+export const openSample = (id, sampleId, signal) =>
+  json(`${sample(id, sampleId)}/open`, { method: "POST", signal });
+/** @param {object} mended {upload_id, transcript, start_s, end_s, repaired} */
+export const putBack = (id, sampleId, mended) =>
+  json(`${sample(id, sampleId)}/recording`, { method: "PUT", body: mended });
 /** @param {Blob} file a voice that was saved as one file */
 export const bringIn = (file) => json("speakers/import", { method: "POST", body: file });
 

@@ -1,5 +1,5 @@
-/** A recording in figures, as it is and as it was repaired. */
-import { setHidden, setText } from "./dom.js";
+/** A recording in figures, as it is and as it was repaired, and what stands against it. */
+import { fromTemplate, setHidden, setText } from "./dom.js";
 
 const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
 const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
@@ -31,5 +31,21 @@ function row(name, values) {
     return cell;
   });
   made.append(head, ...cells);
+  return made;
+}
+
+/** @param {HTMLElement} list @param {Array<object>} problems what was found, the worst first */
+export function showFound(list, problems) {
+  const fine = { kind: "fine", sign: "✓", message: "Nothing stands against this recording." };
+  const rows = problems.map(({ message, fatal, code }) =>
+    foundRow({ kind: fatal ? "error" : "warning", sign: fatal ? "✕" : "!", message, code }));
+  list.replaceChildren(...(rows.length ? rows : [foundRow(fine)]));
+}
+
+function foundRow({ kind, sign, message, code = "" }) {
+  const made = fromTemplate("found-template");
+  Object.assign(made.dataset, { kind, code });
+  setText(made.querySelector(".found-sign"), sign);
+  setText(made.querySelector(".found-text"), message);
   return made;
 }

@@ -14,6 +14,8 @@ export class VoicePanel extends EventTarget {
   #sound;
   #act;
   #speaker = null;
+  #formers = new Map();
+  #sample;
   #offer = null;
   #sentence = /** @type {HTMLTextAreaElement} */ (byId("voice-sentence"));
 
@@ -21,6 +23,7 @@ export class VoicePanel extends EventTarget {
   constructor(sound, sample) {
     super();
     this.#sound = sound;
+    this.#sample = sample;
     this.#act = new VoiceAct(this.#sheet, sound);
     this.#sheet.addEventListener("closed", () => this.#left());
     this.#sentence.value =
@@ -64,6 +67,21 @@ export class VoicePanel extends EventTarget {
   /** Show what became of the voice whose panel is open. */
   refresh(speaker) {
     if (speaker.speaker_id === this.#speaker?.speaker_id) this.#show(speaker);
+  }
+
+  /** A kept sample was mended. @param {object} former {sampleId, upload_id, transcript}: how it was */
+  mended(former) {
+    this.#formersOf(former.sampleId).push(former);
+    this.#show(this.#speaker);
+    this.#sheet.say("The sample is changed. Undo brings the former recording back.", "done");
+    byId("voice-title").focus();
+  }
+
+  /** How a sample of this voice was before each change since the page was opened. */
+  #formersOf(sampleId) {
+    const key = `${this.#id}/${sampleId}`;
+    if (!this.#formers.has(key)) this.#formers.set(key, []);
+    return this.#formers.get(key);
   }
 
   #show(speaker) {
@@ -140,6 +158,14 @@ export class VoicePanel extends EventTarget {
     part("listen").addEventListener("click", () =>
       this.#sound.toggle(part("listen"), () => api.sampleUrl(this.#id, sampleId)),
     );
+    part("mend").ariaLabel = `Trim or repair the ${what} sample`;
+    part("mend").addEventListener("click", () => {
+      const sample = this.#speaker.samples.find((one) => one.sample_id === sampleId);
+      this.#sample.mend(this.#speaker, sample);
+    });
+    part("undo").ariaLabel = `Undo the change of the ${what} sample`;
+    setHidden(part("undo"), this.#formersOf(sampleId).length === 0);
+    part("undo").addEventListener("click", () => this.#undoMending(sampleId, what));
     part("remove").ariaLabel = `Remove the ${what} sample`;
     part("remove").addEventListener("click", () => this.#removeSample(sampleId, what));
     return row;
@@ -173,6 +199,17 @@ export class VoicePanel extends EventTarget {
     if (fine) this.#sheet.say(done, "done");
     else if (this.#speaker) this.#show(this.#speaker);
     this.dispatchEvent(new Event("changed"));
+  }
+
+  async #undoMending(sampleId, what) {
+    const formers = this.#formersOf(sampleId);
+    const { upload_id, transcript } = formers.at(-1);
+    await this.#do(async () => {
+      const speaker = await api.putBack(this.#id, sampleId, { upload_id, transcript });
+      formers.pop();
+      return speaker;
+    }, `The ${what} sample is as it was.`);
+    byId("voice-title").focus();
   }
 
   #removeSample(sampleId, what) {

@@ -1,8 +1,8 @@
-/** The panel of a new sample: record or choose, trim, check, repair, hear, keep. */
+/** The panel of a sample, new or kept: record or choose, trim, check, repair, hear, keep. */
 import * as api from "./voiceapi.js";
-import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { byId, setHidden, setText } from "./dom.js";
 import { length } from "./format.js";
-import { showFigures } from "./voicefigures.js";
+import { showFigures, showFound } from "./voicefigures.js";
 import { fillPresets } from "./voicepanel.js";
 import { VoiceSheet } from "./voicesheet.js";
 import { VoiceSource } from "./voicesource.js";
@@ -10,7 +10,10 @@ import { VoiceWave } from "./voicewave.js";
 
 const MOST_S = 60;
 
-/** Event "changed" with `detail` {speaker, made} after a voice or a sample was added. */
+/**
+ * Event "changed" with `detail` {speaker, made, former} after a voice or a sample was added, or a
+ * kept one was mended; `former` brings that one back.
+ */
 export class VoiceSample extends EventTarget {
   #sheet = new VoiceSheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
   #source = new VoiceSource(byId("sample-source"), "the voice");
@@ -19,6 +22,7 @@ export class VoiceSample extends EventTarget {
   #sound;
   #offer = null;
   #speaker = null;
+  #kept = null;
   #upload = null;
   #asked = 0;
   #stop = null;
@@ -53,21 +57,38 @@ export class VoiceSample extends EventTarget {
   }
 
   /** Open for a new voice, or for one more sample of a `speaker`. */
-  begin({ name = "", speaker = null }) {
-    this.#speaker = speaker;
+  begin({ name = "", speaker = null, file = null }) {
+    [this.#speaker, this.#kept] = [speaker, null];
     this.#clear();
     const title = speaker ? `Add a sample for ${speaker.name}` : "Add a voice";
-    setText(byId("sample-title"), title);
-    setText(byId("speaker-add"), speaker ? "Add this sample" : "Add this voice");
-    setHidden(byId("sample-new"), Boolean(speaker));
+    this.#open(title, speaker ? "Add this sample" : "Add this voice");
     setHidden(byId("sample-mood-label"), !speaker?.samples.length);
-    setHidden(byId("sample-language-label"), Boolean(speaker));
     byId("speaker-name").value = name;
+    if (speaker || name) this.#source.focus();
+    else byId("speaker-name").focus();
+    if (file) this.#send({ blob: file, name: file.name });
+  }
+
+  /** Open for a sample that `speaker` has; it stays as it is until the change is kept. */
+  async mend(speaker, sample) {
+    [this.#speaker, this.#kept] = [speaker, sample];
+    this.#clear();
+    this.#open(`Trim or repair the ${sample.mood ?? "main"} sample of ${speaker.name}`, "Keep the change");
+    setHidden(byId("sample-mood-label"), true);
+    byId("sample-transcript").value = sample.transcript ?? "";
+    await this.#read("The sample", (signal) => api.openSample(speaker.speaker_id, sample.sample_id, signal));
+    if (this.#upload) byId("sample-listen").focus();
+  }
+
+  #open(title, act) {
+    setText(byId("sample-title"), title);
+    setText(byId("speaker-add"), act);
+    setHidden(byId("sample-new"), Boolean(this.#speaker));
+    setHidden(byId("sample-language-label"), Boolean(this.#speaker));
+    for (const id of ["sample-source", "sample-consent-label"]) setHidden(byId(id), Boolean(this.#kept));
     this.#showOffer();
     this.#showKind();
     this.#sheet.open();
-    if (speaker || name) this.#source.focus();
-    else byId("speaker-name").focus();
   }
 
   /** Say a fault in the panel when it is open; whether it was. */
@@ -112,18 +133,23 @@ export class VoiceSample extends EventTarget {
     this.#sheet.say("");
   }
 
-  async #send({ blob, name }) {
+  #send({ blob, name }) {
+    return this.#read(`“${name}”`, (signal) => api.send(blob, name, signal));
+  }
+
+  /** Let the studio read a recording, and look at what it found. */
+  async #read(what, send) {
     this.#sound.hush();
     this.#stop?.abort();
     const stop = (this.#stop = new AbortController());
     this.#forget();
     setHidden(byId("sample-editor"), true);
     this.#sheet.say("");
-    setText(byId("sample-state"), `“${name}” is being read…`);
+    setText(byId("sample-state"), `${what} is being read…`);
     let found = null;
-    await this.#sheet.tries(async () => (found = await api.send(blob, name, stop.signal)));
+    await this.#sheet.tries(async () => (found = await send(stop.signal)));
     if (stop !== this.#stop) return found && api.drop(found.upload_id);
-    setText(byId("sample-state"), found ? `“${name}”, ${length(found.duration_s)}` : "");
+    setText(byId("sample-state"), found ? `${what}, ${length(found.duration_s)}` : "");
     if (found) this.#edit(found);
   }
 
@@ -173,8 +199,7 @@ export class VoiceSample extends EventTarget {
     const steps = found.steps.length ? found.steps.join(", ") : "nothing needed mending";
     setText(byId("sample-steps"), `Repaired to ${length(found.part_s)}: ${steps}.`);
     showFigures(byId("sample-figures"), found);
-    const rows = found.problems.map(problemRow);
-    byId("sample-problems").replaceChildren(...(rows.length ? rows : [fineRow()]));
+    showFound(byId("sample-problems"), found.problems);
   }
 
   #hears(id, find) {
@@ -189,16 +214,28 @@ export class VoiceSample extends EventTarget {
     const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
     button.disabled = true;
     await this.#sheet.tries(async () => {
-      const body = this.#body();
-      const made = this.#speaker ? "sample" : "voice";
-      const speaker = this.#speaker
-        ? await api.addSample(this.#speaker.speaker_id, body)
-        : await api.addSpeaker(body);
+      const detail = await (this.#kept ? this.#putBack() : this.#add());
       if (this.#kind === "sample") this.#upload = null;
       this.#sheet.close();
-      this.dispatchEvent(new CustomEvent("changed", { detail: { speaker, made } }));
+      this.dispatchEvent(new CustomEvent("changed", { detail }));
     });
     button.disabled = false;
+  }
+
+  async #add() {
+    const body = this.#body();
+    if (!this.#speaker) return { speaker: await api.addSpeaker(body), made: "voice" };
+    return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
+  }
+
+  /** The recording stays with the studio, so that the sample can be as it was. */
+  async #putBack() {
+    if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
+    const { sample_id: sampleId, transcript: former } = this.#kept;
+    const transcript = byId("sample-transcript").value.trim() || null;
+    const mended = { upload_id: this.#upload, transcript, ...this.#cut() };
+    const speaker = await api.putBack(this.#speaker.speaker_id, sampleId, mended);
+    return { speaker, made: "mended", former: { sampleId, upload_id: this.#upload, transcript: former } };
   }
 
   /** What the form says, as the studio takes it. */
@@ -243,21 +280,4 @@ export class VoiceSample extends EventTarget {
     if (this.#upload) api.drop(this.#upload).catch(() => null);
     this.#upload = null;
   }
-}
-
-function problemRow({ message, fatal, code }) {
-  const row = fromTemplate("found-template");
-  row.dataset.kind = fatal ? "error" : "warning";
-  row.dataset.code = code;
-  setText(row.querySelector(".found-sign"), fatal ? "✕" : "!");
-  setText(row.querySelector(".found-text"), message);
-  return row;
-}
-
-function fineRow() {
-  const row = fromTemplate("found-template");
-  row.dataset.kind = "fine";
-  setText(row.querySelector(".found-sign"), "✓");
-  setText(row.querySelector(".found-text"), "Nothing stands against this recording.");
-  return row;
 }

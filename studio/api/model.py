@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from studio.api.desk import Desk
-from studio.api.schemas import BackendBody, TimeoutBody
+from studio.api.schemas import BackendBody, ConcurrencyBody, TimeoutBody
 from studio.api.state import model_body
 
 model_routes = APIRouter(prefix="/studio")
@@ -38,6 +38,13 @@ def unload(studio: Desk) -> dict[str, Any]:
 def timeout(studio: Desk, body: TimeoutBody) -> dict[str, Any]:
     """Change after how many idle seconds models are unloaded."""
     studio.set_idle_timeout(body.seconds)
+    return model_body(studio)
+
+
+@model_routes.post("/model/concurrency")
+def concurrency(studio: Desk, body: ConcurrencyBody) -> dict[str, Any]:
+    """Change how many segments are spoken at once, until the studio ends."""
+    studio.engine.set_max_concurrency(body.segments)
     return model_body(studio)
 
 

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Mount
 
 from studio.api.desk import StudioOf, seat
 from studio.api.health import health_routes
+from studio.api.hints import hint_routes
 from studio.api.jobs import job_routes
 from studio.api.metrics import Metrics, metrics_routes
 from studio.api.model import model_routes
@@ -40,6 +41,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         model_routes,
         speaker_routes,
         upload_routes,
+        hint_routes,
     )
 
 

@@ -42,6 +42,12 @@ class TimeoutBody(_Body):
     seconds: float = Field(ge=0, le=7 * 24 * 3600, allow_inf_nan=False)
 
 
+class ConcurrencyBody(_Body):
+    """How many segments are spoken at once on a backend without slots of its own."""
+
+    segments: int = Field(ge=1, le=256)
+
+
 class BackendBody(_Body):
     """Who speaks from now on."""
 

@@ -7,10 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.decode import AudioInfo
 from studio.audio.measure import Levels
 from studio.audio.outline import outline
 from studio.backends.base import Capabilities
 from studio.booth import MAX_PREVIEW_CHARS, Sentence
+from studio.mending import Mended
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.record import MAX_TAG_CHARS, MAX_TAGS, MAX_TEXT_CHARS
 from studio.speakers.speaker import Speaker
@@ -74,6 +77,17 @@ class SpeakerBody(DetailsBody):
 
     name: str | None = Field(None, max_length=1_000)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
+
+
+class MendedBody(CutBody):
+    """What takes a kept sample's place: a part of the recording that was made of it."""
+
+    upload_id: str = Field(max_length=40)
+    transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
+
+    def mended(self) -> Mended:
+        """The same as the studio knows it."""
+        return Mended(self.cut(self.upload_id), self.transcript)
 
 
 class SampleChangeBody(_Body):
@@ -174,13 +188,23 @@ def examined_body(examined: Examined) -> dict[str, Any]:
         "part_s": examined.clip.duration_s,
         "levels": levels_body(report.levels),
         "before": levels_body(repair.before) if repair else None,
-        "steps": list(repair.steps) if repair else [],
+        "steps": [*_form_steps(examined.upload.info), *repair.steps] if repair else [],
         "outline": outline(examined.clip, OUTLINE_COLUMNS),
         "problems": [
             {"code": one.code, "message": one.message, "fatal": one.fatal}
             for one in report.problems
         ],
     }
+
+
+def _form_steps(info: AudioInfo) -> list[str]:
+    """What was done to a recording's form when it came in."""
+    steps = []
+    if info.channels > 1:
+        steps.append(f"{info.channels} channels mixed into one")
+    if info.rate_hz != STUDIO_RATE_HZ:
+        steps.append(f"brought from {info.rate_hz:,} to {STUDIO_RATE_HZ:,} samples a second")
+    return steps
 
 
 def upload_body(upload: Upload) -> dict[str, Any]:

@@ -15,16 +15,19 @@ from starlette.background import BackgroundTask
 from studio.api.desk import Desk
 from studio.api.speaker_schemas import (
     MAIN,
+    MendedBody,
     NewSpeakerBody,
     PreviewBody,
     SampleBody,
     SampleChangeBody,
     SpeakerBody,
+    examined_body,
     speaker_body,
     voice_offer,
 )
 from studio.api.voice_booth import receive, unless_gone, wav_answer
 from studio.errors import NotFound
+from studio.mending import Mending
 from studio.speakers.pack import MAX_PACK_BYTES, SUFFIX
 from studio.speakers.record import Details
 from studio.speakers.speaker import Speaker
@@ -136,6 +139,20 @@ def change_sample(
     return speaker_body(studio.speakers, speaker)
 
 
+@speaker_routes.post("/{speaker_id}/samples/{sample_id}/open", status_code=201)
+def open_sample(studio: Desk, speaker_id: str, sample_id: str) -> dict[str, Any]:
+    """Make an upload of a kept sample, to be trimmed and repaired as a new one is."""
+    return examined_body(Mending(studio.voices).open(speaker_id, _kept(sample_id)))
+
+
+@speaker_routes.put("/{speaker_id}/samples/{sample_id}/recording")
+def put_back(studio: Desk, speaker_id: str, sample_id: str, body: MendedBody) -> dict[str, Any]:
+    """Let a part of that upload take the sample's place; mood and consent stay."""
+    mending = Mending(studio.voices)
+    speaker = mending.put_back(speaker_id, _kept(sample_id), body.mended())
+    return speaker_body(studio.speakers, speaker)
+
+
 @speaker_routes.delete("/{speaker_id}/samples/{sample_id}")
 def remove_sample(studio: Desk, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Remove one of a speaker's samples."""
@@ -166,6 +183,11 @@ async def act(studio: Desk, speaker_id: str, request: Request, mood: str | None 
 def _brought_in(studio: Desk, path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return speaker_body(studio.speakers, studio.voices.bring_in(file))
+
+
+def _kept(sample_id: str) -> str | None:
+    """A sample's id as the library has it, where the main one has none."""
+    return None if sample_id == MAIN else sample_id
 
 
 def _sample_file(speaker: Speaker, sample_id: str) -> FileResponse:

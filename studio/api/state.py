@@ -35,6 +35,7 @@ def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
             "in_flight": studio.engine.renderer.in_flight,
             "queued": studio.engine.renderer.queued,
             "max_concurrency": studio.engine.max_concurrency,
+            "slots": backend.capabilities.slots or None,
         },
         "setup": setup.snapshot(),
         "speakers": [brief_body(speaker) for speaker in studio.speakers.list()],

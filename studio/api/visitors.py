@@ -26,6 +26,7 @@ _OWNERS_ONLY = frozenset(
         "/studio/model/load",
         "/studio/model/unload",
         "/studio/model/timeout",
+        "/studio/model/concurrency",
         "/studio/model/cancel",
         "/studio/setup/start",
     }

@@ -130,6 +130,11 @@ class Engine:
         """Change after how many idle seconds models are unloaded; 0 keeps them."""
         self._loop.call(lambda: self.models.set_idle_timeout(idle_timeout_s))
 
+    def set_max_concurrency(self, max_concurrency: int) -> None:
+        """Change how many segments are in flight on a backend that has no slots of its own."""
+        self.max_concurrency = max_concurrency
+        self._loop.call(lambda: self.renderer.bound_by(max_concurrency))
+
     def _begin(self, job: Job, *, listen: bool) -> None:
         if listen:
             self.renderer.focus(job, 0)

@@ -81,6 +81,13 @@ class Renderer:
         """Segments waiting for a slot, on all backends."""
         return sum(lane.waiting for lane in self._lanes.values())
 
+    def bound_by(self, max_concurrency: int) -> None:
+        """Let as many segments be in flight from now on; those that are go on to their end."""
+        self._max_concurrency = max_concurrency
+        for lane in self._lanes.values():
+            lane.max_concurrency = max_concurrency
+            self._pump(lane)
+
     def submit(self, job: Job) -> None:
         """Take a job on; it runs until its event feed closes."""
         lane = self._lane(job.order.backend_name)

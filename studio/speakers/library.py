@@ -135,6 +135,31 @@ class SpeakerLibrary(Catalogue):
             speaker_id, record = self._record_of(name)
             return self._shelf.rewrite(speaker_id, with_changed_mood(record, sample_id, fields))
 
+    def replace_sample(
+        self, name: str, sample_id: str | None, clip: Clip, *, transcript: str | None
+    ) -> Speaker:
+        """Put another recording, already checked, in the place of a sample that stays otherwise.
+
+        Args:
+            name: Whose sample it is.
+            sample_id: None for the main one.
+            clip: The recording.
+            transcript: What is said in it.
+
+        Raises:
+            NotFound: There is no such speaker or sample.
+            StorageFailed: The library can't be written.
+        """
+        with self._shelf.writing():
+            speaker_id, record = self._record_of(name)
+            if sample_id is None:
+                file_name, changed = MAIN_SAMPLE, record.changed(transcript=transcript)
+            else:
+                file_name = mood_of(record, sample_id).file_name
+                changed = with_changed_mood(record, sample_id, {"transcript": transcript})
+            write_wav(self._shelf.folder(speaker_id) / file_name, clip)
+            return self._shelf.rewrite(speaker_id, changed)
+
     def remove_mood(self, name: str, sample_id: str) -> Speaker:
         """Delete one of a speaker's further samples for good.
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import gradio as gr
 
-from studio.service import Studio
 from studio.ui import editor, line, model, player, speakers
 from studio.ui.theme import theme
 
@@ -37,11 +36,10 @@ _HEAD = "\n".join(
 )
 
 
-def create_ui(studio: Studio, *, opening_script: str) -> gr.Blocks:
+def create_ui(*, opening_script: str) -> gr.Blocks:
     """List the parts of the page.
 
     Args:
-        studio: The use cases the page's handlers call; the rest of the page speaks HTTP.
         opening_script: The first project of a workspace that has none.
     """
     with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:

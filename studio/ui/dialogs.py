@@ -60,10 +60,22 @@ DIALOGS = f"""
 </template>
 <dialog id="project-confirm" aria-labelledby="project-confirm-title">
   <h2 id="project-confirm-title"></h2>
-  <p>It leaves the list. Its folder stays in the workspace's trash until you empty it.</p>
+  <p>It leaves the list. Its folder stays in the workspace's trash for 30 days, or until you free
+    that space.</p>
   <form method="dialog" class="panel-row">
     <button class="button" value="keep">Keep</button>
     <button class="button danger" value="delete">Delete</button>
+  </form>
+</dialog>
+<dialog id="space-confirm" aria-labelledby="space-confirm-title">
+  <h2 id="space-confirm-title"></h2>
+  <p id="space-takes"><strong id="space-takes-size"></strong> Undo still brings their words and
+    settings back, without the sound; they can be made again.</p>
+  <p id="space-trash"><strong id="space-trash-size"></strong> They can't be moved back any more.
+    Without this, a deleted project goes by itself after 30 days.</p>
+  <form method="dialog" class="panel-row">
+    <button class="button" value="keep">Keep</button>
+    <button class="button danger" value="free">Free the space</button>
   </form>
 </dialog>
 <div id="speaker-menu" class="panel menu-list" role="menu" aria-label="Who says it" hidden></div>

@@ -46,6 +46,7 @@ _SCRIPT = f"""
 
 _FIND = f"""
 <div id="find-bar" role="search" aria-label="Find and replace" hidden>
+  <div class="find-row">
   <input id="find" type="text" aria-label="Find" placeholder="Find" autocomplete="off">
   <button id="find-previous" class="icon-button" type="button"
     aria-label="Previous">{icon("up")}</button>
@@ -53,12 +54,15 @@ _FIND = f"""
   <span id="find-count" class="soft" role="status"></span>
   <label><input id="find-case" type="checkbox"> Match case</label>
   <label><input id="find-word" type="checkbox"> Whole words</label>
+  <button id="find-close" class="icon-button" type="button"
+    aria-label="Close find">{icon("close")}</button>
+  </div>
+  <div class="find-row">
   <input id="replace" type="text" aria-label="Replace with" placeholder="Replace with"
     autocomplete="off">
   <button id="replace-one" class="button small" type="button">Replace</button>
   <button id="replace-all" class="button small" type="button">Replace all</button>
-  <button id="find-close" class="icon-button" type="button"
-    aria-label="Close find">{icon("close")}</button>
+  </div>
 </div>
 """
 
@@ -68,8 +72,13 @@ _LINES = f"""
     <h2 id="lines-title">Lines</h2>
     <span id="lines-count" class="soft"></span>
     <div class="pane-tools">
+      <button id="hints-next" class="button small quiet" type="button" hidden
+        title="Go to the next line with something to know"></button>
       <button id="find-open" class="button small" type="button"
-        title="Find and replace (Ctrl+F)">{icon("find")} Find</button>
+        title="Find and replace (Ctrl+F)" aria-label="Find">{icon("find")}
+        <span class="label">Find</span></button>
+      <button id="add-recording" class="button small" type="button"
+        title="Add a recording as a line of its own">Recording</button>
       <button id="add-pause" class="button small" type="button"
         title="Add a pause (P)">Pause</button>
       <button id="add-line" class="button small" type="button"
@@ -80,9 +89,10 @@ _LINES = f"""
   <div id="lines" role="grid" aria-label="Lines of the dialog" aria-multiselectable="true"></div>
   <div id="lines-empty" class="empty" hidden>
     <p class="empty-title">A scene begins with a line</p>
-    <p class="soft">Press <kbd>Shift</kbd> <kbd>Enter</kbd> or <b>Line</b> above and write. Or paste
+    <p class="soft">Press <span class="by-keys"><kbd>Shift</kbd> <kbd>Enter</kbd> or</span>
+      <b>Line</b> above and write. Or paste
       a whole script under <b>Script</b>, or let a file fall anywhere on this page: text, Fountain,
-      subtitles, a table, JSON.</p>
+      subtitles, a table, JSON. A sound file becomes a line that plays it.</p>
   </div>
 </section>
 <template id="line-template">
@@ -95,8 +105,10 @@ _LINES = f"""
         <span class="when-playing">{icon("pause")}</span></button>
     </div>
     <div class="line-body" role="gridcell">
-      <button class="line-speaker" type="button" tabindex="-1" dir="auto" aria-haspopup="menu"
-        aria-expanded="false"></button>
+      <div class="line-head">
+        <button class="line-speaker" type="button" tabindex="-1" dir="auto" aria-haspopup="menu"
+          aria-expanded="false"></button>
+      </div>
       <div class="line-text" role="textbox" aria-multiline="true" tabindex="-1" dir="auto"
         contenteditable="plaintext-only" spellcheck="true" data-empty="What is said?"></div>
       <span class="line-reason" hidden></span>
@@ -109,6 +121,14 @@ _LINES = f"""
       <button class="line-takes" type="button" tabindex="-1" hidden></button>
     </div>
   </div>
+</template>
+<template id="file-template">
+  <button class="button small line-file" type="button" tabindex="-1"></button>
+</template>
+<template id="hint-template">
+  <button class="line-hint" type="button" tabindex="-1" hidden><span class="hint-sign"
+    aria-hidden="true">!</span><span class="visually-hidden">To know:</span>
+    <span class="hint-text" dir="auto"></span></button>
 </template>
 <template id="pause-template">
   <div class="line" role="row" tabindex="-1" aria-selected="false">

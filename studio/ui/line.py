@@ -51,12 +51,28 @@ _PANEL = f"""
 <section id="line-panel" class="pane" aria-labelledby="line-title">
   <div class="pane-head"><h2 id="line-title">Line</h2></div>
   <p id="line-empty" class="soft">Choose a line to change how it is said, and to compare its takes.
-    Hold <kbd>Shift</kbd> or <kbd>Ctrl</kbd> to choose several. <kbd>?</kbd> lists the keys.</p>
+    <span class="by-keys">Hold <kbd>Shift</kbd> or <kbd>Ctrl</kbd> to choose several.
+    <kbd>?</kbd> lists the keys.</span>
+    <span class="by-touch">Touch the numbers of lines to choose several.</span></p>
   {_ACTS}
   {_FIELDS}
+  <div id="recording-part" hidden>
+    <dl class="facts">
+      <dt>File</dt><dd id="recording-name" dir="auto"></dd>
+      <dt>Length</dt><dd id="recording-length"></dd>
+    </dl>
+    <button id="recording-choose" class="button small" type="button"></button>
+    <p class="soft">Or drop a file on its line.</p>
+  </div>
+  <input id="recording-file" type="file" accept="audio/*,video/webm,.m4a" hidden
+    aria-label="File of this recording">
   <div id="takes-part" hidden>
     <h3 id="takes-title">Takes</h3>
     <ul id="takes" class="plain" aria-labelledby="takes-title"></ul>
+  </div>
+  <div id="hints-part" hidden>
+    <h3 id="hints-title">To know</h3>
+    <ul id="hints" class="plain" aria-labelledby="hints-title"></ul>
   </div>
 </section>
 <template id="param-template">
@@ -66,6 +82,9 @@ _PANEL = f"""
     <input class="param-number" type="number">
     <input class="param-range" type="range">
   </div>
+</template>
+<template id="take-again-template">
+  <button class="button small" type="button">Make again</button>
 </template>
 <template id="take-template">
   <li class="take">

@@ -28,6 +28,9 @@ _ENGINE = """
       </select>
     </label>
   </div>
+  <label for="model-at-once">Lines read at once
+    <input id="model-at-once" type="number" min="1" max="256" step="1"></label>
+  <p id="model-slots" class="soft"></p>
   <h3>Voices on this machine</h3>
   <fieldset id="backends" aria-label="Who speaks"></fieldset>
 </section>

@@ -50,6 +50,8 @@ PROJECT_BAR = f"""
     <h3>Recent projects</h3>
     <ul id="projects" class="plain" aria-label="Recent projects"></ul>
   </div>
+  <button id="space-free" class="button small" type="button" aria-haspopup="dialog"
+    hidden></button>
 </section>
 <input id="import-file" type="file" multiple hidden
   accept=".zip,.txt,.md,.fountain,.srt,.vtt,.csv,.tsv,.json,.jsonl,.ndjson,text/*">

@@ -23,7 +23,7 @@ _CAST = f"""
   </div>
   <div id="library-search">
     <input id="voice-search" type="search" aria-label="Search voices" autocomplete="off"
-      placeholder="Search by name, tag, mood or language" dir="auto">
+      placeholder="Search names, tags, moods" dir="auto">
     <div id="voice-tags" role="group" aria-label="Show voices with these tags"></div>
   </div>
   <ul id="library" class="plain" aria-labelledby="library-title"></ul>
@@ -37,7 +37,10 @@ _CAST = f"""
     <span class="swatch" aria-hidden="true"></span>
     <div class="voice-body">
       <div class="voice-head"><span class="voice-name" dir="auto"></span>
-        <span class="voice-kind soft"></span></div>
+        <input class="voice-rename-field" type="text" maxlength="80" dir="auto" autocomplete="off"
+          hidden>
+        <span class="voice-kind soft"></span>
+        <button class="icon-button voice-rename" type="button">{icon("pencil")}</button></div>
       <select class="voice-choice"></select></div>
     <button class="button small voice-add" type="button">Add a sample</button>
   </li>

@@ -82,6 +82,9 @@ VOICE_PANEL = f"""
       <span class="sample-main">main</span>
       <input class="sample-mood" type="text" maxlength="60" dir="auto">
       <span class="sample-length soft"></span>
+      <button class="button small sample-undo" type="button" hidden>Undo</button>
+      <button class="button small sample-mend" type="button"
+        aria-haspopup="dialog">Trim or repair</button>
       <button class="icon-button sample-remove" type="button">{icon("bin")}</button>
     </div>
     <textarea class="sample-transcript" rows="2" dir="auto"

@@ -1,4 +1,4 @@
-"""The panel of a new sample: record or choose it, trim and repair it, and keep it."""
+"""The panel of a sample, new or kept: record or choose it, trim and repair it, and keep it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ SAMPLE_PANEL = f"""
             <span class="when-paused">{icon("play")} Hear the voice</span>
             <span class="when-playing">{icon("pause")} Stop</span></button>
         </div>
-        <label class="check" for="sample-consent"><input id="sample-consent" type="checkbox">
+        <label id="sample-consent-label" class="check" for="sample-consent">
+          <input id="sample-consent" type="checkbox">
           <span>I may use this voice: it is mine, or its owner agreed to have it cloned.</span>
         </label>
       </div>

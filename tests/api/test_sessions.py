@@ -132,6 +132,7 @@ BODIES = {
     "/speakers/{speaker_id}/preview": {"text": "Speak."},
     "/uploads/{upload_id}/preview": {"text": "Speak."},
     "/samples": {"upload_id": "0", "consent": True},
+    "/recording": {"upload_id": "0"},
 }
 """What is sent, by the end of a path, the longest that fits; nothing fits: an empty object."""
 
@@ -249,6 +250,7 @@ def test_visitors_leave_models_and_figures_to_the_owner(shared: Shared, anna: ht
         ("POST", "/studio/model/load", None),
         ("POST", "/studio/model/unload", None),
         ("POST", "/studio/model/timeout", {"seconds": 0}),
+        ("POST", "/studio/model/concurrency", {"segments": 2}),
         ("POST", "/studio/model/cancel", None),
         ("POST", "/studio/setup/start", None),
         ("GET", "/metrics", None),

@@ -22,3 +22,30 @@ def test_a_voice_of_the_library_speaks_for_a_name(page, write):
     page.wait_for_function("() => !window.tableread.project.view.cast.Finch")
     page.click("#undo")
     page.wait_for_function(SHOWN, arg=voice)
+
+
+def test_a_speaker_is_renamed_in_all_lines_by_keyboard_and_undo_brings_the_name_back(page, write):
+    hostile = "<img src=x onerror=alert(1)>"
+    write("Finch: One.\nHeron: Two.\nfinch: Three.", 3)
+    page.focus("#cast [aria-label='Rename Finch in the script']")
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "New name of Finch"
+    page.keyboard.type(hostile)
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "name => [...document.querySelectorAll('#cast .voice-name')]"
+        ".some((one) => one.textContent === name)",
+        arg=hostile,
+    )
+    speakers = page.locator("#lines .line-speaker").all_inner_texts()
+    assert speakers == [hostile, "Heron", hostile]
+    page.wait_for_function(
+        "label => document.activeElement.ariaLabel === label",
+        arg=f"Rename {hostile} in the script",
+    )
+    page.keyboard.press("Enter")
+    page.keyboard.type("Nobody")
+    page.keyboard.press("Escape")
+    saved(page)
+    page.click("#undo")
+    page.wait_for_selector("#cast .voice-name:text-is('Finch')")

@@ -224,3 +224,59 @@ def test_what_is_being_typed_is_not_tidied_under_the_hand(page, write):
     page.keyboard.press("Escape")
     assert stored(page, project)[0] == "One. a b"
     page.wait_for_function("() => document.querySelector('.line-text').textContent === 'One. a b'")
+
+
+def test_fields_of_several_lines_say_where_they_differ(page, write):
+    write("[Mara | lang:de | speed:1.2] Eins.\nTomas: Two.", 2)
+    page.click("#lines .line-grip >> nth=0")
+    page.keyboard.press("Control+a")
+    language = page.locator("#field-language")
+    assert language.locator("option:checked").inner_text() == "different"
+    assert page.get_attribute("#field-speaker", "placeholder") == "different"
+    assert page.locator("#params .param-number").first.get_attribute("placeholder") == "different"
+    assert page.get_attribute("#field-before", "placeholder") == "one line only"
+    language.select_option(index=2)
+    page.wait_for_function(
+        "code => window.tableread.project.lines.every(({ language }) => language === code)",
+        arg=language.input_value(),
+    )
+    assert language.locator("option:text-is('different')").count() == 0
+
+
+def test_a_language_that_the_voice_has_not_is_seen_and_can_be_changed(page, write):
+    write("[Mara | lang:xx] One.", 1)
+    page.click("#lines .line-grip")
+    language = page.locator("#field-language")
+    assert language.locator("option:checked").inner_text() == "xx (not in this voice)"
+    language.select_option("")
+    page.wait_for_function("() => window.tableread.project.lines[0].language === null")
+
+
+def test_touched_numbers_mark_several_lines(open_page):
+    page = open_page(has_touch=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    fill(page, "Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    page.tap("#lines .line-grip >> nth=0")
+    page.tap("#lines .line-grip >> nth=2")
+    assert page.locator("#lines .line[aria-selected=true]").count() == 2
+    page.tap("#views [data-view=line]")
+    assert page.inner_text("#line-title") == "2 lines"
+    page.tap("#views [data-view=lines]")
+    page.tap("#lines .line-grip >> nth=0")
+    assert page.locator("#lines .line[aria-selected=true]").count() == 1
+
+
+def test_no_control_of_the_page_is_cut_off_on_a_phone(open_page):
+    page = open_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    fill(page, "Mara: [gasp] One.\n[audio: door.wav]\n[Mara | lang:xx] Two.", 3)
+    page.wait_for_selector("#hints-next:not([hidden])")
+    for view in ("lines", "script", "line", "cast"):
+        page.click(f"#views [data-view={view}]")
+        cut = page.evaluate(
+            """() => [...document.querySelectorAll('button, input, select, textarea, h2, p')]
+              .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+              .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
+              .map((one) => one.outerHTML.slice(0, 120))"""
+        )
+        assert cut == []

@@ -46,6 +46,21 @@ def test_the_model_is_loaded_and_unloaded_by_hand(page):
     wait_for_state(page, "unloaded")
 
 
+def test_how_many_lines_are_read_at_once_is_set_by_hand(page):
+    page.keyboard.press("Escape")
+    page.click("#model-chip")
+    page.fill("#model-at-once", "2")
+    page.press("#model-at-once", "Enter")
+    page.wait_for_selector("#model-facts dd:text-is('0 of at most 2')")
+    page.fill("#model-at-once", "0")
+    page.press("#model-at-once", "Enter")
+    page.wait_for_function("() => document.querySelector('#model-at-once').value === '2'")
+    page.fill("#model-at-once", "3")
+    page.press("#model-at-once", "Enter")
+    page.wait_for_selector("#model-facts dd:text-is('0 of at most 3')")
+    page.keyboard.press("Escape")
+
+
 def test_the_set_up_of_the_neural_voices_is_shown_with_its_remedy(open_page):
     page = open_page()
     setup = {"state": "installing", "message": "Fetching <b>torch</b>.", "fraction": 0.4}

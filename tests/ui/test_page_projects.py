@@ -207,3 +207,18 @@ def test_the_text_of_the_former_page_becomes_the_first_project(open_page, server
     page.wait_for_selector("body[data-tableread=ready]")
     assert texts(page) == ["From before."]
     assert page.evaluate("() => localStorage.getItem('tableread.script')") is None
+
+
+def test_news_that_name_a_line_before_it_is_told_are_no_fault(page):
+    orders = page.evaluate(
+        """async () => {
+          const { fromBody, withChanges } = await import('./studio/assets/page/dialog.js');
+          const line = (line_id) => ({ line_id, kind: 'speech' });
+          const body = { rev: 1, lines: [line('a')], cast: {}, settings: {}, speakers: [] };
+          const order = ['a', 'b', 'c'];
+          const one = withChanges(fromBody(body), 2, { lines: { b: line('b') }, order });
+          const two = withChanges(one, 3, { lines: { c: line('c') }, order });
+          return [one.order, two.order];
+        }"""
+    )
+    assert orders == [["a", "b"], ["a", "b", "c"]]

@@ -123,3 +123,17 @@ def test_a_failed_line_shows_its_reason_and_the_others_are_read(page, write):
     assert reason.is_visible()
     assert reason.inner_text()
     assert "1 failed" in page.inner_text("#progress")
+
+
+def test_the_last_of_many_takes_is_within_reach_in_a_low_window(page, write):
+    write("Mara: One.", 1)
+    make(page)
+    for number in (2, 3, 4):
+        page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+        page.wait_for_selector(f"#lines .line-takes:has-text('{number} takes')")
+    page.set_viewport_size({"width": 1440, "height": 640})
+    page.click("#lines .line-grip")
+    page.click("#takes .take >> nth=3 >> .take-choose")
+    page.wait_for_selector("#takes .take >> nth=3 >> .take-choose[aria-pressed=true]")
+    assert page.evaluate("() => document.querySelector('#header').getBoundingClientRect().top") == 0
+    page.set_viewport_size({"width": 1440, "height": 900})

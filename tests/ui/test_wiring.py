@@ -9,7 +9,6 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from studio.service import Studio
 from studio.ui.blocks import create_ui, launch_look
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
@@ -17,8 +16,8 @@ SCRIPTS = sorted(PAGE.glob("*.js"))
 
 
 @pytest.fixture
-def page(studio: Studio) -> gr.Blocks:
-    return create_ui(studio, opening_script="Mara: Hello.")
+def page() -> gr.Blocks:
+    return create_ui(opening_script="Mara: Hello.")
 
 
 def test_every_handler_takes_exactly_what_it_is_wired_to(page):
@@ -32,9 +31,9 @@ def test_no_handler_is_offered_to_the_outside(page):
     assert {wired.api_visibility for wired in page.fns.values()} <= {"private"}
 
 
-def test_the_opening_script_stays_out_of_every_template(studio):
+def test_the_opening_script_stays_out_of_every_template():
     hostile = "Mara: ${7*7} {{x}} <b>"
-    page = create_ui(studio, opening_script=hostile)
+    page = create_ui(opening_script=hostile)
     parts = [block for block in page.blocks.values() if isinstance(block, gr.HTML)]
     assert not any(hostile in part.html_template for part in parts)
     assert [part.props for part in parts if part.props] == [{"opening_script": hostile}]

@@ -1,0 +1,61 @@
+"""What is told of lines before they are spoken, each line for itself."""
+
+from __future__ import annotations
+
+import pytest
+import soundfile
+from voice_like import voice_like
+
+from studio.dialog.read import read_dialog_text
+from studio.hints import line_hints
+from studio.project import folder as places
+
+SCRIPT = """Mara: Hello.
+Mara: [gasp] Hello.
+Tomas: [gasp] Hello <b>you</b>.
+[Mara | wobble:3 | mood:angry] Hello.
+[Tomas | lang:xx] Hello.
+[audio: door.wav]
+[pause:0.5s]
+[Tomas | mood:neutral] Hello."""
+
+
+@pytest.fixture
+def session(studio):
+    return studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+
+
+def told(studio, session):
+    hints = line_hints(studio, session)
+    return [" ".join(hints.get(line_id, [])) for line_id in session.document.order]
+
+
+def test_every_line_is_told_what_it_would_meet(studio, session):
+    plain, gasp, both, wobble, language, audio, pause, neutral = told(studio, session)
+    assert (plain, pause, neutral) == ("", "", "")
+    assert "can't perform [gasp]" in gasp
+    assert "can't perform [gasp]" in both
+    assert "<b> would be read aloud" in both
+    assert "no setting “wobble”" in wobble
+    assert "no sample for the mood “angry”" in wobble
+    assert "does not speak “xx”" in language
+    assert "“door.wav” isn't in this project yet" in audio
+
+
+def test_only_the_lines_asked_about_are_answered_for(studio, session):
+    second = session.document.order[1]
+    assert list(line_hints(studio, session, {second})) == [second]
+    assert line_hints(studio, session, set()) == {}
+
+
+def test_a_mood_that_the_voice_has_is_no_matter(studio, session):
+    studio.speakers.add("Mara", sample=voice_like(5))
+    studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
+    assert "mood" not in told(studio, session)[3]
+
+
+def test_a_recording_that_is_there_is_no_matter(studio, session):
+    folder = session.folder.root / places.AUDIO
+    folder.mkdir(exist_ok=True)
+    soundfile.write(folder / "door.wav", voice_like(1).samples, 24_000)
+    assert told(studio, session)[5] == ""

@@ -1,0 +1,87 @@
+"""A file that leaves things out says so, and one that can't be written says why."""
+
+import pytest
+from ui_steps import fill, make
+
+pytestmark = pytest.mark.browser
+
+NOTICE = ".notice[data-notice=export]"
+
+
+@pytest.fixture
+def page(page):
+    yield page
+    page.click("#views [data-view=lines]")
+
+
+def export(page, suffix):
+    page.click("#views [data-view=script]")
+    page.click("#export")
+    with page.expect_download() as got:
+        page.click(f"#export-menu a[data-format={suffix}]")
+    return got.value
+
+
+@pytest.mark.parametrize("suffix", ["srt", "vtt"])
+def test_subtitles_say_what_they_leave_out(page, write, suffix):
+    write("[Mara | seed:7 | speed:1.2] One.\n[audio: door.wav]\nTomas: Two.", 3)
+    file = export(page, suffix)
+    assert file.suggested_filename == f"Scene.{suffix}"
+    assert "One." in file.path().read_text(encoding="utf-8")
+    page.wait_for_selector(f"{NOTICE}:has-text('the seed')")
+    told = page.inner_text(NOTICE)
+    assert "the voice's settings" in told
+    assert "reused audio" in told
+    assert page.is_hidden("#export-menu")
+    page.click(f"{NOTICE} .notice-close")
+
+
+def test_a_format_that_holds_everything_says_no_more_than_that_it_is_saved(page, write):
+    write("[Mara | seed:7] One.", 1)
+    assert export(page, "json").suggested_filename == "Scene.json"
+    page.wait_for_selector(".notice[data-passing]:has-text('Saved as JSON.')")
+    assert page.locator(NOTICE).count() == 0
+
+
+def test_a_hostile_project_name_names_the_file_and_does_nothing_else(page, write):
+    write("Mara: One.", 1)
+    page.evaluate("() => document.querySelector('#project-open').click()")
+    page.fill("#project-name", "<img src=x onerror=alert(1)>")
+    page.press("#project-name", "Enter")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.title.startsWith('<img')")
+    assert "onerror" in export(page, "txt").suggested_filename
+
+
+def test_an_empty_project_says_why_there_is_no_file(page, write):
+    write("", 0)
+    page.click("#views [data-view=script]")
+    page.click("#export")
+    page.click("#export-menu a[data-format=csv]")
+    refused = page.locator(".notice[data-notice=refused]:has-text('CSV can')")
+    refused.wait_for()
+    assert "no lines yet" in refused.inner_text()
+    refused.locator(".notice-close").click()
+
+
+def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    make(page)
+    page.evaluate(
+        """() => {
+          const { project } = window.tableread;
+          const [first] = project.view.order;
+          project.edit([{ op: 'set', line_ids: [first], fields: { text: 'Uno.' } }]);
+          const line = { line_id: 'abcabcabcabc', speaker: 'Mara', text: 'Four.' };
+          project.edit([{ op: 'insert', after: project.view.order[2], lines: [line] }]);
+          return project.flush();
+        }"""
+    )
+    page.click("#download")
+    with page.expect_download() as got:
+        page.click("#download-menu a[data-format=wav]")
+    assert got.value.suggested_filename == "Scene.wav"
+    page.wait_for_selector(f"{NOTICE}:has-text('1 line has no sound and is left out.')")
+    assert "1 line is heard as before the last change." in page.inner_text(NOTICE)
+    fill(page, "Mara: One.", 1)
+    page.wait_for_selector(NOTICE, state="detached")

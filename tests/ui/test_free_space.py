@@ -1,0 +1,33 @@
+"""What was deleted is told, freed on demand, and a freed take can be made again."""
+
+import pytest
+from ui_steps import make, saved
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_deleted_take_is_freed_comes_back_without_sound_and_is_made_again(page, write):
+    write("Mara: One.", 1)
+    make(page)
+    page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+    page.click("#lines .line-grip")
+    page.wait_for_selector("#takes .take >> nth=1")
+    page.click("#takes .take >> nth=1 >> .take-delete")
+    page.wait_for_function("() => document.querySelectorAll('#takes .take').length === 1")
+    saved(page)
+    page.click("#project-open")
+    page.wait_for_selector("#space-free:not([hidden])")
+    page.click("#space-free")
+    assert "deleted take" in page.inner_text("#space-confirm")
+    page.click("#space-confirm [value=keep]")
+    page.wait_for_selector("#space-confirm", state="hidden")
+    page.click("#project-open")
+    page.click("#space-free")
+    page.click("#space-confirm [value=free]")
+    page.wait_for_selector(".notice[data-passing]:has-text('are free again')")
+    page.click("#undo")
+    page.wait_for_selector("#takes .take:has-text('Its audio was freed')")
+    page.click("#takes .take >> text=Make again")
+    page.wait_for_function(
+        "() => document.querySelectorAll('#takes .take-play:not(:disabled)').length === 2"
+    )

@@ -1,0 +1,103 @@
+"""What a voice would make of a line that may not be meant is seen at the line itself."""
+
+import pytest
+from ui_steps import fill, saved, violations
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SHOWN = "#lines .line-hint:not([hidden])"
+SCRIPT = f"Mara: One.\nTomas: [gasp] Two {HOSTILE} here.\nMara: Three.\n[Mara | lang:xx] Four."
+
+
+def marks(page, number):
+    page.wait_for_function(
+        "([shown, n]) => document.querySelectorAll(shown).length === n", arg=[SHOWN, number]
+    )
+
+
+def tops(page):
+    return page.evaluate(
+        "() => [...document.querySelectorAll('#lines .line')]"
+        ".map((row) => row.getBoundingClientRect().top)"
+    )
+
+
+def test_marks_stand_at_their_lines_and_the_panel_tells_all(page, write):
+    write(SCRIPT, 4)
+    marks(page, 2)
+    assert HOSTILE in page.text_content(f"{SHOWN} >> nth=0 >> .hint-text")
+    page.click(f"{SHOWN} >> nth=0")
+    told = page.locator("#hints li").all_inner_texts()
+    assert f"{HOSTILE} would be read aloud by this voice." in " ".join(told)
+    assert any("can't perform [gasp]" in one for one in told)
+    assert page.inner_text("#hints-next") == "2 to check"
+    page.click("#hints-next")
+    assert page.get_attribute("#lines .line >> nth=3", "aria-selected") == "true"
+    assert "does not speak “xx”" in page.inner_text("#hints")
+    assert violations(page, ["#part-lines", "#part-line"]) == []
+
+
+def test_a_mark_comes_and_goes_while_one_writes_and_no_row_moves(page, write):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    page.click("#lines .line-text >> nth=1")
+    page.keyboard.press("End")
+    before = tops(page)
+    page.keyboard.type(" [gasp]")
+    marks(page, 1)
+    assert tops(page) == before
+    page.wait_for_function(
+        "() => /^Line 2: .*\\[gasp\\]/.test(document.querySelector('#live').textContent)"
+    )
+    for _ in range(len(" [gasp]")):
+        page.keyboard.press("Backspace")
+    marks(page, 0)
+    assert tops(page) == before
+    assert page.is_hidden("#hints-next")
+
+
+def test_what_was_told_of_one_project_is_not_shown_in_the_next(page, write):
+    write(SCRIPT, 4)
+    marks(page, 2)
+    write("Mara: One.", 1)
+    marks(page, 0)
+    page.wait_for_selector("#hints-next", state="hidden")
+
+
+def test_a_deleted_line_comes_back_with_its_mark(page, write):
+    write("Mara: One.\nTomas: [gasp] Two.", 2)
+    marks(page, 1)
+    page.click("#lines .line-grip >> nth=1")
+    page.keyboard.press("Delete")
+    marks(page, 0)
+    saved(page)
+    page.click("#undo")
+    marks(page, 1)
+
+
+def test_a_failed_line_is_among_those_to_check_and_says_why_once(page, write):
+    write("Mara: One.\n[Mara | lang:xx] Two.", 2)
+    marks(page, 1)
+    page.keyboard.press("Escape")
+    page.evaluate("() => window.tableread.reading.make()")
+    page.wait_for_selector("#lines .line[data-state=failed] .line-reason:not([hidden])")
+    assert "does not speak “xx”" in page.inner_text("#lines .line-reason >> nth=1")
+    marks(page, 0)
+    assert page.inner_text("#hints-next") == "1 to check"
+
+
+def test_on_a_phone_a_press_on_the_mark_leads_to_the_whole_text(open_page):
+    page = open_page(has_touch=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    fill(page, SCRIPT, 4)
+    marks(page, 2)
+    page.tap(f"{SHOWN} >> nth=0")
+    page.wait_for_selector("#hints li >> nth=0")
+    page.wait_for_function(
+        """() => {
+          const pane = document.querySelector('#part-line').getBoundingClientRect();
+          const last = document.querySelector('#hints li:last-child').getBoundingClientRect();
+          return last.bottom <= pane.bottom && last.right <= innerWidth;
+        }"""
+    )
+    assert page.evaluate("() => document.querySelector('#header').getBoundingClientRect().top") == 0
