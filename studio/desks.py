@@ -48,6 +48,11 @@ class Visitor:
         return self.allowance is None
 
     @property
+    def is_open(self) -> bool:
+        """Whether the workspace can be had without waiting for the disk."""
+        return self._studio is not None
+
+    @property
     def studio(self) -> Studio:
         """The workspace this one sees.
 

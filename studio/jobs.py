@@ -106,11 +106,6 @@ class Jobs:
             raise NotFound("This render isn't there any more; start a new one.")
         return job
 
-    def latest(self) -> Job | None:
-        """The newest job."""
-        with self._lock:
-            return next(reversed(self._jobs.values()), None)
-
     def _make_room(self) -> None:
         """Forget the oldest finished jobs, and remove folders that no job knows, all but a few."""
         # The folders under the lock, too: two threads would trip over what the other one removed.

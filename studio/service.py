@@ -131,10 +131,6 @@ class Studio:
         """A job by its id, as `Jobs.find`."""
         return self._jobs.find(job_id)
 
-    def latest_job(self) -> Job | None:
-        """The newest job."""
-        return self._jobs.latest()
-
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, here: it goes first from here on."""
         self.engine.focus(job, segment_idx)

@@ -55,6 +55,15 @@ def test_a_desk_nobody_worked_at_leaves_no_folder(studio: Studio) -> None:
     assert not (studio.options.workspace / "visitors").exists()
 
 
+def test_a_desk_is_open_from_its_first_use_until_it_is_closed(studio: Studio) -> None:
+    _, visitor = Desks(studio).welcome()
+    assert not visitor.is_open
+    assert visitor.studio.speakers.list() == ()
+    assert visitor.is_open
+    visitor.close()
+    assert not visitor.is_open
+
+
 def test_too_many_visitors_are_told_and_passers_by_make_room(studio: Studio) -> None:
     clock = Clock()
     desks = Desks(studio, VisitLimits(visitors=2), clock=clock)
@@ -78,7 +87,6 @@ def test_visitors_speak_on_the_one_engine_and_keep_apart(studio: Studio) -> None
         finish(job)
         assert own.job(job.job_id) is job
         assert job.summary().failed == 0
-    assert studio.latest_job() is None
 
 
 def test_a_visitor_has_so_many_lines(studio: Studio) -> None:

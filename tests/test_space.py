@@ -74,11 +74,14 @@ def _works(port: int) -> None:
         assert {"HttpOnly", "SameSite=None", "Secure", "Partitioned"} <= set(cookie.split("; "))
         kept = {"Cookie": cookie.split(";")[0]}
         assert client.get("/studio/state", headers=kept).json()["backend"]["name"] == "draft"
-        begun = client.post("/studio/jobs", json={"text": "Ida: Hello."}, headers=kept).json()
-        events = client.get(f"/studio/jobs/{begun['job_id']}/events", headers=kept).text
-        assert '"done"' in events
+        made = client.post("/studio/projects", json={"text": "Ida: Hello."}, headers=kept).json()
+        project = f"/studio/projects/{made['project_id']}"
+        client.post(f"{project}/render", json={}, headers=kept).raise_for_status()
+        # The answer begins when the line is made.
+        sound = f"{project}/lines/{made['lines'][0]['line_id']}/audio"
+        assert len(client.get(sound, headers=kept).raise_for_status().content) > 10_000
         # Another browser is another visitor.
-        assert client.get(f"/studio/jobs/{begun['job_id']}").status_code == 404
+        assert client.get(project).status_code == 404
         assert client.post("/studio/model/unload", headers=kept).status_code == 403
 
 

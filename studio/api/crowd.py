@@ -2,55 +2,128 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
 from collections.abc import Callable
 
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_WAITING = 24
-"""Requests that may wait for the beginning of their answer. Each holds a thread, and many threads
-would leave the one that reads and refuses requests no time."""
-
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0
 _DRAINED_BYTES = 1_000_000
-_UNCOUNTED = ("/healthz", "/v1", "/studio/model", "/gradio_api/queue/data", "/gradio_api/heartbeat")
-"""These answer late by design, and have bounds of their own."""
+
+_UNCOUNTED = re.compile(
+    r"/healthz.*|/v1.*|/studio/model.*|/gradio_api/(queue/data|heartbeat/.*)"
+    r"|/studio/projects/[^/]+/(events|lines/[^/]+/audio)"
+)
+"""These answer late by design, and hold no thread or have bounds of their own."""
+
+_AGAIN = re.compile(r"/studio/state|/metrics")
+_LONG = re.compile(
+    r"/studio/projects/(import|[^/]+/(export|audio|peaks))"
+    r"|/studio/projects/[^/]+/takes/[^/]+/[^/]+/peaks"
+    r"|/studio/space.*|/studio/uploads.*|/studio/speakers/(import|[^/]+/(act|export|sample).*)"
+)
+
+
+class Lane:
+    """Some requests at once; the others wait for their turn in order, but not for long.
+
+    Each that is worked on holds a thread, and many threads would leave the one that reads and
+    refuses requests no time.
+    """
+
+    def __init__(self, at_once: int, *, patience_s: float, most_waiting: int = 200) -> None:
+        """Let everybody in.
+
+        Args:
+            at_once: How many are worked on together.
+            patience_s: How long one waits for its turn before it is told to come back.
+            most_waiting: Beyond that many, one is told at once.
+        """
+        self._places = asyncio.Semaphore(at_once)
+        self._patience_s = patience_s
+        self._most_waiting = most_waiting
+        self._waiting = 0
+
+    async def enter(self) -> bool:
+        """Wait for a place; whether there was one in time."""
+        if self._places.locked() and self._waiting >= self._most_waiting:
+            return False
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await self._places.acquire()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting -= 1
+
+    def leave(self) -> None:
+        """Give the place to the next one."""
+        self._places.release()
+
+
+class Lanes:
+    """The lanes of a server, and which of them a request takes."""
+
+    def __init__(
+        self, work: Lane | None = None, again: Lane | None = None, long: Lane | None = None
+    ) -> None:
+        """Divide the server's time.
+
+        Args:
+            work: For most requests, which take milliseconds.
+            again: For what pages ask again every second: those are the first to be refused.
+            long: For files that are read, made or heard as a whole.
+        """
+        self._work = work or Lane(8, patience_s=2.0)
+        self._again = again or Lane(2, patience_s=0.7)
+        self._long = long or Lane(4, patience_s=30.0)
+
+    def of(self, path: str) -> Lane | None:
+        """Where a request waits; None for one that needn't."""
+        if _UNCOUNTED.fullmatch(path):
+            return None
+        if _AGAIN.fullmatch(path):
+            return self._again
+        return self._long if _LONG.fullmatch(path) else self._work
 
 
 class Crowd:
-    """Counts requests that wait for an answer; beyond the bound they are told to come back."""
+    """Holds a place for each request until its answer begins; who gets none is told so."""
 
-    def __init__(self, app: ASGIApp, *, max_waiting: int = MAX_WAITING) -> None:
+    def __init__(self, app: ASGIApp, lanes: Lanes | None = None) -> None:
         """Stand before an application."""
         self._app = app
-        self._max_waiting = max_waiting
-        self._waiting = 0
+        self._lanes = lanes or Lanes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse at once."""
-        if scope["type"] != "http" or scope["path"].startswith(_UNCOUNTED):
+        """Answer, or refuse."""
+        lane = self._lanes.of(scope["path"]) if scope["type"] == "http" else None
+        if lane is None:
             await self._app(scope, receive, send)
-        elif self._waiting >= self._max_waiting:
+        elif await lane.enter():
+            await self._in_place(lane, scope, receive, send)
+        else:
             await _drain(receive)
             await _busy("Too many people are using this studio now.", 2)(scope, receive, send)
-        else:
-            await self._count(scope, receive, send)
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        counts = True
+    async def _in_place(self, lane: Lane, scope: Scope, receive: Receive, send: Send) -> None:
+        held = True
 
         def leave() -> None:
-            nonlocal counts
-            self._waiting -= counts
-            counts = False
+            nonlocal held
+            if held:
+                held = False
+                lane.leave()
 
         async def send_left(message: Message) -> None:
             leave()
             await send(message)
 
-        self._waiting += 1
         try:
             await self._app(scope, receive, send_left)
         finally:

@@ -5,7 +5,7 @@ Every route asks here and nowhere else, so that one place decides what a visitor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -16,16 +16,19 @@ StudioOf = Callable[[Request], Studio]
 """Finds the studio of a request; raises for a visitor who has none."""
 
 
-def seat(studio_of: StudioOf) -> Callable[[Request], None]:
-    """Make the dependency that gives each request its studio, before any handler runs."""
+def seat(studio_of: StudioOf) -> Callable[[Request], Awaitable[None]]:
+    """Make the dependency that gives each request its studio, before any handler runs.
 
-    def take_seat(request: Request) -> None:
+    It waits for nothing, and is `async` for that: every other dependency takes a thread.
+    """
+
+    async def take_seat(request: Request) -> None:
         request.state.studio = studio_of(request)
 
     return take_seat
 
 
-def _studio_of(request: Request) -> Studio:
+async def _studio_of(request: Request) -> Studio:
     studio = request.state.studio
     assert isinstance(studio, Studio)
     return studio

@@ -56,7 +56,7 @@ class Front:
         """Whose studio a request works with."""
         return (lambda _: self.studio) if self.desks is None else studio_of_visitor
 
-    def require_login(self, request: Request) -> None:
+    async def require_login(self, request: Request) -> None:
         """Refuse who hasn't signed in at the page's form, when there is one."""
         if not self.form.is_signed_in(_server_of(request), request):
             raise HTTPException(401, "Sign in first.")

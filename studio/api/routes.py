@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Mount
 from studio.api.desk import StudioOf, seat
 from studio.api.health import health_routes
 from studio.api.hints import hint_routes
-from studio.api.jobs import job_routes
 from studio.api.metrics import Metrics, metrics_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
@@ -33,7 +32,6 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
     """What the page asks, a router for each of its parts; the files before the names in them."""
     return (
         page_routes(setup),
-        job_routes,
         project_file_routes,
         project_routes,
         project_audio_routes,
@@ -46,7 +44,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
 
 
 def studio_routes(
-    studio_of: StudioOf, setup: SetupReport, *, guard: Callable[..., None], assets: Path
+    studio_of: StudioOf, setup: SetupReport, *, guard: Callable[..., Any], assets: Path
 ) -> list[BaseRoute]:
     """The routes under `/studio`.
 
@@ -63,7 +61,7 @@ def studio_routes(
 
 
 def service_routes(
-    studio: Studio, studio_of: StudioOf, *, guard: Callable[[Request], None]
+    studio: Studio, studio_of: StudioOf, *, guard: Callable[..., Any]
 ) -> list[BaseRoute]:
     """What other programs ask: `/v1`, `/healthz`, `/metrics`.
 

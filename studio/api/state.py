@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
+
+from cachetools import TTLCache, cached
 
 from studio.api.schemas import capabilities_body
 from studio.api.speaker_schemas import brief_body
@@ -12,25 +16,30 @@ from studio.engine.model_manager import ModelState
 from studio.service import Studio
 from studio.setup_report import SetupReport
 
+_KEPT_S = 2.0
 
-def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
+
+class Lookout:
+    """Sees what takes long to see, and keeps it for a moment: every open page asks each second."""
+
+    def __init__(self) -> None:
+        """See nothing yet."""
+        # A walk through all processes of the machine.
+        self.resident_bytes = cached(TTLCache(1, _KEPT_S), lock=Lock())(resident_bytes)
+        # Packages and caches on the disk, of a dozen backends; all studios here have the same.
+        offers = cached(TTLCache(1, _KEPT_S), key=lambda _: None, lock=Lock())
+        self.offers = offers(_offer_bodies)
+
+
+def state_body(studio: Studio, setup: SetupReport, lookout: Lookout) -> dict[str, Any]:
     """All that the page shows besides the dialog."""
     backend = studio.engine.models.manager(studio.backend_name).backend
-    latest = studio.latest_job()
     return {
         "backend": {"name": backend.name, "title": backend.title}
         | capabilities_body(backend.capabilities),
-        "backends": [
-            {
-                "name": offer.name,
-                "title": offer.title,
-                "reason": offer.unavailable,
-                "to_fetch": offer.to_fetch,
-            }
-            for offer in map(offer_of, studio.backends().values())
-        ],
+        "backends": lookout.offers(studio),
         "auto_reason": studio.backend_reason,
-        "model": model_body(studio),
+        "model": model_body(studio, lookout.resident_bytes),
         "engine": {
             "in_flight": studio.engine.renderer.in_flight,
             "queued": studio.engine.renderer.queued,
@@ -39,12 +48,23 @@ def state_body(studio: Studio, setup: SetupReport) -> dict[str, Any]:
         },
         "setup": setup.snapshot(),
         "speakers": [brief_body(speaker) for speaker in studio.speakers.list()],
-        "latest_job": latest.job_id if latest else None,
     }
 
 
-def model_body(studio: Studio) -> dict[str, Any]:
-    """The chosen backend's model."""
+def _offer_bodies(studio: Studio) -> list[dict[str, str | None]]:
+    return [
+        {
+            "name": offer.name,
+            "title": offer.title,
+            "reason": offer.unavailable,
+            "to_fetch": offer.to_fetch,
+        }
+        for offer in map(offer_of, studio.backends().values())
+    ]
+
+
+def model_body(studio: Studio, resident: Callable[[], int] = resident_bytes) -> dict[str, Any]:
+    """The chosen backend's model; `resident` tells the memory in use."""
     status = studio.engine.models.status(studio.backend_name)
     policy = studio.engine.models.policy
     return {
@@ -58,7 +78,7 @@ def model_body(studio: Studio) -> dict[str, Any]:
         "loads": status.counters.loads,
         "unloads": status.counters.unloads,
         "cancelled_loads": status.counters.cancelled_loads,
-        "memory_bytes": resident_bytes() if status.state is ModelState.LOADED else None,
+        "memory_bytes": resident() if status.state is ModelState.LOADED else None,
         "memory_before": _memory_body(status.memory.before) if status.memory else None,
         "memory_after": _memory_body(status.memory.after) if status.memory else None,
     }

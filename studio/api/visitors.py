@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
@@ -31,6 +32,9 @@ _OWNERS_ONLY = frozenset(
         "/studio/setup/start",
     }
 )
+_WORKED_IN = ("/studio", "/v1")
+"""Where a request works with the workspace; it is opened before, away from the loop."""
+
 _NO_DESK = ("/healthz", "/studio/assets", "/assets", "/static", "/svelte", "/theme.css", "/favicon")
 
 
@@ -79,6 +83,8 @@ class Visitors:
         try:
             token, visitor = self._seat(asks)
             self._admit(visitor, scope)
+            if not visitor.is_open and scope["path"].startswith(_WORKED_IN):
+                await asyncio.to_thread(lambda: visitor.studio)
         except StudioError as error:
             refused = JSONResponse(error_body(error), status_of(error), headers=headers_of(error))
             await refused(scope, receive, send)

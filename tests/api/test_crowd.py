@@ -1,43 +1,78 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 
 import httpx
 import pytest
+from api.addresses import PAGE_ADDRESSES, filled
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from starlette.requests import Request
 
-from studio.api.crowd import MAX_FAILED_LOGINS, Crowd, LoginLimit
+from studio.api.crowd import MAX_FAILED_LOGINS, Crowd, Lane, Lanes, LoginLimit
 
 
 def client_of(app) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://studio")
 
 
-async def test_beyond_the_bound_everybody_is_told_at_once() -> None:
-    app, gate, inside = FastAPI(), asyncio.Event(), asyncio.Semaphore(0)
+def crowd(app: FastAPI, at_once: int, **limits: float) -> httpx.AsyncClient:
+    return client_of(Crowd(app, Lanes(work=Lane(at_once, **limits))))
 
-    @app.post("/studio/script")
-    async def slow(request: Request) -> int:
+
+class Slow(FastAPI):
+    """One route, whose answers wait until they may come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.let_go = asyncio.Semaphore(0), asyncio.Event()
+        self.post("/studio/projects")(self.slow)
+
+    async def slow(self, request: Request) -> int:
         await request.body()
-        inside.release()
-        await gate.wait()
+        self.inside.release()
+        await self.let_go.wait()
         return 1
 
-    async with client_of(Crowd(app, max_waiting=2)) as client:
+
+async def test_beyond_the_bound_everybody_is_told_at_once() -> None:
+    app = Slow()
+    async with crowd(app, 2, patience_s=600, most_waiting=0) as client:
         waiting = [
-            asyncio.ensure_future(client.post("/studio/script", content=b"x")) for _ in range(2)
+            asyncio.ensure_future(client.post("/studio/projects", content=b"x")) for _ in range(2)
         ]
         for _ in waiting:
-            await inside.acquire()
-        refused = await client.post("/studio/script", content=b"x" * 5_000)
+            await app.inside.acquire()
+        refused = await client.post("/studio/projects", content=b"x" * 5_000)
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) > 0
         assert (await client.get("/healthz")).status_code == 404  # asked in spite of the crowd
-        gate.set()
+        app.let_go.set()
         assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200]
-        assert (await client.post("/studio/script", content=b"x")).status_code == 200
+        assert (await client.post("/studio/projects", content=b"x")).status_code == 200
+
+
+async def test_some_wait_for_their_turn_and_are_answered() -> None:
+    app = Slow()
+    async with crowd(app, 2, patience_s=600) as client:
+        asked = [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(20)]
+        for _ in range(2):
+            await app.inside.acquire()
+        assert app.inside.locked()  # two at once and no more
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
+async def test_nobody_waits_longer_than_the_patience() -> None:
+    app = Slow()
+    async with crowd(app, 1, patience_s=0.01) as client:
+        held = asyncio.ensure_future(client.post("/studio/projects"))
+        await app.inside.acquire()
+        assert (await client.post("/studio/projects")).status_code == 429
+        app.let_go.set()
+        assert (await held).status_code == 200
+        assert (await client.post("/studio/projects")).status_code == 200
 
 
 async def test_who_fails_makes_room_too() -> None:
@@ -47,10 +82,30 @@ async def test_who_fails_makes_room_too() -> None:
     async def broken() -> None:
         raise RuntimeError("the route broke")
 
-    async with client_of(Crowd(app, max_waiting=1)) as client:
+    async with crowd(app, 1, patience_s=600, most_waiting=0) as client:
         for _ in range(3):
             with pytest.raises(RuntimeError, match="broke"):
                 await client.get("/studio/broken")
+
+
+def test_each_address_has_a_lane_of_its_kind() -> None:
+    work, again, long = Lane(1, patience_s=1), Lane(1, patience_s=1), Lane(1, patience_s=1)
+    lanes = Lanes(work, again, long)
+    kinds: dict[Lane | None, set[str]] = defaultdict(set)
+    for _, path in PAGE_ADDRESSES:
+        kinds[lanes.of(filled(path, {}))].add(path)
+    at = "/studio/projects/{project_id}"
+    assert kinds[None] >= {f"{at}/events", f"{at}/lines/{{line_id}}/audio", "/studio/model/load"}
+    assert kinds[again] == {"/studio/state"}
+    assert kinds[long] >= {
+        f"{at}/export",
+        f"{at}/peaks",
+        "/studio/projects/import",
+        "/studio/uploads",
+        "/studio/uploads/{upload_id}/preview",
+        "/studio/speakers/{speaker_id}/act",
+    }
+    assert kinds[work] >= {at, f"{at}/edits", f"{at}/render", "/studio/projects"}
 
 
 async def test_after_some_wrong_passwords_signing_in_waits_and_then_goes_on() -> None:

@@ -73,12 +73,6 @@ def ben(shared: Shared) -> Iterator[httpx.Client]:
         yield client
 
 
-def rendered(client: httpx.Client) -> str:
-    job_id = client.post("/studio/jobs", json={"text": SCRIPT}).json()["job_id"]
-    assert client.get(f"/studio/jobs/{job_id}/events").status_code == 200  # to its end
-    return job_id
-
-
 def uploaded(client: httpx.Client) -> str:
     file = io.BytesIO()
     time_s = np.arange(4 * 16_000) / 16_000
@@ -121,7 +115,6 @@ def _with_visitor(client: httpx.Client, token: str) -> bytes:
 
 BY = {"base_rev": 0, "client": "ben"}
 BODIES = {
-    "/focus": {"segment_idx": 0},
     "/projects/{project_id}": {"name": "Stolen"},
     "/edits": BY | {"ops": []},
     "/undo": BY,
@@ -146,7 +139,6 @@ def sent_to(path: str) -> dict[str, object]:
 
 def owned(client: httpx.Client) -> dict[str, str]:
     """One of everything a visitor can have, by the name that paths give it."""
-    job = rendered(client)
     upload = uploaded(client)
     speaker = client.post(
         "/studio/speakers",
@@ -161,8 +153,6 @@ def owned(client: httpx.Client) -> dict[str, str]:
     assert client.get(f"{at}/lines/{line}/audio").status_code == 200  # to its end
     take = taken(client, f"{at}/takes/{line}")
     return {
-        "job_id": job,
-        "segment_idx": "0",
         "speaker_id": speaker,
         "sample_id": samples["samples"][-1]["sample_id"],
         "upload_id": uploaded(client),
@@ -197,7 +187,7 @@ def test_no_route_gives_one_visitor_what_is_anothers(
         ("GET", f"/v1/dialogs/{dialog}/audio", {}),
         ("DELETE", f"/v1/dialogs/{dialog}", {}),
     ]
-    assert len(asked) > 40
+    assert len(asked) > 35
     with shared.owner() as owner:
         for method, path, sent in asked:
             sent = {} if method in {"GET", "DELETE"} else sent
@@ -228,12 +218,10 @@ def test_what_is_made_of_a_strangers_upload_or_project_is_nothing(
 def test_what_one_visitor_makes_no_other_sees_in_the_state(
     anna: httpx.Client, ben: httpx.Client
 ) -> None:
-    before = ben.get("/studio/state").json()
-    job = rendered(anna)
+    project = anna.post("/studio/projects", json={"text": SCRIPT}).json()["project_id"]
     ids = {one["speaker_id"] for one in anna.get("/studio/state").json()["speakers"]}
     after = ben.get("/studio/state").json()
-    assert job not in json.dumps(after)
-    assert after["latest_job"] == before["latest_job"]
+    assert project not in json.dumps(after)
     assert ids.isdisjoint(one["speaker_id"] for one in after["speakers"])
 
 

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -20,8 +21,11 @@ from fastapi.testclient import TestClient
 from scenes import OpenStudio
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import Capabilities, Conditioning
+from studio.backends.draft.backend import DraftBackend
 from studio.errors import OutOfMemory
 from studio.service import Studio
+from studio.speakers.speaker import Voice
 
 
 @pytest.fixture
@@ -84,6 +88,46 @@ def test_the_official_client_lists_models_and_reads_errors(official: openai.Open
     with pytest.raises(openai.BadRequestError) as wrong:
         official.audio.speech.create(model="tts-1", voice="alloy", input=TEXT, speed=40)
     assert wrong.value.param == "speed"
+
+
+def test_models_tell_what_they_can(client: TestClient) -> None:
+    (card,) = client.get("/v1/models").json()["data"]
+    can, draft = card["capabilities"], DraftBackend().capabilities
+    assert (can["cloning"], can["builtin_voice"]) == (False, True)
+    assert can["presets"] == [preset.preset_id for preset in draft.presets]
+    assert can["languages"]["de"] == draft.languages["de"]
+    assert can["sample_rate_hz"] == STUDIO_RATE_HZ
+    assert can["streaming"] is draft.streaming
+
+
+class Instructed(DraftBackend):
+    """Has presets only, and keeps the voices it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=1)
+        self.asked: list[Voice] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, builtin_voice=False)
+
+    def condition(self, voice: Voice) -> Conditioning:
+        self.asked.append(voice)
+        return super().condition(voice)
+
+
+def test_instructions_go_with_a_preset(open_studio: OpenStudio) -> None:
+    backend = Instructed()
+    preset = backend.capabilities.presets[0].preset_id
+    with TestClient(app_of(open_studio(backend))) as client:
+        speak(client, voice=preset, instructions="Whisper.")
+        speak(client, instructions="Whisper louder.")  # the first one, where none is named
+        speak(client, voice=preset)
+    assert [(one.preset, one.description) for one in backend.asked] == [
+        (preset, "Whisper."),
+        (preset, "Whisper louder."),
+        (preset, None),
+    ]
 
 
 def test_curl_saves_a_file(address: str, tmp_path) -> None:
@@ -277,7 +321,6 @@ def test_nothing_is_left_behind(studio: Studio) -> None:
     with TestClient(app_of(studio)) as client:
         speak(client)
         refused(client, input="…")
-        assert studio.latest_job() is None
         # Folders go after the answer, which doesn't wait for that.
         deadline_s = time.monotonic() + 60
         while any(readings.iterdir()):
@@ -286,9 +329,11 @@ def test_nothing_is_left_behind(studio: Studio) -> None:
 
 
 def test_a_key_is_asked_for_when_one_is_set(studio: Studio) -> None:
+    from unittest.mock import AsyncMock
+
     from studio.api.v1.keys import key_guard
 
-    guard = key_guard("sk-studio", lambda _: None)
+    guard = key_guard("sk-studio", AsyncMock())
     with TestClient(app_of(studio, guard)) as client:
         for headers in ({}, {"Authorization": "Bearer no"}, {"Authorization": "Basic sk-studio"}):
             answer = client.get("/v1/models", headers=headers)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from api.live import live
+from api.speech_client import app_of
 from contract import CHECKS, LINE, whole
 from remote_process import free_port
 
 from studio.app import main
+from studio.audio.clip import Clip
 from studio.audio.decode import decode
-from studio.backends.base import SpeechRequest
+from studio.backends.base import Capabilities, SpeechRequest
 from studio.backends.draft.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.remote.backend import RemoteBackend
 from studio.backends.remote.options import RemoteOptions
 from studio.cli.bench_remote import own_servers
 from studio.dialog.model import Dialog, Speech
-from studio.errors import SpeechFailed
+from studio.errors import SampleRejected, SpeechFailed
 from studio.service import RenderOptions
-from studio.speakers.speaker import Voice
+from studio.speakers.speaker import Sample, Voice
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,9 @@ def test_it_offers_what_the_other_studio_does(remote):
     presets = {preset.preset_id for preset in remote.capabilities.presets}
     assert {preset.preset_id for preset in DraftBackend().capabilities.presets} <= presets
     assert remote.revision == "speech API, draft"
+    can, there = remote.capabilities, DraftBackend().capabilities
+    assert (can.cloning, can.builtin_voice, can.described_voices) == (False, True, False)
+    assert can.languages == there.languages
 
 
 def test_it_sounds_as_there(remote):
@@ -61,10 +68,42 @@ def test_it_sounds_as_there(remote):
     assert np.max(np.abs(sound - wanted)) < 1e-3
 
 
-def test_its_refusals_are_passed_on(remote):
+def test_a_language_it_has_not_is_told_before_it_is_sent(remote):
     voice = remote.condition(Voice("Anna"))
-    with pytest.raises(SpeechFailed, match=r"answered 4\d\d: .*tlh"):
+    with pytest.raises(SpeechFailed, match="doesn't know the language “tlh”"):
         whole(remote.speak(SpeechRequest(LINE, voice, "tlh")))
+
+
+def test_its_refusals_are_passed_on(remote):
+    voice = remote.condition(Voice("Anna", description="x" * 5_001))
+    with pytest.raises(SpeechFailed, match=r"answered 4\d\d: .*5000"):
+        whole(remote.speak(SpeechRequest(LINE, voice, "en")))
+
+
+class Presets(DraftBackend):
+    """Has its own voices and no others, as a CustomVoice checkpoint."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, builtin_voice=False, described_voices=True)
+
+
+def test_a_studio_that_cannot_clone_is_known_as_one(open_studio):
+    tone = np.sin(np.arange(72_000, dtype=np.float32) / 17)
+    cloned = Voice("Ida", Sample(Clip(tone), "0" * 64))
+    with live(app_of(open_studio(Presets(workers=1)))) as address:
+        options = RemoteOptions(urls=(f"{address}/v1",))
+        remote = RemoteBackend(BackendOptions(remote=options))
+        remote.load(lambda _: None)
+        try:
+            can = remote.capabilities
+            assert (can.cloning, can.builtin_voice, can.described_voices) == (False, True, True)
+            with pytest.raises(SampleRejected, match="can't clone Ida's sample"):
+                remote.condition(cloned)
+            chosen = remote.condition(Voice("Ida", preset=can.presets[0].preset_id))
+            assert len(whole(remote.speak(SpeechRequest(LINE, chosen, "en")))) > 12_000
+        finally:
+            remote.unload()
 
 
 def test_a_scene_on_two_studios(open_studio, urls):

@@ -14,7 +14,7 @@ from remote_process import serving
 from studio.audio.clip import Clip
 from studio.backends.base import SpeechRequest
 from studio.backends.options import BackendOptions
-from studio.backends.remote.abilities import VLLM_OMNI_FIELDS, Abilities, Task
+from studio.backends.remote.abilities import VLLM_OMNI_FIELDS, Abilities, Task, Told
 from studio.backends.remote.backend import RemoteBackend
 from studio.backends.remote.body import Line, speech_body
 from studio.backends.remote.options import RemoteOptions
@@ -110,6 +110,21 @@ def test_another_speed_is_not_streamed(ask):
     assert body["speed"] == 1.5
     assert "stream" not in body
     assert "stream_format" not in body
+
+
+def test_what_a_server_tells_outranks_its_fields():
+    described = RemoteVoice("Ida", description="An old sailor.")
+    told = Abilities(
+        "qwen3", VLLM_OMNI_FIELDS, ("vivian",), told=Told(cloning=False, described_voices=True)
+    )
+    assert not told.clones
+    assert told.refusal(RemoteVoice("Ida", ref_audio="data:audio/wav;base64,")) is not None
+    body = speech_body(Line(LINE, described, 7, "de"), told)
+    assert (body["task_type"], body["instructions"]) == ("VoiceDesign", "An old sailor.")
+    assert body["language"] == "de"
+    silent = Abilities("any", VLLM_OMNI_FIELDS)
+    assert silent.clones
+    assert "task_type" not in speech_body(Line(LINE, described, 7), silent)
 
 
 def test_every_line_has_a_seed_so_that_it_can_be_taken_up(ask):

@@ -9,7 +9,6 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from studio.api.desk import StudioOf, seat
 from studio.api.v1.dialogs import dialog_routes
@@ -24,7 +23,7 @@ from studio.api.v1.speech import speech_routes
 from studio.errors import StudioError
 
 
-def speech_api(studio_of: StudioOf, *, guard: Callable[[Request], None]) -> FastAPI:
+def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
     """What is served under `/v1`.
 
     Args:

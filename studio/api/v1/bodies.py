@@ -82,6 +82,24 @@ class SpeechErrorBody(BaseModel):
     error: SpeechErrorDetail
 
 
+class ModelAbilities(BaseModel):
+    """What a backend can do, so that nobody has to find out by being refused.
+
+    With `cloning` or `builtin_voice` it takes `ref_audio`; without `cloning` a recording only sets
+    the pitch of the voice.
+    """
+
+    cloning: bool = Field(description="Speaks in the voice of a recording.")
+    builtin_voice: bool = Field(description="Takes any name as a voice.")
+    presets: list[str] = Field(description="Voices of its own, for task_type CustomVoice.")
+    described_voices: bool = Field(description="Takes task_type VoiceDesign.")
+    languages: dict[str, str] = Field(description="Names by code; empty where it has one only.")
+    tags: list[str] = Field(description="Sounds that it makes where a text has them in brackets.")
+    streaming: bool = Field(description="Its sound comes before the line is finished.")
+    sample_rate_hz: int = Field(description="Of what is sent, whatever the backend's own.")
+    max_chars: int = Field(description="Longer texts are spoken in pieces of that length.")
+
+
 class ModelCard(BaseModel):
     """A backend."""
 
@@ -90,6 +108,7 @@ class ModelCard(BaseModel):
     created: int
     owned_by: str = "tableread"
     title: str
+    capabilities: ModelAbilities
 
 
 class ModelList(BaseModel):

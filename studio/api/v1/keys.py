@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from fastapi import HTTPException, Request
 from starlette.requests import HTTPConnection
@@ -16,7 +16,11 @@ def holds_key(request: HTTPConnection, key: str) -> bool:
     return scheme.lower() == "bearer" and is_same
 
 
-def key_guard(key: str | None, otherwise: Callable[[Request], None]) -> Callable[[Request], None]:
+Guard = Callable[[Request], Awaitable[None]]
+"""A dependency that refuses a request by raising; `async`, so that it costs no thread."""
+
+
+def key_guard(key: str | None, otherwise: Guard) -> Guard:
     """A dependency that asks for the key where one is set, and else for what the page asks.
 
     Args:
@@ -24,9 +28,9 @@ def key_guard(key: str | None, otherwise: Callable[[Request], None]) -> Callable
         otherwise: Refuses who isn't signed in at the page.
     """
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         if key is None:
-            otherwise(request)
+            await otherwise(request)
         elif not holds_key(request, key):
             raise HTTPException(
                 401,

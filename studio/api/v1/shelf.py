@@ -75,7 +75,7 @@ class Shelves:
         return self._shelves.setdefault(studio, Shelf())
 
 
-def _shelf_of(request: Request, studio: Desk) -> Shelf:
+async def _shelf_of(request: Request, studio: Desk) -> Shelf:
     shelves = request.app.state.shelves
     assert isinstance(shelves, Shelves)
     return shelves.of(studio)

@@ -13,9 +13,9 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from studio.api.desk import Desk
-from studio.api.v1.bodies import ModelCard, ModelList, SpeechBody, VoiceList
+from studio.api.v1.bodies import ModelList, SpeechBody, VoiceList
 from studio.api.v1.errors import body_of
-from studio.api.v1.voices import backend_for, cards_of, language_for, voice_for
+from studio.api.v1.voices import backend_for, card_of, cards_of, language_for, voice_for
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.stream import StreamEncoder, StreamFormat
 from studio.audio.tempo import Tempo
@@ -49,9 +49,7 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
 def models(studio: Desk) -> ModelList:
     """The backends that can speak now, without a download."""
     ready = [backend for backend in studio.backends().values() if offer_of(backend).ready]
-    return ModelList(
-        data=[ModelCard(id=backend.name, created=0, title=backend.title) for backend in ready]
-    )
+    return ModelList(data=[card_of(backend) for backend in ready])
 
 
 @speech_routes.get("/audio/voices")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from studio.api.v1.bodies import SpeechBody, VoiceCard
+from studio.api.v1.bodies import ModelAbilities, ModelCard, SpeechBody, VoiceCard
 from studio.api.v1.reference import read_reference
+from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Backend, Preset
 from studio.backends.registry import offer_of
 from studio.dialog.names import clean_name
@@ -37,6 +39,23 @@ def backend_for(studio: Studio, model: str | None) -> Backend:
     if not offer.ready:
         raise ModelUnavailable(offer.unavailable or offer.to_fetch or "")
     return backend
+
+
+def card_of(backend: Backend) -> ModelCard:
+    """What a backend is and can do."""
+    can = backend.capabilities
+    abilities = ModelAbilities(
+        cloning=can.cloning,
+        builtin_voice=can.builtin_voice,
+        presets=[preset.preset_id for preset in can.presets],
+        described_voices=can.described_voices,
+        languages=dict(can.languages),
+        tags=sorted(can.tags),
+        streaming=can.streaming,
+        sample_rate_hz=STUDIO_RATE_HZ,
+        max_chars=can.max_chars,
+    )
+    return ModelCard(id=backend.name, created=0, title=backend.title, capabilities=abilities)
 
 
 def cards_of(studio: Studio, backend: Backend) -> list[VoiceCard]:
@@ -76,8 +95,12 @@ def voice_for(studio: Studio, backend: Backend, body: SpeechBody) -> Voice:
         return Voice(_name(name or DEFAULT), description=body.instructions)
     presets = backend.capabilities.presets
     if name is None and presets and not backend.capabilities.builtin_voice:
-        return Voice(DEFAULT, preset=presets[0].preset_id)
-    return named_voice(studio, backend, name or DEFAULT)
+        name = presets[0].preset_id
+    voice = named_voice(studio, backend, name or DEFAULT)
+    if voice.preset is not None and body.instructions:
+        # How to speak; a backend that takes no such words leaves them alone.
+        return replace(voice, description=body.instructions)
+    return voice
 
 
 def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from studio.backends.remote.voice import RemoteVoice
@@ -83,6 +83,20 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What a server says of its model in the list of models, as another studio does.
+
+    Attributes:
+        languages: Code to name.
+    """
+
+    cloning: bool
+    builtin_voice: bool = False
+    described_voices: bool = False
+    languages: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Abilities:
     """What one server can do with its model.
 
@@ -92,6 +106,7 @@ class Abilities:
         voices: Its own voices; None when it doesn't list them.
         task: The kind of a Qwen3-TTS checkpoint; None for any other model.
         voice_required: Whether a request must name a voice, even beside a sample.
+        told: What it says itself, which outranks what its fields and its name let expect.
     """
 
     model: str | None
@@ -99,16 +114,29 @@ class Abilities:
     voices: tuple[str, ...] | None = None
     task: Task | None = None
     voice_required: bool = False
+    told: Told | None = None
+
+    @property
+    def takes_samples(self) -> bool:
+        """Whether a recording may go along."""
+        if "ref_audio" not in self.fields or self.task not in (None, Task.BASE):
+            return False
+        return self.told is None or self.told.cloning or self.told.builtin_voice
 
     @property
     def clones(self) -> bool:
-        """Whether it takes samples."""
-        return "ref_audio" in self.fields and self.task in (None, Task.BASE)
+        """Whether it speaks in the voice of a recording."""
+        return self.takes_samples and (self.told is None or self.told.cloning)
 
     @property
     def designs(self) -> bool:
-        """Whether it makes voices from words alone."""
+        """Whether it makes voices from words, and no others."""
         return self.task is Task.VOICE_DESIGN
+
+    @property
+    def designs_too(self) -> bool:
+        """Whether it makes voices from words beside others."""
+        return self.told is not None and self.told.described_voices
 
     @property
     def instructed(self) -> bool:
@@ -120,6 +148,8 @@ class Abilities:
     @property
     def speaks_unasked(self) -> bool:
         """Whether it takes a line that names no voice."""
+        if self.told is not None:
+            return self.told.builtin_voice
         return self.task is None and not self.voice_required
 
     @property
@@ -130,6 +160,8 @@ class Abilities:
     @property
     def languages(self) -> Mapping[str, str]:
         """Code to name; empty when it isn't known."""
+        if self.told is not None:
+            return self.told.languages
         return QWEN3_LANGUAGES if self.task is not None else {}
 
     def means(self, voice: RemoteVoice) -> Means | None:
@@ -139,9 +171,11 @@ class Abilities:
         if voice.preset and self._has(voice.preset):
             return Means.PRESET
         if voice.ref_audio:
-            return Means.CLONE if self.clones else None
+            return Means.CLONE if self.takes_samples else None
         if voice.preset:
             return None
+        if voice.description and self.designs_too:
+            return Means.DESIGN
         return Means.BUILT_IN if self.presets or self.speaks_unasked else None
 
     def refusal(self, voice: RemoteVoice) -> str | None:
@@ -165,7 +199,7 @@ class Abilities:
         if means is Means.PRESET:
             return voice.preset
         if means is Means.BUILT_IN and self.presets:
-            digest = hashlib.sha256(name_key(voice.speaker).encode()).digest()
+            digest = hashlib.sha256(name_key(voice.chosen_by or voice.speaker).encode()).digest()
             return self.presets[int.from_bytes(digest[:8]) % len(self.presets)]
         if self.voice_required:
             return next(iter(self.presets), "default")

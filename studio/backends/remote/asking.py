@@ -11,6 +11,7 @@ from studio.backends.remote.abilities import (
     OPENAI_FIELDS,
     VLLM_OMNI_FIELDS,
     Abilities,
+    Told,
     task_of,
 )
 from studio.backends.remote.document import RequestShape, request_shape
@@ -25,9 +26,27 @@ _ROUND_ABOUT = "remote"
 _SPEAKING_NAMES = ("tts", "speech", "audio")
 
 
+class _Told(BaseModel):
+    """What another studio tells of a model."""
+
+    cloning: bool
+    builtin_voice: bool = False
+    described_voices: bool = False
+    languages: dict[str, str] = Field(default_factory=dict)
+
+
 class _Model(BaseModel):
     id: str
     root: str | None = None
+    capabilities: object = None
+
+    @property
+    def told(self) -> Told | None:
+        """What it says of itself; other servers have other things under that name."""
+        try:
+            return Told(**_Told.model_validate(self.capabilities).model_dump())
+        except ValidationError:
+            return None
 
 
 class _Models(BaseModel):
@@ -83,6 +102,7 @@ async def abilities_of(
         voices=voices.names() if voices else None,
         task=task_of((model.id, model.root or "") if model else (wanted or "",), shape.fields),
         voice_required="voice" in shape.required,
+        told=model.told if model else None,
     )
 
 

@@ -62,7 +62,7 @@ class RemoteBackend:
             cloning=not known or any(can.clones for can in known),
             builtin_voice=not known or bool(voices) or any(can.speaks_unasked for can in known),
             presets=tuple(Preset(voice, _label(voice)) for voice in voices),
-            described_voices=not known or any(can.designs or can.instructed for can in known),
+            described_voices=not known or any(map(_describes, known)),
             languages=_common_languages(known),
             params=PARAMS,
             streaming=True,
@@ -144,6 +144,8 @@ class RemoteBackend:
         languages = self.capabilities.languages
         if code is None or not languages:
             return code
+        if code in languages:
+            return code
         short = code.partition("-")[0].lower()
         if short not in languages:
             raise SpeechFailed(
@@ -165,6 +167,11 @@ class RemoteBackend:
         bridge = self._bridge
         if bridge is not None:
             self._known = bridge.pool.abilities
+
+
+def _describes(can: Abilities) -> bool:
+    """Whether words have a say in a voice; a server that tells what it can outranks a guess."""
+    return can.designs or can.designs_too or (can.told is None and can.instructed)
 
 
 def _common_languages(known: tuple[Abilities, ...]) -> dict[str, str]:

@@ -45,7 +45,7 @@ def speech_body(line: Line, can: Abilities) -> dict[str, Any]:
     """
     wishes: dict[str, Any] = {
         "seed": line.seed,
-        "language": can.languages.get(line.language or "", line.language),
+        "language": _language(line.language, can),
         "speed": line.speed if line.speed != 1 else None,
         "max_new_tokens": frame_bound(line.text) if can.task else None,
         "instructions": line.voice.description if can.instructed or can.designs else None,
@@ -56,12 +56,19 @@ def speech_body(line: Line, can: Abilities) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def _language(code: str | None, can: Abilities) -> str | None:
+    """Another studio takes the code itself; vLLM-Omni wants the name."""
+    return code if can.told is not None else can.languages.get(code or "", code)
+
+
 def _voice(voice: RemoteVoice, can: Abilities) -> dict[str, Any]:
     means = can.means(voice)
     assert means is not None, "a server got a line whose voice it refuses"
     named: dict[str, Any] = {"voice": can.voice_name(voice)}
     if can.task is not None:
         named["task_type"] = _NAMED_TASKS.get(means, can.task)
+    elif means is Means.DESIGN:
+        named["task_type"] = Task.VOICE_DESIGN
     if means is Means.CLONE:
         named |= {
             "ref_audio": voice.ref_audio,

@@ -23,6 +23,7 @@ class RemoteVoice:
     Attributes:
         ref_audio: The sample as a data URL.
         ref_text: What the sample says.
+        chosen_by: The name that chooses a voice where nothing else does; empty for the speaker's.
     """
 
     speaker: str
@@ -30,6 +31,7 @@ class RemoteVoice:
     description: str | None = None
     ref_audio: str | None = field(default=None, repr=False)
     ref_text: str | None = field(default=None, repr=False)
+    chosen_by: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -50,6 +52,7 @@ def remote_voice(voice: Voice) -> RemoteVoice:
         description=(voice.description or "").strip() or None,
         ref_audio=_data_url(_fitting(voice)) if sample else None,
         ref_text=(sample.transcript or "").strip() or None if sample else None,
+        chosen_by=voice.chosen_by,
     )
 
 

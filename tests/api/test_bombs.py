@@ -1,0 +1,152 @@
+"""Small bodies that want to become large, at every door that takes a file."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+import pytest
+import soundfile
+from serving import serving
+
+_GROWTH_BYTES = 150_000_000
+"""What the server may have more than before; every bomb wants more."""
+
+_FILE_BYTES = 500_000_000
+_BODY_BYTES = 300_000_000
+
+
+@dataclass(frozen=True)
+class Studio:
+    client: httpx.Client
+    process: psutil.Process
+    project: str
+    speaker: str
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory) -> Iterator[Studio]:
+    workspace = tmp_path_factory.mktemp("bombs") / "workspace"
+    with serving(workspace) as (client, process):
+        project = client.post("/studio/projects", json={"text": "Ida: Hello."}).json()
+        speaker = client.post("/studio/speakers", json={"name": "Ida"}).json()
+        ids = (project["project_id"], speaker["speaker_id"])
+        yield Studio(client, psutil.Process(process.pid), *ids)
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory) -> dict[str, bytes]:
+    """Recordings of a silence that is longer than anything that is taken."""
+    folder = tmp_path_factory.mktemp("sounds")
+    made = {}
+    for suffix, rate_hz, channels in (("flac", 48_000, 2), ("ogg", 16_000, 1)):
+        path = folder / f"bomb.{suffix}"
+        block = np.zeros((10 * rate_hz, channels), dtype=np.int16)
+        with soundfile.SoundFile(path, "w", rate_hz, channels) as file:
+            for _ in range(61):
+                file.write(block)
+        made[suffix] = path.read_bytes()
+        assert len(made[suffix]) < 2_000_000
+    return made
+
+
+def zipped(*members: tuple[str, int]) -> bytes:
+    """A zip of files that hold so many zeros."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, size in members:
+            with archive.open(name, "w", force_zip64=True) as member:
+                for _ in range(size // 1_000_000):
+                    member.write(bytes(1_000_000))
+    return file.getvalue()
+
+
+def refused(studio: Studio, answer: httpx.Response) -> None:
+    assert 400 <= answer.status_code < 500, answer.text
+    assert answer.json()["error"]["message"]
+    assert studio.client.get("/healthz").status_code == 200
+
+
+@pytest.fixture(autouse=True)
+def stays_small(studio: Studio) -> Iterator[None]:
+    before_bytes = studio.process.memory_info().rss
+    yield
+    assert studio.process.memory_info().rss - before_bytes < _GROWTH_BYTES
+
+
+def upload(studio: Studio, sound: bytes) -> httpx.Response:
+    return studio.client.post("/studio/uploads", content=sound)
+
+
+def audio_line(studio: Studio, sound: bytes) -> httpx.Response:
+    files = {"file": ("door.wav", sound)}
+    return studio.client.post(f"/studio/projects/{studio.project}/audio", files=files)
+
+
+def acted(studio: Studio, sound: bytes) -> httpx.Response:
+    return studio.client.post(f"/studio/speakers/{studio.speaker}/act", content=sound)
+
+
+def reference(studio: Studio, sound: bytes) -> httpx.Response:
+    recording = f"data:audio/wav;base64,{base64.b64encode(sound).decode()}"
+    body = {"input": "Hello.", "ref_audio": recording}
+    return studio.client.post("/v1/audio/speech", json=body)
+
+
+def voice_file(studio: Studio, sound: bytes) -> httpx.Response:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("speaker.json", '{"name": "Bomb", "has_sample": true}')
+        archive.writestr("sample.wav", sound)
+    return studio.client.post("/studio/speakers/import", content=file.getvalue())
+
+
+@pytest.mark.parametrize("door", [upload, audio_line, acted, reference, voice_file])
+@pytest.mark.parametrize("suffix", ["flac", "ogg"])
+def test_a_small_recording_of_gigabytes_is_refused(
+    studio: Studio,
+    sounds: dict[str, bytes],
+    door: Callable[[Studio, bytes], httpx.Response],
+    suffix: str,
+) -> None:
+    refused(studio, door(studio, sounds[suffix]))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("project.json", _FILE_BYTES)],
+        [("project.json", 1_000_000), ("edits.jsonl", _FILE_BYTES)],
+        [("speaker.json", _FILE_BYTES)],
+        [("speaker.json", 1_000_000), ("sample.wav", _FILE_BYTES)],
+    ],
+    ids=["project", "history", "speaker", "sample"],
+)
+def test_a_small_zip_of_large_files_is_refused(
+    studio: Studio, tmp_path: Path, members: list[tuple[str, int]]
+) -> None:
+    bomb = zipped(*members)
+    assert len(bomb) < 2_000_000
+    files = {"file": ("scene.tableread.zip", bomb)}
+    refused(studio, studio.client.post("/studio/projects/import", files=files))
+    refused(studio, studio.client.post("/studio/speakers/import", content=bomb))
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_compressed_body_is_never_unpacked(studio: Studio, encoding: str) -> None:
+    packer = zlib.compressobj(wbits=31 if encoding == "gzip" else 15)
+    blocks = [packer.compress(b" " * 1_000_000) for _ in range(_BODY_BYTES // 1_000_000)]
+    bomb = b"".join(blocks) + packer.compress(b"{}") + packer.flush()
+    headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+    for path in ("/studio/projects", "/v1/audio/speech", "/v1/dialogs"):
+        answer = studio.client.post(path, content=bomb, headers=headers)
+        assert answer.status_code in {400, 415, 422}, (path, answer.status_code)
+    assert studio.client.get("/healthz").status_code == 200
