@@ -130,6 +130,9 @@ class Settings(BaseModel):
     )
     """Whether a slot is refilled while other lines run, or only when all are done."""
 
+    batch_compile: Annotated[bool, Field(validation_alias=_variable("TTS_BATCH_COMPILE"))] = False
+    """Whether the frames of a batched backend are made of compiled parts."""
+
     remote_urls: Annotated[
         tuple[AnyHttpUrl, ...],
         BeforeValidator(_listed),

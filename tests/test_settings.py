@@ -18,6 +18,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert settings.reference_silence_s == 0.5
     assert settings.batch_slots is settings.batch_positions is None
     assert (settings.batch_max_wait_ms, settings.batch_continuous) == (50, True)
+    assert settings.batch_compile is False
 
 
 def test_every_variable_is_read() -> None:
@@ -36,6 +37,7 @@ def test_every_variable_is_read() -> None:
             "TTS_BATCH_POSITIONS": "1024",
             "TTS_BATCH_MAX_WAIT_MS": "20",
             "TTS_BATCH_CONTINUOUS": "false",
+            "TTS_BATCH_COMPILE": "true",
             "TTS_REMOTE_URLS": "http://one:8091/v1, https://two,",
             "TTS_REMOTE_MODEL": "tts-1",
             "TTS_REMOTE_KEY": "sk-0123",
@@ -59,6 +61,7 @@ def test_every_variable_is_read() -> None:
         batch_positions=1024,
         batch_max_wait_ms=20.0,
         batch_continuous=False,
+        batch_compile=True,
         remote_urls=(AnyHttpUrl("http://one:8091/v1"), AnyHttpUrl("https://two")),
         remote_model="tts-1",
         remote_key=SecretStr("sk-0123"),

@@ -16,12 +16,14 @@ class BatchOptions:
         positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
         max_wait_s: How long the first line waits for others before an idle engine begins.
         continuous: Whether a slot is refilled while other lines run, or only when all are done.
+        compiles: Whether frames are made of compiled parts, where a compiler works.
     """
 
     slots: int | None = None
     positions: int | None = None
     max_wait_s: float = 0.05
     continuous: bool = True
+    compiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,27 @@ _SLOTS = {"cuda": (1, 8, 32, 64), "mps": (1, 8), "cpu": (1, 8)}
 _SIZE = {"cuda": "0.6B", "mps": "mid", "cpu": "mid"}
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}
 _TRIES = {"cuda": 20, "mps": 5, "cpu": 5}
-_ALONE = 20
+_ALONE = {"cuda": 8, "mps": 16, "cpu": 16}
 """Lines that an engine of one line at a time is measured on; the speed doesn't change after."""
+
+_COMPILED = {"cuda": (1, 64), "mps": (), "cpu": ()}
+"""Numbers of slots that are measured with compiled parts too."""
+
+_RUNS = 3
 
 
 def engine_rows(
-    *, size: str | None, device: str | None, lines: int | None, batch_python: str | None
+    *,
+    size: str | None,
+    device: str | None,
+    lines: int | None,
+    batch_python: str | None,
+    runs: int | None = None,
 ) -> Iterator[dict[str, object]]:
-    """Rows of the table, each as soon as it is measured.
+    """Rows of the table, when all runs are done.
+
+    The engines take turns, so that other work on the machine hits all of them; figures are
+    medians, a ratio that of the runs' ratios, and first audio is of all runs together.
 
     Args:
         size: One of `yardstick.SIZES`; None for what suits the device.
@@ -44,6 +58,7 @@ def engine_rows(
         lines: Of the dialog.
         batch_python: A Python that has faster-qwen3-tts-batch, whose requirements are its own;
             None to leave it out.
+        runs: Times that every engine is measured.
 
     Raises:
         SettingError: There is no such size.
@@ -57,10 +72,29 @@ def engine_rows(
     spoken = timed_lines(lines or _LINES[device])
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as name:
         folder = write_checkpoint(Path(name) / chosen.name, chosen)
-        alone_s = 0.0
-        for figures in _measured(folder, device, spoken, batch_python):
-            alone_s = alone_s or figures.audio_s / figures.wall_s
-            yield figures_row(chosen.name, figures, alone_s)
+        measured = [
+            list(_measured(folder, device, spoken, batch_python)) for _ in range(runs or _RUNS)
+        ]
+    for of_engine in zip(*measured, strict=True):
+        ratios = [one.speed / run[0].speed for one, run in zip(of_engine, measured, strict=True)]
+        middle = middle_of(of_engine)
+        row = figures_row(chosen.name, middle, middle.speed / statistics.median(ratios))
+        yield row | {"runs": len(measured)}
+
+
+def middle_of(runs: Sequence[Figures]) -> Figures:
+    """Medians of what one engine did in several runs; its tries for first audio together."""
+    first = runs[0]
+    frames_s = [one.frame_s for one in runs if one.frame_s is not None]
+    ideals_s = [one.ideal_s for one in runs if one.ideal_s is not None]
+    return replace(
+        first,
+        wall_s=statistics.median(one.wall_s for one in runs),
+        first_s=[one_s for one in runs for one_s in one.first_s],
+        memory_bytes=max(one.memory_bytes for one in runs),
+        frame_s=statistics.median(frames_s) if frames_s else None,
+        ideal_s=statistics.median(ideals_s) if ideals_s else None,
+    )
 
 
 def timed_lines(count: int) -> list[TimedLine]:
@@ -83,16 +117,19 @@ def timed_lines(count: int) -> list[TimedLine]:
 def _measured(
     folder: Path, device: str, lines: Sequence[TimedLine], batch_python: str | None
 ) -> Iterator[Figures]:
-    from studio.backends.batched.yardstick_runs import faster, ours, reference
+    from studio.backends.batched.yardstick_runs import Trial, faster, ours, reference
 
-    few = lines if len(lines) <= _ALONE else lines[:_ALONE]
+    trial = Trial(folder, device, _TRIES[device])
+    few = lines[: _ALONE[device]]
     yield reference(folder, device, few)
     if device == "cuda":
         yield faster(folder, device, few, tries=_TRIES[device])
     if batch_python is not None:
         yield _batch_rival(batch_python, folder, lines)
     for slots in _SLOTS[device]:
-        yield ours(folder, device, few if slots == 1 else lines, slots=slots, tries=_TRIES[device])
+        yield ours(trial, few if slots == 1 else lines, slots=slots)
+    for slots in _COMPILED[device]:
+        yield ours(replace(trial, compiles=True), few if slots == 1 else lines, slots=slots)
 
 
 def _batch_rival(python: str, folder: Path, lines: Sequence[TimedLine]) -> Figures:
@@ -124,7 +161,7 @@ def figures_row(size: str, figures: Figures, alone_s: float) -> dict[str, object
         figures: Of one engine.
         alone_s: Audio seconds a second of the engine that it is compared with.
     """
-    speed = figures.audio_s / figures.wall_s
+    speed = figures.speed
     frame_s, ideal_s = figures.frame_s, figures.ideal_s
     return {
         "engine": figures.name,

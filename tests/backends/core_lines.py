@@ -85,7 +85,8 @@ def tokens_of(line: Scripted) -> torch.Tensor:
 
 
 def made_core(kind: str = "base", slots: int = 8, **options: Any) -> BatchedCore:
-    layout = Layout(slots, positions=options.pop("positions", 256), max_frames=64)
+    kept = {name: options.pop(name) for name in ("positions", "kept_bytes") if name in options}
+    layout = Layout(slots, **({"positions": 256, "max_frames": 64} | kept))
     return BatchedCore(loaded_model(kind)._model, layout, **options)
 
 

@@ -7,21 +7,22 @@ themselves after one or two seconds.
 from __future__ import annotations
 
 import atexit
-import json
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-LANGUAGES = {"english": 2050, "chinese": 2055, "german": 2053, "beijing_dialect": 2074}
-SPEAKERS = {"vivian": 3000, "eric": 3010, "ryan": 3020}
-SPECIAL_TOKENS = (
-    *("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
-    *("<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"),
+from studio.backends.batched.checkpoint_files import (
+    TOKEN_IDS,
+    Made,
+    made_codec,
+    made_model,
+    write_files,
 )
 
-_N_BYTES = 256
+LANGUAGES = {"english": 2050, "chinese": 2055, "german": 2053, "beijing_dialect": 2074}
+SPEAKERS = {"vivian": 3000, "eric": 3010, "ryan": 3020}
 _TEXT_VOCABULARY = 512
 _CODEC_EOS = 2150
 _END_PULL = {"base": 1.6, "custom_voice": 1.3, "voice_design": 1.3}
@@ -59,19 +60,12 @@ def build_checkpoint(
     folder.mkdir(parents=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        _write_tokenizer(folder)
-        config = _model_config(kind, size, full_size=full_size)
-        _write_model(folder, config, _END_PULL[kind] if ends else 0.0)
-        _write_codec(folder / "speech_tokenizer", _FULL_CODEC if full_size else _CODEC)
-    (folder / "generation_config.json").write_text(json.dumps(_SAMPLING))
+        model = made_model(_model_config(kind, size, full_size=full_size))
+        _lend_an_end(model.model, _END_PULL[kind] if ends else 0.0)
+        codec = _codec_of(_FULL_CODEC if full_size else _CODEC)
+    write_files(folder, model, codec)
     return folder
 
-
-_SAMPLING = {
-    **{"do_sample": True, "top_k": 50, "top_p": 1.0, "temperature": 0.9},
-    **{"subtalker_dosample": True, "subtalker_top_k": 50, "subtalker_top_p": 1.0},
-    **{"subtalker_temperature": 0.9, "repetition_penalty": 1.05, "max_new_tokens": 8192},
-}
 
 _ATTENTION = {
     **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16},
@@ -136,18 +130,6 @@ _FULL_TALKER = {
 }
 
 
-def _write_model(folder: Path, config: dict[str, Any], end_pull: float) -> None:
-    from qwen_tts.core.models import Qwen3TTSConfig, Qwen3TTSForConditionalGeneration
-    from safetensors.torch import save_file
-
-    model = Qwen3TTSForConditionalGeneration(Qwen3TTSConfig(**config))
-    _lend_an_end(model, end_pull)
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {"architectures": ["Qwen3TTSForConditionalGeneration"], "model_type": "qwen3_tts"}
-    (folder / "config.json").write_text(json.dumps(written | config))
-
-
 def _model_config(kind: str, size: str, *, full_size: bool) -> dict[str, Any]:
     talker = _TALKER | (_FULL_TALKER if full_size else {})
     predictor = _PREDICTOR | (_FULL_ATTENTION | {"num_hidden_layers": 5} if full_size else {})
@@ -157,16 +139,11 @@ def _model_config(kind: str, size: str, *, full_size: bool) -> dict[str, Any]:
         "spk_id": SPEAKERS if custom else {},
         "spk_is_dialect": dialects if custom else {},
     }
-    ids = {token: _N_BYTES + n for n, token in enumerate(SPECIAL_TOKENS)}
     return {
         "tts_model_type": kind,
         "tts_model_size": size,
         "tokenizer_type": "qwen3_tts_tokenizer_12hz",
-        "im_start_token_id": ids["<|im_start|>"],
-        "im_end_token_id": ids["<|im_end|>"],
-        "tts_pad_token_id": ids["<tts_pad>"],
-        "tts_bos_token_id": ids["<tts_text_bos>"],
-        "tts_eos_token_id": ids["<tts_text_eod>"],
+        **TOKEN_IDS,
         "talker_config": talker | speakers | {"code_predictor_config": predictor},
         "speaker_encoder_config": {"enc_dim": 1024} if full_size else _SPEAKER_ENCODER,
     }
@@ -195,33 +172,17 @@ def _lend_an_end(model: Any, pull: float) -> None:
         talker.codec_head.weight[_CODEC_EOS] = pull * silent / silent.norm()
 
 
-def _write_codec(folder: Path, config: dict[str, Any]) -> None:
+def _codec_of(config: dict[str, Any]) -> Made:
     import torch
-    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
-        Qwen3TTSTokenizerV2Config,
-    )
-    from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import (
-        Qwen3TTSTokenizerV2Model,
-    )
-    from safetensors.torch import save_file
-    from transformers import EncodecFeatureExtractor
 
-    folder.mkdir()
-    model = Qwen3TTSTokenizerV2Model(Qwen3TTSTokenizerV2Config(**config))
+    made = made_codec(config)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in made.model.named_parameters():
             _audible(name, parameter)
-    for name, buffer in model.named_buffers():
+    for name, buffer in made.model.named_buffers():
         if name.endswith("embed_sum"):
             buffer.normal_()
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {
-        "architectures": ["Qwen3TTSTokenizerV2Model"],
-        "model_type": "qwen3_tts_tokenizer_12hz",
-    }
-    (folder / "config.json").write_text(json.dumps(written | config))
-    EncodecFeatureExtractor(feature_size=1, sampling_rate=24_000).save_pretrained(folder)
+    return made
 
 
 def _audible(name: str, parameter: Any) -> None:
@@ -241,28 +202,3 @@ def _audible(name: str, parameter: Any) -> None:
         fan_in = parameter[0].numel()
         loud = 0.015 if name.endswith("decoder.6.conv.weight") else 1.0
         parameter.normal_(std=loud * fan_in**-0.5)
-
-
-def _write_tokenizer(folder: Path) -> None:
-    """A byte-level tokenizer without merges: every byte is a token."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    vocabulary = {letter: n for n, letter in enumerate(sorted(ByteLevel.alphabet()))}
-    (folder / "vocab.json").write_text(json.dumps(vocabulary))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    added = {
-        str(_N_BYTES + n): {
-            **{"content": token, "special": True, "normalized": False},
-            **{"lstrip": False, "rstrip": False, "single_word": False},
-        }
-        for n, token in enumerate(SPECIAL_TOKENS)
-    }
-    written = {
-        "tokenizer_class": "Qwen2Tokenizer",
-        "added_tokens_decoder": added,
-        "eos_token": "<|im_end|>",
-        "pad_token": "<|endoftext|>",
-        "unk_token": None,
-        "model_max_length": 131_072,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(written))

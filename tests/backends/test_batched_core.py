@@ -162,7 +162,9 @@ def test_a_freed_slot_says_nothing_and_takes_the_next_line(core):
 def test_numbers_that_are_none_do_not_outlive_their_line(core):
     expected = alone(core, LINES[1], LIVELY, 1)
     line = admission(core, 0, LINES[3])
-    sick = replace(line, prompt=replace(line.prompt, embeds=line.prompt.embeds * torch.nan))
+    sick = replace(
+        line, prompt=replace(line.prompt, embeds=line.prompt.embeds * torch.nan, part="sick")
+    )
     core.admit([sick])
     core.step(1)
     core.free(0)

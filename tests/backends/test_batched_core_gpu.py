@@ -14,6 +14,7 @@ from qwen3_checkpoint import small_checkpoint
 
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.parts import PLAIN
 
 pytestmark = [
     pytest.mark.models,
@@ -24,13 +25,15 @@ pytestmark = [
 LINES = lines_of("base")
 
 
-def core_on_cuda(dtype: torch.dtype = torch.float32, *, graphs: bool = True) -> BatchedCore:
+def core_on_cuda(
+    dtype: torch.dtype = torch.float32, *, graphs: bool = True, compiles: bool = False
+) -> BatchedCore:
     from qwen_tts import Qwen3TTSModel
 
     package = Qwen3TTSModel.from_pretrained(
         str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
     )
-    core = BatchedCore(package.model, Layout(8, 256, 64))
+    core = BatchedCore(package.model, Layout(8, 256, 64), compiles=compiles)
     core._replays._captures = graphs
     return core
 
@@ -54,6 +57,25 @@ def test_greedy_codes_in_float32_are_those_of_the_package():
     lines = [admission(core, n, line) for n, line in enumerate(LINES)]
     for slot, codes in decoded(core, 8, lines).items():
         assert torch.equal(codes.cpu(), reference_codes(LINES[slot]))
+
+
+def test_compiled_parts_are_captured_and_make_the_codes_of_plain_ones():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    for compiles in (False, True):
+        core = core_on_cuda(compiles=compiles)
+        assert (core.parts is not PLAIN) is compiles
+        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
+        assert core._replays.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():
+    core = core_on_cuda()
+    lines = [admission(core, n, line) for n, line in enumerate(LINES)]
+    read, kept = decoded(core, 8, lines), decoded(core, 8, lines)
+    assert core.beginnings.computed == len({line.prompt.part for line in lines})
+    assert all(torch.equal(read[slot], kept[slot]) for slot in range(8))
 
 
 def test_nobody_waits_for_a_replayed_frame():

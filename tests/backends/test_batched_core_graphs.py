@@ -15,12 +15,14 @@ import torch
 from studio.backends.batched.core_contract import Admission
 from studio.backends.batched.graphs import Replays
 from studio.backends.batched.prefill import passes
+from studio.backends.batched.prompts import SharedPrompt
 from studio.backends.batched.slot_step import Shape
-from studio.backends.qwen3.prompt import Prompt
 from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.voice import Qwen3Voice
 
 pytestmark = pytest.mark.models
 
+NOBODY = Qwen3Voice()
 ONE, EIGHT = Shape(1, 256), Shape(8, 256)
 
 
@@ -133,7 +135,9 @@ def test_too_little_memory_for_a_capture_is_told_before_a_frame_is_made(monkeypa
 def lines(*lengths: int) -> list[Admission]:
     pad = torch.zeros(1, 1, 4)
     return [
-        Admission(slot, Prompt(torch.zeros(1, length, 4), pad, pad), Sampling(), 0, 10)
+        Admission(
+            slot, SharedPrompt(torch.zeros(1, length, 4), pad, pad, NOBODY, 0, 0), Sampling(), 0, 10
+        )
         for slot, length in enumerate(lengths)
     ]
 

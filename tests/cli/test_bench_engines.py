@@ -14,8 +14,9 @@ import torch
 from studio.app import main
 from studio.backends.batched.roofline import copied_bytes_per_s
 from studio.backends.batched.yardstick import SIZES
+from studio.backends.batched.yardstick_runs import Figures
 from studio.cli import bench_engines
-from studio.cli.bench_engines import engine_rows, timed_lines
+from studio.cli.bench_engines import engine_rows, middle_of, timed_lines
 from studio.errors import SettingError
 
 pytestmark = pytest.mark.models
@@ -33,6 +34,7 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     torch.set_num_threads(1)
     monkeypatch.setitem(bench_engines._SLOTS, "cpu", (1, 4))
     monkeypatch.setitem(bench_engines._TRIES, "cpu", 2)
+    monkeypatch.setattr(bench_engines, "_RUNS", 2)
     assert main(["bench", "engines", "--size", "tiny", "--lines", "4"]) == 0
     rows = [
         line.split(" | ") for line in capsys.readouterr().out.splitlines() if "| tiny |" in line
@@ -44,6 +46,18 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     ]
     assert len({row[2] for row in rows}) == 1  # seconds of audio
     assert all(float(row[4]) > 0 for row in rows)
+    assert {row[-1] for row in rows} == {"2 |"}
+
+
+def test_a_row_is_the_median_of_the_runs_and_all_their_first_audio():
+    runs = [
+        Figures("ours", 10.0, wall_s, (0.1, first_s), 5, wall_s / 100)
+        for wall_s, first_s in ((4.0, 0.2), (9.0, 0.3), (5.0, 0.4))
+    ]
+    middle = middle_of(runs)
+    assert (middle.wall_s, middle.frame_s, middle.speed) == (5.0, 0.05, 2.0)
+    assert sorted(middle.first_s) == [0.1, 0.1, 0.1, 0.2, 0.3, 0.4]
+    assert middle.ideal_s is None
 
 
 def test_every_size_has_dimensions_that_fit_each_other():

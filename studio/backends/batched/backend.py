@@ -127,7 +127,9 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
             # Anew for each try: a core takes the model's own layers away while it is made.
             lambda: load_model(folder, self._device, graphs=False),
             room_of,
-            lambda model, layout: BatchedCore(model.package, layout, release=True),
+            lambda model, layout: BatchedCore(
+                model.package, layout, release=True, compiles=self._batch.compiles
+            ),
         )
         progress(LoadProgress(f"Preparing {room.layout.slots} lines at once"))
         self._engine, self._slots = assembled(model, core, room, self._batch, title=self.title)

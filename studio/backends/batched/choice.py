@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from studio.backends.batched.noise import gumbel
+from studio.backends.batched.noise import less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class Rules:
         temperature: float32 [rows, 1]; 1 where the likeliest code is taken.
         top_p: float32 [rows, 1]; above 1 where all of it competes.
         last: Rank of the last code that competes, from 0: int64 [rows, 1].
-        greedy: Whether the likeliest code is taken: bool [rows].
+        greedy: Not 0 where the likeliest code is taken: [rows].
     """
 
     temperature: torch.Tensor
@@ -37,17 +37,19 @@ class Breadth:
     Attributes:
         candidates: No row lets more codes compete.
         shares: Whether a row has a `top_p`.
+        greedy: Whether a row takes the likeliest code.
     """
 
     candidates: int = 64
     shares: bool = False
+    greedy: bool = False
 
 
 def choose(scores: torch.Tensor, key: torch.Tensor, rules: Rules, breadth: Breadth) -> torch.Tensor:
     """Choose a code a row.
 
     Args:
-        scores: float32 [rows, vocabulary].
+        scores: [rows, vocabulary]; weighed in float32.
         key: From `frame_keys`, of this codebook: int64 [rows, 1].
         rules: Of each row.
         breadth: The most that any of them asks for.
@@ -55,15 +57,16 @@ def choose(scores: torch.Tensor, key: torch.Tensor, rules: Rules, breadth: Bread
     Returns:
         int64 [rows].
     """
-    likeliest = scores.argmax(dim=-1)
     candidates = min(breadth.candidates, scores.shape[1])
-    ranked, codes = (scores / rules.temperature).topk(candidates)
+    ranked, codes = (scores / rules.temperature).topk(candidates)  # float32, as the temperature
     competes = ranked >= ranked.gather(1, rules.last)
     if breadth.shares:
         competes = competes & within_share(ranked, competes, rules.top_p)
-    race = torch.where(competes, ranked + gumbel(key, codes), -torch.inf)
+    race = torch.where(competes, ranked - less(key, codes), -torch.inf)
     drawn = codes.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
-    return torch.where(rules.greedy, likeliest, drawn)
+    if breadth.greedy:
+        return torch.where(rules.greedy != 0, scores.argmax(dim=-1), drawn)
+    return drawn
 
 
 def within_share(ranked: torch.Tensor, competes: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:

@@ -9,12 +9,12 @@ import torch
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.core_contract import MAX_TOP_K, Admission, Layout
-from studio.backends.batched.prompts import SharedPrompts
+from studio.backends.batched.parts import PLAIN, Parts, compiled
+from studio.backends.batched.prompts import SharedPrompt, SharedPrompts
 from studio.backends.batched.slot_core import SlotCore
 from studio.backends.batched.slots import Slots
 from studio.backends.batched.step import FrameStep
 from studio.backends.batched.weights import pack
-from studio.backends.qwen3.prompt import Prompt
 from studio.backends.qwen3.voice import Qwen3Voice
 
 
@@ -28,6 +28,7 @@ class BatchedCore(SlotCore[Admission]):
         *,
         prefill_positions: int | None = None,
         release: bool = False,
+        compiles: bool = False,
     ) -> None:
         """Pack the weights and allocate the slots.
 
@@ -36,16 +37,18 @@ class BatchedCore(SlotCore[Admission]):
             layout: How much is allocated.
             prefill_positions: See `studio.backends.batched.prefill.passes`; None for the device's.
             release: Take the package's own layers away, which can't run afterwards.
+            compiles: Whether a frame is made of compiled parts, where a compiler works.
 
         Raises:
             ModelUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = SharedPrompts(model)
+        self._parts = compiled(model.talker.device.type) if compiles else PLAIN
         with torch.inference_mode():
             weights = pack(model.talker, layout.positions, release=release)
             self._lines = Slots.allocate(weights, layout)
-        step = FrameStep(weights, self._lines)
+        step = FrameStep(weights.made_of(self._parts), self._lines)
         super().__init__(
             layout, weights.talker, self._lines, step, prefill_positions=prefill_positions
         )
@@ -55,7 +58,12 @@ class BatchedCore(SlotCore[Admission]):
         """Where prompts are laid out."""
         return self._prompts
 
-    def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
+    @property
+    def parts(self) -> Parts:
+        """What a frame is made of."""
+        return self._parts
+
+    def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> SharedPrompt:
         """Lay out a line; what all lines of a voice share is computed once.
 
         Args:
@@ -80,6 +88,7 @@ class BatchedCore(SlotCore[Admission]):
         return Breadth(
             self._usual.candidates if widest <= self._usual.candidates else MAX_TOP_K,
             any(how.top_p < 1 for how in drawn),
+            line.sampling.greedy or line.rest.greedy,
         )
 
     def _check_line(self, line: Admission) -> None:

@@ -7,7 +7,7 @@ longer wanted. One thread calls all of it; nothing here blocks on another thread
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,7 @@ from studio.backends.qwen3.request import Sampling
 if TYPE_CHECKING:
     import torch
 
-    from studio.backends.qwen3.prompt import Prompt
+    from studio.backends.batched.prompts import SharedPrompt
 
 MAX_TOP_K = 256
 """The most codes that compete; far above what a person can set."""
@@ -33,17 +33,23 @@ class Stop(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How much the core holds; all of it is allocated at once.
+    """How much the core holds; all of it but what is kept is allocated at once.
 
     Attributes:
         slots: Lines at a time, at least 1.
         positions: Of the cache of one slot: prompt and frames together; a multiple of 64.
         max_frames: The most of one line; what its codes have room for.
+        kept_bytes: The most that is kept of what lines begin with; None for the device's.
     """
 
     slots: int
     positions: int = 2_048
     max_frames: int = 1_250
+    kept_bytes: int | None = None
+
+
+BEGINNINGS_BYTES = {"cuda": 512_000_000, "mps": 128_000_000, "cpu": 128_000_000}
+"""The most that a core keeps of what its lines begin with; to be left free beside the slots."""
 
 
 class Embeds(Protocol):
@@ -52,6 +58,21 @@ class Embeds(Protocol):
     @property
     def embeds(self) -> torch.Tensor:
         """[rows, positions, hidden]; lines of all models but those with guidance have one row."""
+        ...
+
+    @property
+    def shared(self) -> int:
+        """Positions at the start that all prompts of `part` have, fewer than there are."""
+        ...
+
+    @property
+    def part(self) -> Hashable:
+        """What they are known by, as long as `voice` is held."""
+        ...
+
+    @property
+    def voice(self) -> object:
+        """What they were made from."""
         ...
 
 
@@ -89,7 +110,7 @@ class Admission:
     """
 
     slot: int
-    prompt: Prompt
+    prompt: SharedPrompt
     sampling: Sampling
     seed: int
     max_frames: int

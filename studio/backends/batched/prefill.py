@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import torch
@@ -29,8 +30,8 @@ def passes(lines: Sequence[LineT], positions: int) -> Iterator[list[LineT]]:
             which on a CPU is as fast, and keeps a line's numbers free of its company.
     """
     group: list[LineT] = []
-    for line in sorted(lines, key=_length):
-        if group and _length(line) * (len(group) + 1) > positions:
+    for line in sorted(lines, key=_own):
+        if group and _own(line) * (len(group) + 1) > positions:
             yield group
             group = []
         group.append(line)
@@ -38,7 +39,14 @@ def passes(lines: Sequence[LineT], positions: int) -> Iterator[list[LineT]]:
         yield group
 
 
-def read(stack: Backbone, slots: SlotState, lines: Sequence[Prompted], *, begun: int = 0) -> None:
+def read(
+    stack: Backbone,
+    slots: SlotState,
+    lines: Sequence[Prompted],
+    *,
+    begun: int | Sequence[int] = 0,
+    ends: Sequence[int] | None = None,
+) -> None:
     """Read prompts in one pass, and leave each one's last state and cache in its slot.
 
     Prompts are padded on the right, where causal attention never looks; a frame overwrites its
@@ -49,40 +57,114 @@ def read(stack: Backbone, slots: SlotState, lines: Sequence[Prompted], *, begun:
         slots: Where they go.
         lines: Whose prompts.
         begun: Positions at each prompt's start that its slot's cache holds already.
+        ends: Of each, where to stop; None for all of it.
     """
-    group = stack.group
-    rows = [row[begun:] for line in lines for row in line.prompt.embeds]
-    prompts = pad_sequence(rows, batch_first=True)
-    n, positions, _ = prompts.shape  # n is a multiple of the lines
-    end = begun + positions
-    at = sent(torch.tensor([line.slot for line in lines]), prompts.device)
-    places = torch.arange(end, device=prompts.device)
-    mask = None if begun == 0 else places <= places[begun:, None]  # [positions, end]
+    starts = [begun] * len(lines) if isinstance(begun, int) else list(begun)
+    ends = [line.prompt.embeds.shape[1] for line in lines] if ends is None else ends
+    spans = list(zip(lines, starts, ends, strict=True))
+    rows = [row[start:end] for line, start, end in spans for row in line.prompt.embeds]
+    prompts = pad_sequence(rows, batch_first=True)  # [lines * rows of a line, positions, hidden]
+    at, first, last = sent(
+        torch.tensor([[line.slot, start, end - start - 1] for line, start, end in spans]),
+        prompts.device,
+    ).unbind(dim=1)
+    places = first[:, None] + torch.arange(prompts.shape[1], device=prompts.device)
+    places = places.clamp(max=slots.keys.shape[3] - 1)  # only padding reaches so far
+    reading = _Reading(stack, slots, at, places, until=max(starts) + prompts.shape[1])
+    attend = reading.go_on if any(starts) else reading.begin
+    each = places.repeat_interleave(len(prompts) // len(lines), dim=0)
+    x = stack.read(prompts.flatten(0, 1), each.flatten(), attend)
+    x = x.view(len(lines), -1, prompts.shape[1], x.shape[1])
+    slots.hidden[at] = x[torch.arange(len(lines), device=x.device), :, last].flatten(1)
 
-    def by_line(heads: torch.Tensor) -> torch.Tensor:
-        return heads.unflatten(0, (len(lines), -1)).flatten(1, 2)
 
-    def attend(index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-        heads = turned.unflatten(0, (n, positions)).transpose(1, 2)  # [n, kv_heads, positions, ...]
-        keys = heads[:, :, :, group]
-        values = plain.unflatten(0, (n, positions)).transpose(1, 2)[:, :, :, group + 1]
-        slots.keys[index, at, :, begun:end] = by_line(keys)
-        slots.values[index, at, :, begun:end] = by_line(values)
-        if begun:
-            shape = (n, stack.kv_heads, end, stack.head_dim)
-            keys = slots.keys[index, at, :, :end].view(shape)
-            values = slots.values[index, at, :, :end].view(shape)
-        queries = heads[:, :, :, :group].transpose(2, 3).flatten(1, 2)
+class _Reading:
+    """Keeps and attends while prompts are read."""
+
+    def __init__(
+        self,
+        stack: Backbone,
+        slots: SlotState,
+        at: torch.Tensor,
+        places: torch.Tensor,
+        *,
+        until: int,
+    ) -> None:
+        """Lay out where everything goes.
+
+        Args:
+            stack: Reads.
+            slots: Where to.
+            at: Slots of the lines: int64 [lines].
+            places: Positions there: int64 [lines, positions].
+            until: Positions of a slot that any of them sees.
+        """
+        self._stack = stack
+        self._slots = slots
+        self._at = at
+        self._places = places
+        self._until = min(until, slots.keys.shape[3])
+        heads = torch.arange(slots.keys.shape[2], device=at.device)
+        self._where = (at[:, None, None], heads[:, None], places[:, None])
+
+    def begin(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+        """Attend where slots hold nothing yet; see `Attention`."""
+        queries, keys, values = self._kept(index, turned, plain)
+        by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
         mixed = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=mask, is_causal=mask is None, enable_gqa=True
+            by_head, keys, values, is_causal=True, enable_gqa=True
         )
-        return mixed.transpose(1, 2).flatten(0, 1).flatten(1)
+        mixed = mixed.unflatten(1, queries.shape[1:4:2])
+        return mixed.permute(0, 3, 2, 1, 4).flatten(0, 1).flatten(1)
 
-    x = stack.read(prompts.flatten(0, 1), places[begun:].repeat(n), attend)
-    x = x.view(len(lines), -1, positions, x.shape[1])
-    last = sent(torch.tensor([_length(line) - begun - 1 for line in lines]), prompts.device)
-    slots.hidden[at] = x[torch.arange(len(lines), device=prompts.device), :, last].flatten(1)
+    def go_on(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+        """Attend where some slots hold a beginning."""
+        queries, keys, _ = self._kept(index, turned, plain)
+        shape = (*keys.shape[:2], self._until, keys.shape[3])
+        # The queries of a group as positions: with a mask, few kernels know groups.
+        mixed = F.scaled_dot_product_attention(
+            queries.flatten(2, 3),
+            self._slots.keys[index, self._at, :, : self._until].view(shape),
+            self._slots.values[index, self._at, :, : self._until].view(shape),
+            attn_mask=self._mask,
+        )
+        mixed = mixed.unflatten(2, queries.shape[2:4])
+        return mixed.permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
+
+    def _kept(
+        self, index: int, turned: torch.Tensor, plain: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Keep a layer's keys and values.
+
+        Returns:
+            Queries, [rows, kv_heads, positions, group, head_dim]; keys and values, the same
+            without the group.
+        """
+        group, (lines, positions) = self._stack.group, self._places.shape
+        heads = turned.unflatten(0, (-1, positions)).transpose(1, 2)
+        keys = heads[:, :, :, group]
+        values = plain.unflatten(0, (-1, positions)).transpose(1, 2)[:, :, :, group + 1]
+        by_line = (lines, -1, positions, self._stack.head_dim)
+        self._slots.keys[index].index_put_(self._where, keys.reshape(by_line))
+        self._slots.values[index].index_put_(self._where, values.reshape(by_line))
+        return heads[:, :, :, :group], keys, values
+
+    @cached_property
+    def _mask(self) -> torch.Tensor:
+        """0 for what a query sees, minus infinity beyond: [rows, 1, positions * group, until]."""
+        slots, stack = self._slots, self._stack
+        beyond = torch.arange(self._until, device=self._at.device) > self._places[..., None]
+        mask = torch.zeros(beyond.shape, dtype=slots.keys.dtype, device=self._at.device)
+        mask = mask.masked_fill_(beyond, -torch.inf).repeat_interleave(stack.group, dim=1)
+        return mask.repeat_interleave(slots.keys.shape[2] // stack.kv_heads, dim=0)[:, None]
 
 
-def _length(line: Prompted) -> int:
-    return line.prompt.embeds.shape[1]
+def reach(lines: Sequence[Prompted]) -> int:
+    """Positions of a slot that reading these may write, padding included."""
+    shared = max((line.prompt.shared for line in lines), default=0)
+    return shared + max((_own(line) for line in lines), default=0)
+
+
+def _own(line: Prompted) -> int:
+    """Positions of a prompt that are not shared."""
+    return line.prompt.embeds.shape[1] - line.prompt.shared

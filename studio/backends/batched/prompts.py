@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +21,21 @@ from studio.backends.qwen3.voice import Qwen3Voice
 
 KEPT = 512
 """Parts; each is some kilobytes, a sample's up to a megabyte."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedPrompt(Prompt):
+    """A prompt, and what of it is the voice's alone.
+
+    Attributes:
+        voice: Whose.
+        shared: Positions at the start that all prompts of `part` have in common.
+        part: What they are known by, as long as `voice` is held.
+    """
+
+    voice: Qwen3Voice
+    shared: int
+    part: Hashable
 
 
 class SharedPrompts(PromptBuilder):
@@ -48,12 +65,13 @@ class SharedPrompts(PromptBuilder):
         """Parts at hand."""
         return len(self._parts)
 
-    def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
+    def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> SharedPrompt:
         """Lay out one line; see `PromptBuilder.build`."""
+        part = (id(voice), language)
         bos, eos, pad = self._parts.once("marks", None, self._marks).chunk(3, dim=1)
         # The role at a line's start is the same in every line.
         start = self._parts.once(
-            ("start", id(voice), language),
+            ("start", *part),
             voice,
             lambda: self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad),
         )
@@ -65,7 +83,8 @@ class SharedPrompts(PromptBuilder):
             body, trailing = text[:, :1] + self._code([self._codec_ids.codec_bos_id]), text[:, 1:]
         else:
             body, trailing = self._whole_text(words, eos, pad), pad
-        return Prompt(torch.cat([start, body], dim=1), trailing, pad)
+        shared = start.shape[1] + min(len(_transcript(voice)), body.shape[1] - 1)
+        return SharedPrompt(torch.cat([start, body], dim=1), trailing, pad, voice, shared, part)
 
     def _marks(self) -> torch.Tensor:
         ids = self._ids
@@ -101,8 +120,7 @@ class SharedPrompts(PromptBuilder):
         return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
 
     def _said(self, voice: Qwen3Voice) -> torch.Tensor:
-        assert voice.ref_tokens is not None
-        return self._text(voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS])
+        return self._text(_transcript(voice))
 
     def _heard(self, voice: Qwen3Voice) -> torch.Tensor:
         assert voice.ref_codes is not None
@@ -115,3 +133,11 @@ class SharedPrompts(PromptBuilder):
 
     def _code(self, ids: list[int]) -> torch.Tensor:
         return self._talker.get_input_embeddings()(sent(torch.tensor([ids]), self._talker.device))
+
+
+def _transcript(voice: Qwen3Voice) -> torch.Tensor:
+    """What the sample says, which lies over its codes before the line's own words: int64 [n]."""
+    if voice.ref_codes is None:
+        return torch.zeros(0, dtype=torch.long)
+    assert voice.ref_tokens is not None
+    return voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]

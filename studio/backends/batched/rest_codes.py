@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batched.choice import Breadth, choose
+from studio.backends.batched.choice import Breadth
 from studio.backends.batched.slots import Slots
 from studio.backends.batched.transformer import run, times
 from studio.backends.batched.weights import Stack, Weights
@@ -21,6 +21,7 @@ class RestCodes:
         """Both arguments are used, not copied."""
         self._weights = weights
         self._slots = slots
+        self._choose = weights.talker.parts.choose
         self._pair_mask = _pair_mask(weights.predictor, weights.head)
 
     def __call__(self, first: torch.Tensor, keys: torch.Tensor, breadth: Breadth) -> torch.Tensor:
@@ -42,7 +43,7 @@ class RestCodes:
             if group > 1:
                 table = weights.rest_tables[group - 2]
                 x = self._read_code(F.embedding(codes[-1], table), group)
-            codes.append(choose(times(x, head).float(), keys[group], rules, breadth))
+            codes.append(self._choose(times(x, head), keys[group], rules, breadth))
         return torch.stack(codes, dim=1)
 
     def _read_pair(self, first: torch.Tensor, rows: int) -> torch.Tensor:
@@ -68,7 +69,7 @@ class RestCodes:
         slots.rest_values[index, :rows, :, :2] = values
         queries = turned[..., :group, :].flatten(2, 3)  # [rows, kv_heads, 2 * group, d]
         mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self._pair_mask)
-        return mixed.unflatten(2, (2, group)).transpose(1, 2).flatten(0, 1).flatten(1)
+        return mixed.unflatten(2, (2, group)).permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
 
     def _read_code(self, x: torch.Tensor, position: int) -> torch.Tensor:
         stack, slots = self._weights.predictor, self._slots
@@ -82,7 +83,7 @@ class RestCodes:
             mixed = F.scaled_dot_product_attention(
                 turned[:, :, :group], keys[:, :, :end], values[:, :, :end]
             )
-            return mixed.flatten(1)
+            return mixed.transpose(1, 2).flatten(1)
 
         return run(stack, x, (stack.cos[position, None], stack.sin[position, None]), attend)
 

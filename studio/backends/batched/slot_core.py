@@ -10,11 +10,12 @@ from typing import Generic
 
 import torch
 
+from studio.backends.batched.beginnings import Beginnings
 from studio.backends.batched.choice import Breadth
-from studio.backends.batched.core_contract import Layout, Progress
+from studio.backends.batched.core_contract import BEGINNINGS_BYTES, Layout, Progress
 from studio.backends.batched.graphs import Replays
 from studio.backends.batched.news import News
-from studio.backends.batched.prefill import TOGETHER_ON_CUDA, LineT, passes, read
+from studio.backends.batched.prefill import TOGETHER_ON_CUDA, LineT, passes, reach, read
 from studio.backends.batched.slot_step import Shape
 from studio.backends.batched.state import SlotState, Whole
 from studio.backends.batched.taken import Taken
@@ -61,6 +62,9 @@ class SlotCore(ABC, Generic[LineT]):
         self._usual = usual or Breadth()
         self._stack = stack
         self._slots = slots
+        usual_bytes = BEGINNINGS_BYTES[device.type]
+        kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
+        self._beginnings = Beginnings(stack, slots, kept_bytes)
         self._replays = Replays(step, device)
         self._news = News(slots.whole)
         self._taken: dict[int, Taken] = {}
@@ -93,10 +97,10 @@ class SlotCore(ABC, Generic[LineT]):
             turns = [entry.turn for entry in taken.values()]
             self._put(lines, turns, [entry.limit for entry in taken.values()])
         self._turns += len(lines)
-        longest = max((entry.prompt for entry in taken.values()), default=0)  # all may be padded
+        written = reach(lines)
         for slot, entry in taken.items():
             self._taken[slot] = entry
-            self._dirty[slot] = longest
+            self._dirty[slot] = written
 
     def step(self, bucket: int) -> None:
         """Make one frame of every running line in the first slots."""
@@ -146,6 +150,7 @@ class SlotCore(ABC, Generic[LineT]):
         """Free all slots and forget their state."""
         self._taken.clear()
         self._dirty = [0] * self._layout.slots
+        self._beginnings.forget()  # the fault may have been that memory is short
         with torch.inference_mode():
             self._slots.reset()
 
@@ -161,15 +166,21 @@ class SlotCore(ABC, Generic[LineT]):
         """Give up graphs and state."""
         self._taken.clear()
         self._replays.close()
-        del self._replays, self._slots, self._stack, self._news
+        del self._replays, self._slots, self._stack, self._news, self._beginnings
 
     def state_bytes(self) -> int:
         """Bytes of caches and state."""
         return self._slots.size_bytes
 
+    @property
+    def beginnings(self) -> Beginnings:
+        """What is kept of what lines begin with."""
+        return self._beginnings
+
     def _read(self, lines: Sequence[LineT]) -> None:
-        """Read prompts of about the same length into their slots."""
-        read(self._stack, self._slots, lines)
+        """Read prompts of about the same length into their slots, what they share once."""
+        self._beginnings.give(lines)
+        read(self._stack, self._slots, lines, begun=[line.prompt.shared for line in lines])
 
     @abstractmethod
     def _put(self, lines: Sequence[LineT], turns: Sequence[int], limits: Sequence[int]) -> None:
@@ -213,6 +224,7 @@ class SlotCore(ABC, Generic[LineT]):
             breadth=Breadth(
                 max((breadth.candidates for breadth in breadths), default=self._usual.candidates),
                 any(breadth.shares for breadth in breadths),
+                any(breadth.greedy for breadth in breadths),
             ),
         )
 

@@ -116,7 +116,8 @@ class SlotStep:
                 values[:rows, :, : shape.window],
                 attn_mask=mask,
             )
-            return mixed.reshape(len(turned), -1)
+            own = mixed.unflatten(1, (len(turned) // rows, -1))  # heads of each row
+            return own.transpose(2, 3).reshape(len(turned), -1)
 
         return attend
 

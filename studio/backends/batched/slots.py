@@ -98,7 +98,7 @@ class Slots(SlotState):
             temperature=self.real[:rows, real, None],
             top_p=self.real[:rows, real + 1, None],
             last=self.whole[:rows, last, None],
-            greedy=self.whole[:rows, greedy] == 1,
+            greedy=self.whole[:rows, greedy],
         )
 
     def _rows(self) -> tuple[torch.Tensor, ...]:

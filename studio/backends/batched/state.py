@@ -90,6 +90,15 @@ class SlotState:
         for cache in (self.keys, self.values):
             cache[:, target, :, :positions] = cache[:, source, :, :positions]
 
+    def cached(self, slot: int, positions: int) -> torch.Tensor:
+        """A copy of a slot's cache: [keys and values, layers, heads, positions, head_dim]."""
+        return torch.stack([cache[:, slot, :, :positions] for cache in (self.keys, self.values)])
+
+    def begin(self, slot: int, cached: torch.Tensor) -> None:
+        """Write what `cached` gave to the start of a slot's cache."""
+        for cache, copied in zip((self.keys, self.values), cached, strict=True):
+            cache[:, slot, :, : cached.shape[3]] = copied
+
     def reset(self) -> None:
         """Forget everything."""
         self.whole.zero_()

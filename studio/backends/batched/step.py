@@ -12,7 +12,6 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batched.choice import choose
 from studio.backends.batched.noise import frame_keys
 from studio.backends.batched.rest_codes import RestCodes
 from studio.backends.batched.slot_step import Shape, SlotStep
@@ -40,7 +39,8 @@ class FrameStep(SlotStep):
         slots, rows = self._slots, shape.rows
         frame = slots.column(Whole.FRAME, rows)
         keys = frame_keys(slots.column(Whole.KEY, rows), frame, self._groups)
-        first = choose(self._first_scores(rows), keys[0], slots.first_rules(rows), shape.breadth)
+        choose, rules = self._weights.talker.parts.choose, slots.first_rules(rows)
+        first = choose(self._first_scores(rows), keys[0], rules, shape.breadth)
         goes = self._decided(first == self._weights.end)
         codes = self._rest(first, keys, shape.breadth)  # [rows, groups]
         self._keep(codes, goes)

@@ -9,11 +9,12 @@ Source: `Qwen3TTSTalkerModel` and `Qwen3TTSTalkerCodePredictorModel` of qwen-tts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from studio.backends.batched.parts import PLAIN, Parts
 from studio.backends.batched.transformer import Attention, run
 from studio.errors import ModelUnavailable
 
@@ -29,7 +30,10 @@ class Layer:
         heads: [kv_heads * (group + 2) * head_dim, hidden].
         head_scale: Norm of the queries and the key, and 1 for the value: [group + 2, head_dim];
             None where heads have no norm.
+        out: Reads heads as attention leaves them: the first of every group, then the second.
         gate_up: [2 * feed_forward, hidden].
+        eps: Of norms.
+        shape: Of heads: kv_heads, group + 2, head_dim.
     """
 
     before: torch.Tensor
@@ -39,6 +43,8 @@ class Layer:
     between: torch.Tensor
     gate_up: torch.Tensor
     down: torch.Tensor
+    eps: float
+    shape: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,16 +55,17 @@ class Stack:
         group: Query heads to a key-value head.
         cos: [positions, head_dim].
         sin: The same, its first half negated: what turns a head whose halves were exchanged.
+        parts: What a layer is made of.
     """
 
     layers: tuple[Layer, ...]
     norm: torch.Tensor
     cos: torch.Tensor
     sin: torch.Tensor
-    eps: float
     kv_heads: int
     group: int
     head_dim: int
+    parts: Parts = PLAIN
 
     def read(self, x: torch.Tensor, at: torch.Tensor, attend: Attention) -> torch.Tensor:
         """Pass rows at positions through all layers; see `Backbone`."""
@@ -102,6 +109,11 @@ class Weights:
     def hidden(self) -> int:
         """Width of the talker."""
         return self.head.shape[1]
+
+    def made_of(self, parts: Parts) -> Weights:
+        """The same weights for a step of other parts."""
+        talker, predictor = (replace(one, parts=parts) for one in (self.talker, self.predictor))
+        return replace(self, talker=talker, predictor=predictor)
 
 
 _RESERVED = 1_024  # numbers at the vocabulary's end that are commands, not sounds
@@ -165,16 +177,18 @@ def stack_of(model: Any, config: Any, positions: int, *, release: bool) -> Stack
     group = config.num_attention_heads // kv_heads
     layers = []
     for index, module in enumerate(model.layers):
-        layers.append(_layer(module, kv_heads, group, head_dim))
+        layers.append(_layer(module, (kv_heads, group + 2, head_dim), config.rms_norm_eps))
         if release:
             model.layers[index] = torch.nn.Identity()
     cos, sin = _rope(model, positions)
-    norm, eps = model.norm.weight.detach(), config.rms_norm_eps
-    return Stack(tuple(layers), norm, cos, sin, eps, kv_heads, group, head_dim)
+    norm = model.norm.weight.detach()
+    return Stack(tuple(layers), norm, cos, sin, kv_heads, group, head_dim)
 
 
-def _layer(module: Any, kv_heads: int, group: int, head_dim: int) -> Layer:
+def _layer(module: Any, shape: tuple[int, int, int], eps: float) -> Layer:
     attention, feed = module.self_attn, module.mlp
+    kv_heads, group, head_dim = shape[0], shape[1] - 2, shape[2]
+    out = attention.o_proj.weight.detach()
     parts = [
         attention.q_proj.weight.view(kv_heads, group, head_dim, -1),
         attention.k_proj.weight.view(kv_heads, 1, head_dim, -1),
@@ -184,10 +198,12 @@ def _layer(module: Any, kv_heads: int, group: int, head_dim: int) -> Layer:
         before=module.input_layernorm.weight.detach(),
         heads=torch.cat(parts, dim=1).flatten(0, 2),
         head_scale=_head_scale(attention, group),
-        out=attention.o_proj.weight.detach(),
+        out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
         between=module.post_attention_layernorm.weight.detach(),
         gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
         down=feed.down_proj.weight.detach(),
+        eps=eps,
+        shape=shape,
     )
 
 

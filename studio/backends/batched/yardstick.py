@@ -7,18 +7,20 @@ engine makes just the frames it is asked for.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-_SPECIAL = (
-    *("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
-    *("<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"),
+from studio.backends.batched.checkpoint_files import (
+    TOKEN_IDS,
+    Made,
+    made_codec,
+    made_model,
+    write_files,
 )
-_N_BYTES = 256
+
 _END = 2_150
 _VOCABULARY = 3_072
 _SEED = 1
@@ -73,18 +75,23 @@ def write_checkpoint(folder: Path, size: Size) -> Path:
     folder.mkdir(parents=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
-        _write_tokenizer(folder)
-        _write_model(folder, _model_config(size))
-        _write_codec(folder / "speech_tokenizer", size)
-    (folder / "generation_config.json").write_text(json.dumps(_SAMPLING))
+        model, codec = _model_of(size), made_codec(_codec_config(size))
+    write_files(folder, model, codec, dtype=torch.bfloat16)
     return folder
 
 
-_SAMPLING = {
-    **{"do_sample": True, "top_k": 50, "top_p": 1.0, "temperature": 0.9},
-    **{"subtalker_dosample": True, "subtalker_top_k": 50, "subtalker_top_p": 1.0},
-    **{"subtalker_temperature": 0.9, "repetition_penalty": 1.05, "max_new_tokens": 8192},
-}
+def random_model(size: Size, *, seed: int = _SEED) -> Any:
+    """The package's `Qwen3TTSForConditionalGeneration` with weights from a seed, in float32."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _model_of(size).model.eval()
+
+
+def _model_of(size: Size) -> Made:
+    made = made_model(_model_config(size))
+    with torch.no_grad():
+        made.model.talker.codec_head.weight[_END] = 0
+    return made
 
 
 def _attention(size: Size) -> dict[str, Any]:
@@ -96,7 +103,6 @@ def _attention(size: Size) -> dict[str, Any]:
 
 
 def _model_config(size: Size) -> dict[str, Any]:
-    ids = {token: _N_BYTES + n for n, token in enumerate(_SPECIAL)}
     half = size.head_dim // 2
     sections = [half - 2 * (half * 5 // 16), half * 5 // 16, half * 5 // 16]
     talker = _attention(size) | {
@@ -115,31 +121,11 @@ def _model_config(size: Size) -> dict[str, Any]:
     return {
         **{"tts_model_type": "base", "tts_model_size": "0b6"},
         "tokenizer_type": "qwen3_tts_tokenizer_12hz",
-        "im_start_token_id": ids["<|im_start|>"],
-        "im_end_token_id": ids["<|im_end|>"],
-        "tts_pad_token_id": ids["<tts_pad>"],
-        "tts_bos_token_id": ids["<tts_text_bos>"],
-        "tts_eos_token_id": ids["<tts_text_eod>"],
+        **TOKEN_IDS,
         "talker_config": talker,
         "speaker_encoder_config": {"enc_dim": size.hidden}
         | {"enc_channels": [64, 64, 64, 64, 192], "enc_attention_channels": 32},
     }
-
-
-def _write_model(folder: Path, config: dict[str, Any]) -> None:
-    from qwen_tts.core.models import Qwen3TTSConfig, Qwen3TTSForConditionalGeneration
-    from safetensors.torch import save_file
-
-    model = Qwen3TTSForConditionalGeneration(Qwen3TTSConfig(**config))
-    with torch.no_grad():
-        model.talker.codec_head.weight[_END] = 0
-    weights = {
-        name: tensor.to(torch.bfloat16).contiguous() if tensor.is_floating_point() else tensor
-        for name, tensor in model.state_dict().items()
-    }
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {"architectures": ["Qwen3TTSForConditionalGeneration"], "model_type": "qwen3_tts"}
-    (folder / "config.json").write_text(json.dumps(written | config))
 
 
 def _codec_config(size: Size) -> dict[str, Any]:
@@ -161,51 +147,3 @@ def _codec_config(size: Size) -> dict[str, Any]:
     }
     tiny = decoder | small | {"codebook_dim": 32, "num_hidden_layers": 2}
     return {"encoder_config": encoder, "decoder_config": tiny if width < 64 else decoder}
-
-
-def _write_codec(folder: Path, size: Size) -> None:
-    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
-        Qwen3TTSTokenizerV2Config,
-    )
-    from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import (
-        Qwen3TTSTokenizerV2Model,
-    )
-    from safetensors.torch import save_file
-    from transformers import EncodecFeatureExtractor
-
-    folder.mkdir()
-    config = _codec_config(size)
-    model = Qwen3TTSTokenizerV2Model(Qwen3TTSTokenizerV2Config(**config))
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    written = {
-        "architectures": ["Qwen3TTSTokenizerV2Model"],
-        "model_type": "qwen3_tts_tokenizer_12hz",
-    }
-    (folder / "config.json").write_text(json.dumps(written | config))
-    EncodecFeatureExtractor(feature_size=1, sampling_rate=24_000).save_pretrained(folder)
-
-
-def _write_tokenizer(folder: Path) -> None:
-    """A byte-level tokenizer without merges: every byte is a token."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    vocabulary = {letter: n for n, letter in enumerate(sorted(ByteLevel.alphabet()))}
-    (folder / "vocab.json").write_text(json.dumps(vocabulary))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    added = {
-        str(_N_BYTES + n): {
-            **{"content": token, "special": True, "normalized": False},
-            **{"lstrip": False, "rstrip": False, "single_word": False},
-        }
-        for n, token in enumerate(_SPECIAL)
-    }
-    written = {
-        "tokenizer_class": "Qwen2Tokenizer",
-        "added_tokens_decoder": added,
-        "eos_token": "<|im_end|>",
-        "pad_token": "<|endoftext|>",
-        "unk_token": None,
-        "model_max_length": 131_072,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(written))

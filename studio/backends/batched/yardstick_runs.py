@@ -72,29 +72,49 @@ class Figures:
     frame_s: float | None = None
     ideal_s: float | None = None
 
+    @property
+    def speed(self) -> float:
+        """Audio seconds a second."""
+        return self.audio_s / self.wall_s
 
-def ours(
-    folder: Path, device: str, lines: Sequence[TimedLine], *, slots: int, tries: int
-) -> Figures:
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How this package's engine is measured.
+
+    Attributes:
+        folder: From `write_checkpoint`.
+        device: Where.
+        tries: Times that a line is asked for, and listened to, while all other slots are taken.
+        compiles: Whether frames are made of compiled parts.
+    """
+
+    folder: Path
+    device: str
+    tries: int
+    compiles: bool = False
+
+
+def ours(trial: Trial, lines: Sequence[TimedLine], *, slots: int) -> Figures:
     """Measure this package's engine.
 
     Args:
-        folder: From `write_checkpoint`.
-        device: Where.
+        trial: How.
         lines: All are asked for at once, and nobody listens.
         slots: Lines decoded together.
-        tries: Times that a line is asked for, and listened to, beside `slots` - 1 others.
     """
+    folder, device = trial.folder, trial.device
     model = load_model(folder, device, graphs=False)
     ideal_s = ideal_frame_s(
         model.package.talker, dimensions_in(folder), device, slots, lines_mean(lines)
     )
     batch = BatchOptions(slots=slots, positions=_POSITIONS)
     room = room_for(dimensions_in(folder), free_memory_bytes(device), device, batch)
-    core = BatchedCore(model.package, room.layout, release=True)
+    core = BatchedCore(model.package, room.layout, release=True, compiles=trial.compiles)
     engine, slots = assembled(model, core, room, batch, title=TITLE)
-    figures = timed(engine, _asked(model), device, lines, slots=slots, tries=tries)
-    return replace(figures, ideal_s=ideal_s)
+    figures = timed(engine, _asked(model), device, lines, slots=slots, tries=trial.tries)
+    name = f"{figures.name}, compiled" if trial.compiles else figures.name
+    return replace(figures, name=name, ideal_s=ideal_s)
 
 
 def timed(

@@ -1,0 +1,160 @@
+"""What a frame is made of: as few kernels as are needed, compiled ones with the same codes."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+import torch.nn.functional as F
+from core_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core
+from test_batched_core_step import moved
+
+from studio.backends.batched import parts
+from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.operations import counted
+from studio.backends.batched.prefill import read
+from studio.backends.batched.prompts import SharedPrompt
+from studio.backends.batched.slot_step import Shape
+from studio.backends.batched.slots import Slots
+from studio.backends.batched.step import FrameStep
+from studio.backends.batched.weights import Weights, pack
+from studio.backends.batched.yardstick import SIZES, random_model
+from studio.backends.qwen3.voice import Qwen3Voice
+
+pytestmark = pytest.mark.models
+
+ROWS = 4
+MOST_KERNELS = 2_150
+MOST_KERNELS_OF_A_LAYER = 16
+
+
+def weights_of(size_name: str) -> Weights:
+    """Of the layers of a size, but narrow, and without values: kernels are what is counted."""
+    size = SIZES[size_name]
+    thin = replace(SIZES["tiny"], layers=size.layers, rest_layers=size.rest_layers, rest_hidden=64)
+    return moved(pack(random_model(thin).talker, 1_024), "meta")
+
+
+def frame_of(weights: Weights) -> Counter[str]:
+    """Kernels of one frame."""
+    step = FrameStep(weights, Slots.allocate(weights, Layout(ROWS, 1_024, 64)))
+    return counted(lambda: step(Shape(ROWS, 512)))
+
+
+def test_what_a_kernel_is():
+    x = torch.zeros(2, 3, device="meta")
+    assert not counted(lambda: x.view(3, 2)[1:].t().expand(4, 2, 2))
+    assert counted(lambda: x.t().reshape(-1) + 1) == {"clone": 1, "add": 1}
+    assert counted(lambda: x.to(torch.float16).to(torch.float16)) == {"_to_copy": 1}
+    assert counted(lambda: F.rms_norm(x, (3,))) == {"rms_norm": 1}
+    heads = torch.zeros(2, 4, 1, 8, device="meta")
+    assert counted(lambda: F.scaled_dot_product_attention(heads, heads, heads)) == {
+        "scaled_dot_product_attention": 1
+    }
+
+
+def test_a_frame_at_full_depth_launches_few_kernels():
+    weights = weights_of("0.6B")
+    frame = frame_of(weights)
+    talker, predictor = len(weights.talker.layers), len(weights.predictor.layers)
+    passes = talker + predictor * (weights.groups - 1)
+    fewer = replace(weights, talker=replace(weights.talker, layers=weights.talker.layers[:1]))
+    layer = (frame.total() - frame_of(fewer).total()) / (talker - 1)
+    print(
+        f"kernels of a frame: {frame.total():,}; of a talker's layer {layer:.0f}, "
+        f"in {passes} passes through a layer; {frame.most_common(6)}"
+    )
+    assert frame["scaled_dot_product_attention"] == passes
+    assert layer <= MOST_KERNELS_OF_A_LAYER
+    assert frame.total() <= MOST_KERNELS
+
+
+def test_in_16_bits_states_are_as_near_to_float32_as_the_packages_own():
+    """Norms and rotation round less often than the package does, and nowhere more."""
+    ours, theirs = [], []
+    for seed in range(3):
+        model = random_model(replace(SIZES["tiny"], layers=12), seed=seed)
+        torch.manual_seed(seed)
+        for name, weight in model.talker.named_parameters():
+            if weight.dim() == 2:
+                torch.nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
+            elif "norm" in name:
+                torch.nn.init.uniform_(weight, 0.5, 1.5)
+        model = model.to(torch.bfloat16).float()  # of weights that 16 bits hold
+        prompt = torch.randn(1, 40, SIZES["tiny"].hidden).to(torch.bfloat16)
+        exact = _last_state(model.talker, prompt.float())
+        model.to(torch.bfloat16)
+        with torch.inference_mode():
+            packages = model.talker.model(inputs_embeds=prompt).last_hidden_state[0, -1]
+        ours.append(float((_last_state(model.talker, prompt).float() - exact).norm()))
+        theirs.append(float((packages.float() - exact).norm()))
+    assert sum(ours) < 1.1 * sum(theirs)
+
+
+def _last_state(talker, prompt: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        weights = pack(talker, 64)
+        slots = Slots.allocate(weights, Layout(1, 64, 16))
+        pad = prompt[:, :1]
+        line = admission_of(SharedPrompt(prompt, pad, pad, Qwen3Voice(), 0, 0))
+        read(weights.talker, slots, [line])
+        return slots.hidden[0]
+
+
+def admission_of(prompt: SharedPrompt):
+    from studio.backends.batched.core_contract import Admission
+
+    return Admission(0, prompt, GREEDY, 0, 8)
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch) -> Iterator[None]:
+    """Nothing is compiled yet, and it is compiled without what pays only for many shapes."""
+    from torch._inductor import config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    parts.compiled.cache_clear()
+    torch._dynamo.reset()
+    quick = {"cpp.vec_isa_ok": True, "cpp_cache_precompile_headers": False, "compile_threads": 1}
+    with config.patch(quick):
+        yield
+    parts.compiled.cache_clear()
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("anew")
+def test_compiled_parts_make_the_same_codes():
+    core = made_core(slots=8, compiles=True)
+    if core.parts is parts.PLAIN:
+        pytest.skip("no C++ compiler that works is here")
+    ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
+    plain = made_core(slots=8)
+    made, expected = (
+        decoded(
+            one,
+            8,
+            [admission(one, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))],
+        )
+        for one in (core, plain)
+    )
+    assert all(torch.equal(made[slot], expected[slot]) for slot in expected)
+
+
+@pytest.mark.usefixtures("anew")
+def test_without_a_compiler_frames_are_made_of_plain_parts_and_it_is_told_once(monkeypatch, caplog):
+    from torch._inductor import config
+
+    with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
+        first, second = (made_core(slots=1, compiles=True) for _ in range(2))
+    assert first.parts is second.parts is parts.PLAIN
+    assert [record.name for record in caplog.records].count(parts.__name__) == 1
+    assert "plain parts" in caplog.text
+    line = lines_of("base")[0]
+    assert len(decoded(first, 1, [admission(first, 0, line)])[0])
