@@ -8,7 +8,7 @@ from functools import partial
 
 from studio.backends.base import Backend, FetchesWeights
 from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched_chatterbox.backend import BATCHED, ChatterboxBatchedBackend
+from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.draft.backend import DraftBackend
@@ -22,7 +22,7 @@ BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "qwen3": Qwen3Backend,
     "qwen3-batched": Qwen3BatchedBackend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
-    **{f"{one.name}-batched": partial(ChatterboxBatchedBackend, one) for one in BATCHED},
+    **{f"{one.name}-batched": partial(ChatterboxBatchedBackend, one) for one in VARIANTS},
     "draft": lambda _options: DraftBackend(),
 }
 """Name to factory, best first: `auto` takes the first that can run now."""

@@ -100,7 +100,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default="qwen3",
-        choices=("qwen3", "turbo", "chatterbox"),
+        choices=("qwen3", "turbo", "chatterbox", "multilingual"),
         help="for engines (default: qwen3)",
     )
     parser.add_argument(

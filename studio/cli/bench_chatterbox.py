@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from studio.backends.chatterbox.variants import ENGLISH, TURBO
+from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO
 from studio.backends.device import choose_device
 from studio.cli.bench_engines import figures_row, timed_lines
 from studio.errors import SettingError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from studio.backends.batched.yardstick_runs import Figures, TimedLine
     from studio.backends.batched_chatterbox.yardstick_runs import Trial
 
-MODELS = {"turbo": TURBO, "chatterbox": ENGLISH}
+MODELS = {"turbo": TURBO, "chatterbox": ENGLISH, "multilingual": MULTILINGUAL}
 _SLOTS = {"cuda": (1, 8, 32, 64), "mps": (1, 8), "cpu": (1, 8)}
 _SIZE = {"cuda": "full", "mps": "mid", "cpu": "mid"}
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}

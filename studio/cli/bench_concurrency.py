@@ -19,6 +19,9 @@ from studio.errors import StudioError
 from studio.service import RenderOptions, Studio, StudioOptions
 
 BOUNDS = (1, 3, 8)
+"""Lines in flight; of a dialog with fewer lines, as many as it has."""
+
+_SHORT = ("Come in.", "Who is it?", "No.", "Go on, then.", "It is late.")
 _SEED = 7
 _SAMPLE_TEXT = (
     "I kept the light for eleven winters, and in all that time I never once saw the harbour as "
@@ -58,7 +61,8 @@ def concurrency_rows(
 
     Args:
         dialog: What is rendered, once for each of `BOUNDS`; before, one line of each speaker
-            warms up and computes the conditioning.
+            warms up and computes the conditioning. Of fewer lines than the last bound each is
+            taken for a short one, so that a slow machine is done with a large model in minutes.
         options: For the backends.
         backend_name: Only this one, downloading it where needed; None for all that can speak now.
 
@@ -67,15 +71,33 @@ def concurrency_rows(
             random weights, which are as fast as trained ones, rarely stop by themselves.
     """
     names = [backend_name] if backend_name else _ready(options)
+    dialog = dialog if len(dialog) >= BOUNDS[-1] else _short(dialog)
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
         for name in names:
             workspace = Path(folder) / name
             _enlist(workspace, dialog, registry.create(name, options))
             alone_s = 0.0
-            for bound in BOUNDS:
+            for bound in _bounds(len(dialog)):
                 figures = _measure(workspace, dialog, name, options, bound)
                 alone_s = alone_s or figures.wall_s
                 yield _row(name, len(dialog), figures, alone_s)
+
+
+def _bounds(lines: int) -> list[int]:
+    """Those that differ: beyond its lines, a dialog has no more in flight."""
+    return sorted({min(bound, lines) for bound in BOUNDS})
+
+
+def _short(dialog: Dialog) -> Dialog:
+    """The same speakers with a few words each."""
+    return Dialog(
+        tuple(
+            Speech(name, _SHORT[place % len(_SHORT)])
+            for place, name in enumerate(
+                line.speaker for line in dialog if isinstance(line, Speech)
+            )
+        )
+    )
 
 
 def _ready(options: BackendOptions) -> list[str]:
@@ -130,7 +152,7 @@ def _rendered(studio: Studio, dialog: Dialog) -> Job:
 
 
 def _one_line_each(dialog: Dialog) -> Dialog:
-    return Dialog(tuple(Speech(name, "And now the scene.") for name in dialog.speakers()))
+    return Dialog(tuple(Speech(name, "And now.") for name in dialog.speakers()))
 
 
 def _enlist(workspace: Path, dialog: Dialog, backend: Backend) -> None:

@@ -183,8 +183,8 @@ def _shape_length(t3: Any, ends: bool) -> None:
     """Give the stop token weight from the position `LINE_TOKENS` on, and none before it.
 
     No other token beyond the sounds is ever chosen, as in a trained model. The silence token of
-    the multilingual one gets weight like the stop: the package's analyzer forbids an end until it
-    sees the text spoken, but ends a line when a token comes twice.
+    the multilingual one gets nearly as much: the package's analyzer forbids an end until it sees
+    the text spoken, but ends a line when a token comes twice.
     """
     import torch
 
@@ -196,7 +196,7 @@ def _shape_length(t3: Any, ends: bool) -> None:
     t3.speech_head.weight[_N_SOUNDS:] = -constant
     t3.speech_head.weight[_STOP_TOKEN] = direction
     if t3.hp.is_multilingual:
-        t3.speech_head.weight[_SILENCE_TOKEN] = direction
+        t3.speech_head.weight[_SILENCE_TOKEN] = 0.95 * direction
         return
     # Fresh weights hardly listen to voice and text; these do.
     t3.tfmr.layers[0].self_attn.v_proj.weight *= 3

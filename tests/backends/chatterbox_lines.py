@@ -16,9 +16,12 @@ from studio.backends.batched_chatterbox.core import TokenCore
 from studio.backends.batched_chatterbox.token_line import TokenAdmission, TokenSampling
 from studio.backends.chatterbox.conditioning import ClonedVoice
 from studio.backends.chatterbox.model import N_SOUNDS, ChatterboxModel
-from studio.backends.chatterbox.tokens import Gpt2Decoder, LlamaDecoder
+from studio.backends.chatterbox.noise import Noise
+from studio.backends.chatterbox.package import load_package
+from studio.backends.chatterbox.tokens import Gpt2Decoder, LlamaDecoder, Steps, speech_tokens
 
-ENGLISH, TURBO = "chatterbox", "chatterbox-turbo"
+ENGLISH, MULTILINGUAL, TURBO = "chatterbox", "chatterbox-multilingual", "chatterbox-turbo"
+THREE = (TURBO, ENGLISH, MULTILINGUAL)
 NEARLY_GREEDY = 1e-6  # the likeliest token, whatever the noise; the package can't take 0
 
 TEXTS = (
@@ -31,6 +34,7 @@ TEXTS = (
     "Hush.",
     "A minute, then; not one more.",
 )
+LANGUAGES = ("en", "de", "fr", "zh", "es", "it", "nl", "pl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Said:
     exaggeration: float
     sampling: TokenSampling
     bound: int = 40
+    language: str = "en"
 
 
 class Desk:
@@ -52,7 +57,13 @@ class Desk:
             self.model = ChatterboxModel.load(BY_NAME[variant], folder, device, amp=False)
             clips = (None, sample_clip(110, 5.2), sample_clip(190, 5.6))
             self.voices: list[ClonedVoice] = [self.model.voice(clip) for clip in clips]
+        self.variant = variant
         self.turbo = variant == TURBO
+        self.packages_own = self.model.t3
+        if variant == MULTILINGUAL:
+            # Its loop hangs hooks on the model, which has to have another kind of attention.
+            with small_architecture(variant):
+                self.packages_own = load_package(BY_NAME[variant], folder, device).t3
         if self.turbo:
             _sharpen(self.model.t3)
 
@@ -61,14 +72,14 @@ class Desk:
         return TokenCore(self.model.t3, layout, **options)
 
     def admission(self, core: TokenCore, slot: int, line: Said, *, seed: int = 0) -> TokenAdmission:
-        text = self.model.text_tokens(line.text, "en")
+        text = self.model.text_tokens(line.text, line.language)
         prompt = core.prompt(text, self.voices[line.voice], line.exaggeration)
         return TokenAdmission(slot, prompt, line.sampling, seed, line.bound)
 
     def of_package(self, line: Said) -> torch.Tensor:
         """The tokens of the package's own loop: int64 [n], without the end."""
-        t3, how = self.model.t3, line.sampling
-        text = self.model.text_tokens(line.text, "en").to(self.model.device)
+        t3, how = self.packages_own, line.sampling
+        text = self.model.text_tokens(line.text, line.language).to(self.model.device)
         shared = {
             "t3_cond": self.voices[line.voice].to(self.model.device).for_t3(line.exaggeration),
             "temperature": how.temperature,
@@ -86,7 +97,18 @@ class Desk:
             max_new_tokens=line.bound,
             **shared,
         )[0]
+        for layer in t3.tfmr.layers:
+            layer.self_attn._forward_hooks.clear()  # which each call adds
         return made[:-1] if made[-1] == t3.hp.stop_speech_token else made
+
+    def line_by_line(self, line: Said) -> torch.Tensor:
+        """The tokens of the backend that makes one line at a time: int64 [n]."""
+        text = self.model.text_tokens(line.text, line.language).to(self.model.device)
+        params = {name: getattr(line.sampling, name) for name in TokenSampling.__slots__}
+        voice = self.voices[line.voice].to(self.model.device).for_t3(line.exaggeration)
+        decoder = (Gpt2Decoder if self.turbo else LlamaDecoder)(self.model.t3, voice, text, params)
+        with torch.inference_mode():
+            return speech_tokens(decoder, Steps(line.bound, Noise(0), lambda: False)).tokens
 
     def weighed_by_package(
         self, scores: torch.Tensor, history: torch.Tensor, how: TokenSampling
@@ -128,6 +150,7 @@ def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ..
             0.0 if variant == TURBO else (0.5, 1.1)[number % 2],
             settings(variant, number, temperature=temperature),
             (40, 9)[number % 4 == 3],
+            LANGUAGES[number] if variant == MULTILINGUAL else "en",
         )
         for number, text in enumerate(TEXTS)
     )

@@ -1,4 +1,4 @@
-"""chatterbox-batched and chatterbox-turbo-batched on small checkpoints: contract, lines, memory."""
+"""The batched Chatterbox backends on small checkpoints: contract, lines, memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chatterbox_checkpoint import (
     voice_of,
     whole,
 )
-from chatterbox_lines import ENGLISH, TURBO
+from chatterbox_lines import ENGLISH, LANGUAGES, MULTILINGUAL, THREE, TURBO
 from contract import CHECKS
 from scenes import OpenStudio, finish
 
@@ -70,7 +70,7 @@ def opened(
         backend.unload()
 
 
-@pytest.fixture(scope="module", params=[TURBO, ENGLISH])
+@pytest.fixture(scope="module", params=THREE)
 def variant(request) -> str:
     return request.param
 
@@ -112,9 +112,14 @@ def chunks_of(line: Iterator[Samples]) -> list[Samples]:
 
 def spoken(backend, voices, line: tuple[str, str, int], **fields: object) -> Samples:
     name, text, seed = line
-    return np.concatenate(
-        chunks_of(backend.speak(request(text, voices[name], seed=seed, **fields)))
-    )
+    asked = request(text, voices[name], seed=seed, language=language_of(backend, seed), **fields)
+    return np.concatenate(chunks_of(backend.speak(asked)))
+
+
+def language_of(backend: ChatterboxBatchedBackend, number: int) -> str:
+    """English, or one after the other where it speaks more."""
+    several = MULTILINGUAL in backend.name
+    return LANGUAGES[number % len(LANGUAGES)] if several else "en"
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +142,15 @@ def test_it_says_how_many_lines_it_takes(backend, variant):
     assert (backend.capabilities.slots, backend.capabilities.beyond_slots) == (SLOTS, SLOTS)
     assert not backend.capabilities.streaming
     assert backend.capabilities.params == BY_NAME[variant].capabilities.params
+    assert backend.capabilities.languages == BY_NAME[variant].capabilities.languages
+
+
+@pytest.mark.parametrize("variant", [MULTILINGUAL], indirect=True)
+def test_a_line_is_read_in_its_own_language(backend, variant, voices):
+    tokenizer = backend._model._package.tokenizer.tokenizer
+    for language in LANGUAGES:
+        line = backend._line(request("So it is.", voices["Ida"], language=language))
+        assert tokenizer.token_to_id(f"[{language}]") in line.text
 
 
 def test_10_lines_through_4_slots_are_as_if_alone(backend, voices, alone):
@@ -257,12 +271,12 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(variant, folder
         assert len(whole(backend.speak(request("Yes.", backend.condition(Voice("Ida"))))))
 
 
-def test_the_multilingual_model_is_refused():
+def test_a_model_of_another_kind_is_refused():
     from chatterbox.models.t3 import T3
-    from chatterbox.models.t3.modules.t3_config import T3Config
 
-    with small_architecture("chatterbox-multilingual"):
-        t3 = T3(T3Config.multilingual())
+    with small_architecture(ENGLISH):
+        t3 = T3()
+    t3.cfg.hidden_act = "gelu"
     with pytest.raises(ModelUnavailable, match="without “-batched”"):
         pack(t3, 256, torch.float32)
 
@@ -274,7 +288,7 @@ def test_doctor_is_told_what_fits(variant, folder):
     assert told.startswith("4 lines at once on cpu, of 512 positions each") or "memory" in told
 
 
-SMALL_CARD_GB = {TURBO: 5.5, ENGLISH: 8}
+SMALL_CARD_GB = {TURBO: 5.5, ENGLISH: 8, MULTILINGUAL: 10}
 
 
 @pytest.mark.parametrize("small", [False, True])

@@ -11,7 +11,7 @@ pytest.importorskip("chatterbox", reason="the neural voices' packages are not in
 import torch
 from chatterbox_checkpoint import checkpoint, one_thread
 from chatterbox_lines import (
-    ENGLISH,
+    THREE,
     TURBO,
     Desk,
     Said,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.models
 LIVELY = 0.8
 
 
-@pytest.fixture(scope="module", params=[TURBO, ENGLISH])
+@pytest.fixture(scope="module", params=THREE)
 def variant(request) -> str:
     return request.param
 
@@ -147,7 +147,7 @@ def test_a_voice_is_laid_out_and_read_once_for_all_its_lines(desk, variant):
             [desk.admission(core, slot, line) for slot, line in enumerate(lines_of(variant))],
         )
     kinds = {(line.voice, line.exaggeration) for line in lines_of(variant)}
-    assert core.prompts.computed == core._begun.computed == len(kinds)
+    assert core.prompts.computed == core.beginnings.computed == len(kinds)
 
 
 def test_without_the_packages_own_layers_the_tokens_are_the_same(
@@ -238,7 +238,7 @@ def test_what_competes_and_how_strongly_is_as_in_the_package(desk, variant, numb
         said=said,
     )
     breadth = shapes(variant)[how.top_p < 1].breadth
-    weighed, tokens = weigh(scores, rules, breadth, penalty_first=variant == ENGLISH)
+    weighed, tokens = weigh(scores, rules, breadth, penalty_first=variant != TURBO)
     mine = torch.zeros_like(scores).scatter_(1, tokens, weighed.softmax(dim=-1))
     theirs = desk.weighed_by_package(scores, history, how).softmax(dim=-1)
     torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-4)

@@ -9,7 +9,7 @@ pytest.importorskip("chatterbox", reason="the neural voices' packages are not in
 import numpy as np
 import torch
 from chatterbox_checkpoint import checkpoint
-from chatterbox_lines import ENGLISH, TURBO, Desk, lines_of, tokens_together
+from chatterbox_lines import THREE, Desk, lines_of, tokens_together
 
 from studio.backends.batched.core_contract import Layout
 from studio.backends.batched_chatterbox.core import TokenCore
@@ -25,7 +25,7 @@ pytestmark = [
 LIVELY = 0.8
 
 
-@pytest.fixture(params=[TURBO, ENGLISH])
+@pytest.fixture(params=THREE)
 def desk(request, tmp_path_factory) -> Desk:
     return Desk(request.param, checkpoint(request.param, tmp_path_factory), "cuda")
 
@@ -37,10 +37,9 @@ def core_of(desk: Desk, dtype: torch.dtype = torch.float32, *, graphs: bool = Tr
 
 
 def admissions(desk: Desk, core: TokenCore, *temperature: float) -> list:
-    variant = TURBO if desk.turbo else ENGLISH
     return [
         desk.admission(core, slot, line, seed=slot)
-        for slot, line in enumerate(lines_of(variant, *temperature))
+        for slot, line in enumerate(lines_of(desk.variant, *temperature))
     ]
 
 
@@ -58,7 +57,7 @@ def test_replayed_tokens_are_those_of_the_plain_step(desk, dtype):
 def test_the_likeliest_tokens_in_float32_are_those_of_the_package(desk):
     torch.backends.cuda.matmul.allow_tf32 = False
     core = core_of(desk)
-    lines = lines_of(TURBO if desk.turbo else ENGLISH)
+    lines = lines_of(desk.variant)
     for slot, tokens in tokens_together(core, 8, admissions(desk, core)).items():
         assert torch.equal(tokens.cpu(), desk.of_package(lines[slot]).cpu())
 

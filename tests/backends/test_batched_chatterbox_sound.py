@@ -21,6 +21,7 @@ from studio.backends.batched_chatterbox.sound_thread import S3GenThread
 from studio.backends.batched_chatterbox.token_line import TokenSampling, TokenTask
 from studio.backends.chatterbox.noise import Noise
 from studio.backends.chatterbox.sound import Unsounded
+from studio.backends.chatterbox.vocoder import Vocoder
 from studio.errors import Cancelled, SpeechFailed
 
 pytestmark = pytest.mark.models
@@ -77,6 +78,43 @@ def test_padding_would_be_heard_without_the_mask(desk, alone, monkeypatch):
     assert np.abs(together[0] - alone[2]).max() > WITHIN
 
 
+def test_padding_would_be_heard_in_the_wave_too(desk, alone, monkeypatch):
+    """A vocoder whose layers read each other's padding gives another sound at a line's end."""
+    from studio.backends.chatterbox import vocoder
+
+    monkeypatch.setattr(vocoder._Beyond, "silenced", lambda _, x: x)
+    together = desk.model.sounded([unsounded(desk, 2), unsounded(desk, 1)])
+    assert np.abs(together[0] - alone[2]).max() > WITHIN
+
+
+def test_waves_are_those_of_the_packages_vocoder():
+    """Of full-size layers, whose receptive fields are longer; each line against the package's."""
+    from chatterbox.models.s3gen.f0_predictor import ConvRNNF0Predictor
+    from chatterbox.models.s3gen.hifigan import HiFTGenerator
+
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        generator = HiFTGenerator(
+            sampling_rate=24_000,
+            upsample_rates=[8, 5, 3],
+            upsample_kernel_sizes=[16, 11, 7],
+            source_resblock_kernel_sizes=[7, 7, 11],
+            source_resblock_dilation_sizes=[[1, 3, 5]] * 3,
+            f0_predictor=ConvRNNF0Predictor(),
+        ).eval()
+        mels = [torch.randn(80, frames) for frames in (8, 40, 23)]
+    with torch.inference_mode():
+        # Hardly heard with fresh weights; louder, nothing goes unheard.
+        generator.conv_pre.parametrizations.weight.original0.mul_(30)
+        made = Vocoder(generator).waves(mels, [Noise(number) for number in range(3)])
+        for number, mel in enumerate(mels):
+            with Noise(number).routed():
+                wave, _ = generator.inference(mel[None])
+            assert made[number].shape == wave[0].shape
+            assert (made[number] - wave[0]).abs().max() < WITHIN
+            assert wave.abs().max() > 100 * WITHIN
+
+
 def test_one_that_nobody_wants_goes_on_for_the_others(desk, alone):
     lines = [unsounded(desk, 0, cancelled=lambda: True), unsounded(desk, 1)]
     assert_same(desk.model.sounded(lines)[1], alone[1])
@@ -105,8 +143,9 @@ class Heard:
             self.given.append(given)
 
 
-def test_the_thread_gives_each_line_its_own_sound(desk, alone):
-    thread = S3GenThread(desk.model, title="Test", together=3)
+@pytest.mark.parametrize("markers", [0, 2])
+def test_the_thread_gives_each_line_its_own_sound(desk, alone, markers):
+    thread = S3GenThread(desk.model, title="Test", together=3, markers=markers)
     lines = [Heard(desk, number) for number in range(len(LENGTHS))]
     for line in lines:
         thread.submit(line.frames)
@@ -115,6 +154,25 @@ def test_the_thread_gives_each_line_its_own_sound(desk, alone):
         assert line.ended.is_set()
         assert line.error is None
         assert_same(np.concatenate(line.given), alone[number])
+
+
+def test_a_line_whose_watermark_fails_is_not_heard_and_fails_alone(desk, alone, monkeypatch):
+    marked, failing = desk.model.marked, iter([True])
+
+    def fail_once(wave: Samples) -> Samples:
+        if next(failing, False):
+            raise RuntimeError("no mark")
+        return marked(wave)
+
+    monkeypatch.setattr(desk.model, "marked", fail_once)
+    thread = S3GenThread(desk.model, title="Test", together=2, markers=1)
+    lines = [Heard(desk, number) for number in (1, 3)]
+    for line in lines:
+        thread.submit(line.frames)
+    thread.close()
+    assert not lines[0].given
+    assert "no mark" in str(lines[0].error)
+    assert_same(np.concatenate(lines[1].given), alone[3])
 
 
 def test_a_line_without_a_sound_fails_alone(desk, alone):

@@ -9,13 +9,11 @@ pytest.importorskip("chatterbox", reason="the neural voices' packages are not in
 from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread
 from chatterbox_lines import ENGLISH, TURBO, Desk, lines_of
 
-from studio.backends.batched_chatterbox.core import KEPT_BEGINNINGS as KEPT_BY_THE_CORE
 from studio.backends.batched_chatterbox.memory import (
-    KEPT_BEGINNINGS,
     SHARED_POSITIONS,
     USUAL,
     TokenDimensions,
-    kept_bytes,
+    beginnings_bytes,
     token_room,
 )
 from studio.backends.options import BatchOptions
@@ -30,10 +28,11 @@ MB = 10**6
 def test_eight_voices_of_the_released_models(variant, each_mb):
     beginning = USUAL[variant].beginning_bytes(SHARED_POSITIONS[variant])
     assert round(beginning / MB) == each_mb
-    kept = kept_bytes(BY_NAME[variant], USUAL[variant])
-    assert kept == pytest.approx(8 * beginning + 200 * MB)
+    kept = beginnings_bytes(BY_NAME[variant], USUAL[variant])
+    assert kept == 8 * beginning
     room = token_room(BY_NAME[variant], USUAL[variant], 40 * GB, "cuda", BatchOptions())
-    assert room.kept_bytes == kept
+    assert room.layout.kept_bytes == kept
+    assert room.kept_bytes == kept + 200 * MB
     assert room.total_bytes < 0.9 * 40 * GB - 2 * GB
 
 
@@ -48,9 +47,8 @@ def test_a_kept_beginning_takes_what_was_reckoned(variant, tmp_path_factory):
     shared = SHARED_POSITIONS[variant]
     admission = desk.admission(core, 3, lines[0])
     assert admission.prompt.shared <= shared
-    kept = core._begun
-    assert len(kept) == len({(line.voice, line.exaggeration) for line in lines})
+    kept = core.beginnings
+    assert kept.computed == len({(line.voice, line.exaggeration) for line in lines})
     each = dimensions.beginning_bytes(admission.prompt.shared)
-    assert kept.size_bytes <= len(kept) * dimensions.beginning_bytes(shared)
-    assert kept.size_bytes == pytest.approx(len(kept) * each, rel=0.35)
-    assert KEPT_BY_THE_CORE == KEPT_BEGINNINGS
+    assert kept.size_bytes <= kept.computed * dimensions.beginning_bytes(shared)
+    assert kept.size_bytes == pytest.approx(kept.computed * each, rel=0.35)

@@ -51,13 +51,22 @@ def test_each_bound_is_a_row_and_the_first_is_the_measure(registered: None) -> N
     assert len({row["audio s"] for row in rows}) == 1
 
 
+@pytest.mark.parametrize(("lines", "bounds"), [(1, ["1"]), (2, ["1", "2"]), (5, ["1", "3", "5"])])
+def test_a_short_dialog_has_short_lines_and_no_bound_beyond_them(
+    registered: None, lines: int, bounds: list[str]
+) -> None:
+    rows = list(concurrency_rows(bench_dialog(lines), BackendOptions(), "draft"))
+    assert [str(row["in flight"]).split()[0] for row in rows] == bounds
+    assert all(0 < float(str(row["audio s"])) < 2 * lines for row in rows)
+
+
 def test_a_backend_that_clones_gets_samples(registered: None) -> None:
     rows = list(concurrency_rows(bench_dialog(4), BackendOptions(), "cloning"))
     assert len(rows) == len(BOUNDS)
 
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "concurrency", "--backend", "draft", "--lines", "3"]) == 0
+    assert main(["bench", "concurrency", "--backend", "draft", "--lines", "8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("| backend | lines | cut | in flight |")
     assert len(lines) == 2 + len(BOUNDS)

@@ -17,7 +17,14 @@ from studio.errors import SettingError
 pytestmark = pytest.mark.models
 
 
-@pytest.mark.parametrize("model", ["turbo", pytest.param("chatterbox", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "turbo",
+        pytest.param("chatterbox", marks=pytest.mark.campaign),
+        pytest.param("multilingual", marks=pytest.mark.campaign),
+    ],
+)
 def test_the_table_on_a_tiny_model(model, monkeypatch, capsys):
     torch.set_num_threads(1)
     monkeypatch.setitem(bench_chatterbox._SLOTS, "cpu", (2,))

@@ -9,6 +9,7 @@ import torch
 
 from studio.backends.batched.codec_thread import CodecThread
 from studio.backends.batched.core import BatchedCore
+from studio.backends.batched.graphs import settle
 from studio.backends.batched.line import Line
 from studio.backends.batched.memory import Room
 from studio.backends.batched.scheduler import Scheduler
@@ -87,6 +88,5 @@ def _warmed(core: SlotCore[Any]) -> int:
                 raise
             break
         slots = bucket
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()  # the engine has a stream of its own
+    settle(core.device)  # the engine has a stream of its own
     return slots

@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING
 
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
-from studio.backends.batched.many_lines import ManyLines, told
+from studio.backends.batched.core_contract import BEGINNINGS_BYTES
+from studio.backends.batched.many_lines import ManyLines
 from studio.backends.batched.memory import (
     USUAL,
+    Beside,
+    Dimensions,
     Room,
     dimensions_in,
     free_memory_bytes,
     room_for,
     weights_bytes,
 )
-from studio.backends.device import choose_device
 from studio.backends.loading.weights import weights_at_hand
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend, voice_of
 from studio.backends.qwen3.checkpoint import NEEDS
 from studio.backends.qwen3.request import frame_bound, sampling_of, speakable
-from studio.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from studio.backends.batched.line import LineTask
@@ -44,35 +45,24 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
     def __init__(self, options: BackendOptions) -> None:
         """Load nothing yet."""
         super().__init__(options)
-        self._begin(options.batch)
+        self._begin(options)
 
     @property
     def capabilities(self) -> Capabilities:
         """What the checkpoint can do, and how many lines at once; known when it is loaded."""
         return replace(super().capabilities, slots=self._slots, beyond_slots=self._slots)
 
-    def unload(self) -> None:
-        """Stop the threads and give all memory back. Safe when not loaded."""
-        self._stop()
-        super().unload()
-
-    def room(self) -> str | None:
-        """How many lines fit beside the weights; None while the packages are missing."""
-        if self.unavailable() is not None:
-            return None
-        try:
-            device = choose_device(self._wanted_device)
-            return told(self._room(device), device)
-        except ModelUnavailable as error:
-            return str(error)
-
-    def _room(self, device: str) -> Room:
+    def _usual_room(self, device: str) -> Room:
         """What fits beside the weights, which may be in memory already, or not even here."""
         folder = weights_at_hand(self._source, NEEDS)
         folder = None if self._at_hand() is None else folder
         dimensions = USUAL if folder is None else dimensions_in(folder)
         taken = 0 if self._engine else weights_bytes(folder, device)
-        return room_for(dimensions, free_memory_bytes(device) - taken, device, self._batch)
+        return self._room(dimensions, free_memory_bytes(device) - taken, device)
+
+    def _room(self, dimensions: Dimensions, free_bytes: int, device: str) -> Room:
+        beside = Beside(kept_bytes=BEGINNINGS_BYTES[device])
+        return room_for(dimensions, free_bytes, device, self._batch, beside=beside)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         """Speak one segment beside all others in flight.
@@ -121,7 +111,7 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
 
         def room_of(_model: Qwen3Model) -> Room:
             free_bytes = free_memory_bytes(self._device)
-            return room_for(dimensions_in(folder), free_bytes, self._device, self._batch)
+            return self._room(dimensions_in(folder), free_bytes, self._device)
 
         model, core, room = self._fitted(
             # Anew for each try: a core takes the model's own layers away while it is made.

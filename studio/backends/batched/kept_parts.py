@@ -21,11 +21,6 @@ class KeptParts:
         """Parts at hand."""
         return len(self._parts)
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the parts at hand."""
-        return sum(part.nbytes for _, part in self._parts.values())
-
     def once(self, key: Hashable, owner: object, make: Callable[[], torch.Tensor]) -> torch.Tensor:
         """A part, made when it isn't there.
 

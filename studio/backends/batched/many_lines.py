@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Health
 from studio.backends.batched.memory import Room
+from studio.backends.device import choose_device
 from studio.backends.faults import speech_faults
-from studio.backends.options import BatchOptions
+from studio.backends.options import BackendOptions, BatchOptions
 from studio.errors import ModelUnavailable, OutOfMemory
 
 if TYPE_CHECKING:
@@ -32,14 +33,41 @@ class ManyLines:
         def title(self) -> str:
             """Name on the page; the backend's."""
 
+        def unavailable(self) -> str | None:
+            """Why it can't run here; the backend's."""
+
     _engine: Engine | None
     _slots: int
 
-    def _begin(self, batch: BatchOptions) -> None:
+    def _begin(self, options: BackendOptions) -> None:
         """Start nothing yet."""
-        self._batch = batch
+        self._batch = options.batch
+        self._asked_device = options.device
         self._engine = None
-        self._slots = batch.slots or SLOTS_UNTIL_KNOWN
+        self._slots = options.batch.slots or SLOTS_UNTIL_KNOWN
+
+    def unload(self) -> None:
+        """Stop the threads and give all memory back. Safe when not loaded."""
+        self._stop()
+        super().unload()  # type: ignore[misc]  # of the backend that this is mixed into
+
+    def room(self) -> str | None:
+        """How many lines fit beside the weights; None while the packages are missing."""
+        if self.unavailable() is not None:
+            return None
+        try:
+            device = choose_device(self._asked_device)
+            return told(self._usual_room(device), device)
+        except ModelUnavailable as error:
+            return str(error)
+
+    def _usual_room(self, device: str) -> Room:
+        """What fits beside the weights, which may be in memory already, or not even here.
+
+        Raises:
+            ModelUnavailable: Nothing does.
+        """
+        raise NotImplementedError
 
     def _stop(self) -> None:
         """End what runs, and give the threads and the core up."""

@@ -77,6 +77,11 @@ class SlotCore(ABC, Generic[LineT]):
         return self._layout
 
     @property
+    def device(self) -> torch.device:
+        """Where the slots are."""
+        return self._slots.whole.device
+
+    @property
     def buckets(self) -> tuple[int, ...]:
         """Numbers of slots that a step can take."""
         return buckets_of(self._layout.slots)

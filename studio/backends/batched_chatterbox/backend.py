@@ -1,7 +1,7 @@
-"""The chatterbox-turbo-batched and chatterbox-batched backends: many lines in one pass.
+"""Chatterbox backends whose names end in -batched: many lines in one pass.
 
-Voices and parameters are those of the backend with the same name; what differs is who makes the
-speech tokens.
+Voices, languages and parameters are those of the backend without that ending; what differs is who
+makes the speech tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
-from studio.backends.batched.many_lines import ManyLines, told
+from studio.backends.batched.many_lines import ManyLines
 from studio.backends.batched.memory import Room, free_memory_bytes
 from studio.backends.batched_chatterbox.memory import (
     USUAL,
@@ -24,11 +24,10 @@ from studio.backends.batched_chatterbox.memory import (
 )
 from studio.backends.chatterbox.backend import ChatterboxBackend, seed_of
 from studio.backends.chatterbox.text import check_speakable, max_tokens
-from studio.backends.chatterbox.variants import ENGLISH, TURBO, Variant
-from studio.backends.device import choose_device
+from studio.backends.chatterbox.variants import Variant
 from studio.backends.loading.weights import weights_at_hand
 from studio.backends.options import BackendOptions
-from studio.errors import Cancelled, ModelUnavailable
+from studio.errors import Cancelled
 
 if TYPE_CHECKING:
     from studio.backends.batched.core_contract import Layout
@@ -36,18 +35,14 @@ if TYPE_CHECKING:
     from studio.backends.batched_chatterbox.token_line import TokenTask
     from studio.backends.chatterbox.model import ChatterboxModel
 
-BATCHED = (TURBO, ENGLISH)
-"""The multilingual model's watch over its alignment decides on the host at every token, so its
-lines are made one by one."""
-
 
 class ChatterboxBatchedBackend(ManyLines, ChatterboxBackend):
     """A Chatterbox variant that decodes as many lines at once as the memory holds."""
 
     def __init__(self, variant: Variant, options: BackendOptions) -> None:
-        """Load nothing yet; `variant` is one of `BATCHED`."""
+        """Load nothing yet."""
         super().__init__(variant, options)
-        self._begin(options.batch)
+        self._begin(options)
 
     @property
     def name(self) -> str:
@@ -63,21 +58,6 @@ class ChatterboxBatchedBackend(ManyLines, ChatterboxBackend):
     def capabilities(self) -> Capabilities:
         """What the variant can do, and how many lines at once; known when it is loaded."""
         return replace(self._variant.capabilities, slots=self._slots, beyond_slots=self._slots)
-
-    def unload(self) -> None:
-        """Stop the threads and give all memory back. Safe when not loaded."""
-        self._stop()
-        super().unload()
-
-    def room(self) -> str | None:
-        """How many lines fit beside the weights; None while the packages are missing."""
-        if self.unavailable() is not None:
-            return None
-        try:
-            device = choose_device(self._options.device)
-            return told(self._usual_room(device), device)
-        except ModelUnavailable as error:
-            return str(error)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         """Speak one segment beside all others in flight, in one piece.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.core_contract import Layout
-from studio.backends.batched.kept_parts import KeptParts
-from studio.backends.batched.prefill import read
 from studio.backends.batched.slot_core import SlotCore
 from studio.backends.batched_chatterbox.choice import ALL
 from studio.backends.batched_chatterbox.prompts import TokenPrompts
@@ -23,8 +19,6 @@ from studio.backends.batched_chatterbox.weights import pack
 from studio.backends.chatterbox.conditioning import ClonedVoice
 
 MOST_TOP_K = 1_000
-KEPT_BEGINNINGS = 8
-"""Voices whose part of the cache is kept; at full size 74 MB each of turbo, 17 MB of English."""
 
 _RANKED = Breadth(MOST_TOP_K, shares=True)
 _UNRANKED = Breadth(ALL)
@@ -45,7 +39,7 @@ class TokenCore(SlotCore[TokenAdmission]):
         """Pack the weights and allocate the slots.
 
         Args:
-            t3: The package's, English or turbo; its device holds.
+            t3: The package's; its device holds.
             layout: How much is allocated.
             dtype: Of weights and caches.
             prefill_positions: See `studio.backends.batched.prefill.passes`; None for the device's.
@@ -60,7 +54,6 @@ class TokenCore(SlotCore[TokenAdmission]):
             weights = pack(t3, layout.positions, dtype, release=release)
             self._lines = TokenSlots.allocate(weights, layout)
         self._start = weights.start
-        self._begun = KeptParts(KEPT_BEGINNINGS)
         super().__init__(
             layout,
             weights.stack,
@@ -83,30 +76,7 @@ class TokenCore(SlotCore[TokenAdmission]):
     def close(self) -> None:
         """Give up graphs and state."""
         super().close()
-        del self._lines, self._prompts, self._begun
-
-    def _read(self, lines: Sequence[TokenAdmission]) -> None:
-        """Read what lines of a voice have in common once, and then the rest of each.
-
-        The common part is read by itself even for the first line, so that a line's numbers are
-        the same whether others came before it or not.
-        """
-        by_part: dict[Hashable, list[TokenAdmission]] = {}
-        for line in lines:
-            by_part.setdefault(line.prompt.part, []).append(line)
-        for part, group in by_part.items():
-            first = group[0]
-            begun = self._begun.once(part, first.prompt.voice, partial(self._beginning, first))
-            for line in group:
-                self._lines.begin(line.slot, begun)
-            read(self._stack, self._lines, group, begun=first.prompt.shared)
-
-    def _beginning(self, line: TokenAdmission) -> torch.Tensor:
-        """Cache of a line's common part: [keys and values, layers, heads, positions, head_dim]."""
-        shared = line.prompt.shared
-        prompt = replace(line.prompt, embeds=line.prompt.embeds[:, :shared])
-        read(self._stack, self._lines, [replace(line, prompt=prompt)])
-        return self._lines.cached(line.slot, shared)
+        del self._lines, self._prompts
 
     def _put(
         self, lines: Sequence[TokenAdmission], turns: Sequence[int], limits: Sequence[int]

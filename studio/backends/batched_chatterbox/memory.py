@@ -14,10 +14,13 @@ from studio.backends.options import BatchOptions
 
 LENGTHS = {
     "chatterbox": (1_408, 768),
-    "chatterbox-multilingual": (1_408, 768),
+    "chatterbox-multilingual": (2_240, 1_024),
     "chatterbox-turbo": (1_728, 1_024),
 }
-"""Of a slot: the longest line with its prompt, and where memory is small a line of about 15 s."""
+"""Of a slot: the longest line with its prompt, and where memory is small a line of about 15 s.
+
+A Chinese character is up to 6 tokens of text, one of another script at most 3.
+"""
 
 KEPT_BEGINNINGS = 8
 """Voices whose part of the cache is kept."""
@@ -96,18 +99,22 @@ def token_room(
 ) -> Room:
     """Choose slots and positions; see `room_for`."""
     line_bytes = _LINE_SOUND_BYTES[variant.name]
-    beside = Beside(kept_bytes(variant, dimensions), (line_bytes, _TOGETHER[device] * line_bytes))
+    beginnings = beginnings_bytes(variant, dimensions)
+    beside = Beside(beginnings + _PARTS_BYTES, (line_bytes, _TOGETHER[device] * line_bytes))
     room = room_for(
         dimensions, free_bytes, device, batch, lengths=LENGTHS[variant.name], beside=beside
     )
-    layout = room.layout
-    return replace(room, layout=replace(layout, max_frames=min(MAX_TOKENS, layout.max_frames)))
+    layout = replace(
+        room.layout,
+        max_frames=min(MAX_TOKENS, room.layout.max_frames),
+        kept_bytes=beginnings,
+    )
+    return replace(room, layout=layout)
 
 
-def kept_bytes(variant: Variant, dimensions: TokenDimensions) -> int:
-    """What is kept of the voices, when as many are kept as ever are."""
-    beginning = dimensions.beginning_bytes(SHARED_POSITIONS[variant.name])
-    return KEPT_BEGINNINGS * beginning + _PARTS_BYTES
+def beginnings_bytes(variant: Variant, dimensions: TokenDimensions) -> int:
+    """The cache of what lines begin with, of as many voices as are kept."""
+    return KEPT_BEGINNINGS * dimensions.beginning_bytes(SHARED_POSITIONS[variant.name])
 
 
 def stored_bytes(variant: Variant, folder: Path | None) -> int:

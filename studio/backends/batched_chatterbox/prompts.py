@@ -59,4 +59,4 @@ class TokenPrompts:
             starts = (starts + t3.speech_pos_emb.emb.weight[:1]).expand(-1, 2, -1)
         parts = [rows.expand(len(words), -1, -1) for rows in (head, words, starts)]
         embeds = torch.cat(parts, dim=1).to(self._dtype)
-        return TokenPrompt(embeds, voice, head.shape[1], part)
+        return TokenPrompt(embeds, voice, head.shape[1], part, ids.shape[1])

@@ -12,6 +12,7 @@ from studio.backends.batched.noise import frame_keys
 from studio.backends.batched.slot_step import Shape, SlotStep
 from studio.backends.batched.state import Whole
 from studio.backends.batched.transformer import times
+from studio.backends.batched_chatterbox.alignment import HeadSpy, Seen, ruled, watched
 from studio.backends.batched_chatterbox.choice import choose_token
 from studio.backends.batched_chatterbox.token_slots import Setting, TokenSlots
 from studio.backends.batched_chatterbox.weights import T3Weights
@@ -40,7 +41,9 @@ class TokenStep(SlotStep):
         )
         goes = self._decided((token == weights.end) & (place >= weights.shortest))
         self._keep(token[:, None], goes)
-        hidden = self._advanced(token, shape)
+        hidden, watch = self._advanced(token, shape)
+        if watch is not None:
+            slots.watch[:rows] = watch
         if not weights.penalty_first:
             slots.said[:rows, weights.start].logical_and_(place > 0)
         self._finish(token, hidden, goes)
@@ -53,18 +56,34 @@ class TokenStep(SlotStep):
         if weights.rows == 1:
             return scores
         seen, blind = scores.unflatten(0, (rows, 2)).unbind(1)
-        return seen + slots.setting(Setting.CFG_WEIGHT, rows) * (seen - blind)
+        scores = seen + slots.setting(Setting.CFG_WEIGHT, rows) * (seen - blind)
+        return ruled(scores, slots.watch[:rows], weights.end) if weights.watched else scores
 
-    def _advanced(self, token: torch.Tensor, shape: Shape) -> torch.Tensor:
-        """Read the token; the next one's states: [rows, states of a slot]."""
+    def _advanced(
+        self, token: torch.Tensor, shape: Shape
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Read the token; the next one's states: [rows, states of a slot], and the new watch."""
         weights, rows = self._weights, shape.rows
         read = F.embedding(token, weights.tokens)
         if weights.places is not None:
             read = read + weights.places[self._slots.column(Whole.FRAME, rows) + 1]
         at = self._places(shape)
         attend = self._attention(at, shape, weights.stack.group)
-        states = weights.stack.read(self._each(read), self._each(at), attend)
-        return states.view(rows, -1)
+        if not weights.watched:
+            states = weights.stack.read(self._each(read), self._each(at), attend)
+            return states.view(rows, -1), None
+        mask = self._mask(at, shape.window)[:, 0]
+        spy = HeadSpy(attend, self._slots.keys, mask, weights.watched)
+        states = weights.stack.read(self._each(read), self._each(at), spy)
+        return states.view(rows, -1), self._watched(token, spy.attention)
+
+    def _watched(self, token: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        """The watch after a token whose reading went with this attention: [rows, WIDTH]."""
+        slots, rows = self._slots, len(token)
+        place = slots.column(Whole.FRAME, rows)
+        before = slots.codes[self._rows[:rows], (place - 1).clamp(min=0), 0]
+        twice = (token == before) & (place > 0)
+        return watched(slots.watch[:rows], Seen(attention, place + 1, twice))
 
     def _each(self, of_slots: torch.Tensor) -> torch.Tensor:
         """For every row of guidance what its slot has: [rows, ...] to [rows * rows a slot, ...]."""

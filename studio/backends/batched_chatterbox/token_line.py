@@ -17,8 +17,8 @@ class TokenSampling:
 
     Attributes:
         top_k: Turbo's.
-        min_p: English.
-        cfg_weight: Of guidance, English.
+        min_p: Of models with guidance.
+        cfg_weight: Of guidance.
     """
 
     temperature: float = 0.8
@@ -38,12 +38,14 @@ class TokenPrompt:
         voice: Whose.
         shared: Positions at the start that all prompts of `part` have in common.
         part: What they are known by, as long as `voice` is held.
+        text_tokens: Positions of text, which come next.
     """
 
     embeds: torch.Tensor
     voice: ClonedVoice
     shared: int
     part: Hashable
+    text_tokens: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +74,7 @@ class TokenTask:
     Attributes:
         text: int64 [1, n], from `ChatterboxModel.text_tokens`.
         voice: Whose; the same object for all lines of a speaker, since its prompt is kept by it.
-        exaggeration: English.
+        exaggeration: Of models with guidance.
         sampling: Of its tokens.
         seed: Of its tokens and of its sound.
         max_frames: Tokens after which a line that doesn't end is cut.

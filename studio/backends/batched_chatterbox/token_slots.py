@@ -10,7 +10,9 @@ import torch
 
 from studio.backends.batched.core_contract import Layout
 from studio.backends.batched.noise import line_key
+from studio.backends.batched.sending import sent
 from studio.backends.batched.state import SlotState, State, Whole
+from studio.backends.batched_chatterbox.alignment import WIDTH, begun
 from studio.backends.batched_chatterbox.choice import TokenRules
 from studio.backends.batched_chatterbox.token_line import TokenAdmission
 from studio.backends.batched_chatterbox.weights import T3Weights
@@ -30,7 +32,13 @@ class Setting(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenSlots(SlotState):
-    """The tensors; a slot's rows of guidance have their heads and states side by side."""
+    """The tensors; a slot's rows of guidance have their heads and states side by side.
+
+    Attributes:
+        watch: On the alignment: float32 [slots, WIDTH].
+    """
+
+    watch: torch.Tensor
 
     @classmethod
     def allocate(cls, weights: T3Weights, layout: Layout) -> TokenSlots:
@@ -53,6 +61,7 @@ class TokenSlots(SlotState):
             codes=torch.zeros(n, layout.max_frames + 1, 1, dtype=torch.long, device=device),
             keys=like.new_zeros(kept),
             values=like.new_zeros(kept),
+            watch=torch.zeros(n, WIDTH, device=device),
         )
 
     def rules(self, rows: int) -> TokenRules:
@@ -69,15 +78,6 @@ class TokenSlots(SlotState):
     def setting(self, name: Setting, rows: int) -> torch.Tensor:
         """A real number of the first rows: float32 [rows, 1], a view."""
         return self.real[:rows, name, None]
-
-    def cached(self, slot: int, positions: int) -> torch.Tensor:
-        """A copy of a slot's cache: [keys and values, layers, heads, positions, head_dim]."""
-        return torch.stack([cache[:, slot, :, :positions] for cache in (self.keys, self.values)])
-
-    def begin(self, slot: int, cached: torch.Tensor) -> None:
-        """Write what `cached` gave to the start of a slot's cache."""
-        for cache, copied in zip((self.keys, self.values), cached, strict=True):
-            cache[:, slot, :, : cached.shape[3]] = copied
 
     def put(
         self,
@@ -101,6 +101,12 @@ class TokenSlots(SlotState):
             [_real(line) for line in lines],
         )
         self.said[slots, start] = True
+        prompts = [line.prompt for line in lines]
+        watch = [begun(prompt.shared, prompt.text_tokens) for prompt in prompts]
+        self.watch[slots] = sent(torch.tensor(watch), slots.device)
+
+    def _rows(self) -> tuple[torch.Tensor, ...]:
+        return (*super(TokenSlots, self)._rows(), self.watch)
 
 
 def _whole(line: TokenAdmission, turn: int, limit: int) -> list[int]:

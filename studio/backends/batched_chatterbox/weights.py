@@ -1,4 +1,4 @@
-"""A T3 with its weights packed: the English one with its two rows of guidance, and turbo.
+"""A T3 with its weights packed: those with two rows of guidance, and turbo.
 
 Source: `T3` of chatterbox-tts 0.1.7.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from chatterbox.models.t3.inference.alignment_stream_analyzer import LLAMA_ALIGNED_HEADS
 
 from studio.backends.batched.transformer import Backbone
 from studio.backends.batched.weights import stack_of
@@ -33,6 +34,7 @@ class T3Weights:
         shortest: Tokens that a line has before one can be its end.
         penalty_first: Whether repetition is weighed before temperature and filters, and the start
             counts as said; else after them, and it counts before the first token only.
+        watched: Layer and head of each head whose attention decides about a line's end.
     """
 
     stack: Backbone
@@ -45,6 +47,7 @@ class T3Weights:
     rows: int
     shortest: int
     penalty_first: bool
+    watched: tuple[tuple[int, int], ...] = ()
 
 
 def pack(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = False) -> T3Weights:
@@ -75,6 +78,7 @@ def pack(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = False) 
             rows=1 if t3.is_gpt else 2,
             shortest=1 if t3.is_gpt else 0,
             penalty_first=not t3.is_gpt,
+            watched=tuple(LLAMA_ALIGNED_HEADS) if t3.hp.is_multilingual else (),
         )
 
 
@@ -85,7 +89,7 @@ def _stack(t3: Any, positions: int, *, release: bool) -> Backbone:
         known = known and not config.scale_attn_by_inverse_layer_idx
     else:
         known = config.hidden_act == "silu" and not config.attention_bias and not config.mlp_bias
-    if not known or t3.hp.is_multilingual:
+    if not known:
         raise ModelUnavailable(
             "This Chatterbox checkpoint can't be decoded many lines at once. Choose the backend of "
             "the same name without “-batched”."

@@ -1,7 +1,8 @@
 """Chatterbox models with random weights, to measure speed where no trained ones are at hand.
 
 Lines never stop by themselves: all tokens but sounds have a score of 0, and what competes has
-more. So every engine makes just the tokens it is asked for.
+more. So every engine makes just the tokens it is asked for. The heads that the multilingual model
+watches see all of the text alike, so that for them a line never gets beyond its first word.
 """
 
 from __future__ import annotations
@@ -15,18 +16,26 @@ from typing import Any
 import torch
 from chatterbox.models.s3gen import S3Gen
 from chatterbox.models.t3 import T3
+from chatterbox.models.t3.inference.alignment_stream_analyzer import LLAMA_ALIGNED_HEADS
 from chatterbox.models.t3.llama_configs import LLAMA_CONFIGS
 from chatterbox.models.t3.modules.cond_enc import T3Cond
 from chatterbox.models.t3.modules.t3_config import T3Config
+from chatterbox.mtl_tts import ChatterboxMultilingualTTS
 from chatterbox.tts import ChatterboxTTS, Conditionals
 from chatterbox.tts_turbo import ChatterboxTurboTTS
 
 from studio.backends.chatterbox.model import N_SOUNDS
-from studio.backends.chatterbox.variants import TURBO, Variant
+from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO, Variant
 
 _SEED = 1
 _SPREAD = 6.0  # of the sounds' scores, so that no other token comes near the likeliest
 _PROMPT_TOKENS = {True: 375, False: 150}
+_WATCHED_LAYERS = 1 + max(layer for layer, _ in LLAMA_ALIGNED_HEADS)
+_KINDS = {
+    ENGLISH.name: ChatterboxTTS,
+    MULTILINGUAL.name: ChatterboxMultilingualTTS,
+    TURBO.name: ChatterboxTurboTTS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,7 @@ class Depth:
     """How deep a model is; its width is that of the released ones.
 
     Attributes:
-        layers: Of T3; None for all.
+        layers: Of T3; None for all. The multilingual one has no fewer than it watches.
         blocks: Of each kind in S3Gen; None for all.
         sample_tokens: Of the voice's sample, which S3Gen reads before each line.
     """
@@ -51,32 +60,43 @@ def random_package(variant: Variant, depth: Depth, device: str) -> Any:
     """The package's model of a variant, without tokenizer and voice encoder.
 
     Args:
-        variant: English or turbo.
+        variant: Which.
         depth: Of its layers.
         device: Where.
     """
     turbo = variant is TURBO
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(_SEED)
-        t3, s3gen = _t3(turbo, depth), _s3gen(turbo, depth)
-        kind = ChatterboxTurboTTS if turbo else ChatterboxTTS
+        t3, s3gen = _t3(variant, depth), _s3gen(turbo, depth)
         conditionals = _conditionals(_PROMPT_TOKENS[turbo], depth.sample_tokens).to(device)
     t3, s3gen = t3.to(device).eval(), s3gen.to(device).eval()
     # The watermark prints while it loads; standard output is the table's.
     with contextlib.redirect_stdout(sys.stderr):
-        return kind(t3, s3gen, None, None, device, conds=conditionals)
+        return _KINDS[variant.name](t3, s3gen, None, None, device, conds=conditionals)
 
 
-def _t3(turbo: bool, depth: Depth) -> Any:
-    sizes = _turbo_sizes() if turbo else T3Config.english_only()
-    with _layers(sizes.llama_config_name, depth.layers):
+def _t3(variant: Variant, depth: Depth) -> Any:
+    layers, sizes = depth.layers, _sizes(variant)
+    if variant is MULTILINGUAL and layers is not None:
+        layers = max(layers, _WATCHED_LAYERS)
+    with _layers(sizes.llama_config_name, layers):
         t3 = T3(sizes)
-    if turbo:
+    if variant is TURBO:
         del t3.tfmr.wte
         t3.speech_head.bias.zero_()
+    if variant is MULTILINGUAL:
+        for layer, head in LLAMA_ALIGNED_HEADS:
+            attention = t3.tfmr.layers[layer].self_attn
+            attention.q_proj.weight.view(-1, attention.head_dim, t3.dim)[head] = 0
     t3.speech_head.weight[:N_SOUNDS] *= _SPREAD
     t3.speech_head.weight[N_SOUNDS:] = 0
     return t3
+
+
+def _sizes(variant: Variant) -> Any:
+    if variant is TURBO:
+        return _turbo_sizes()
+    return T3Config.multilingual() if variant is MULTILINGUAL else T3Config.english_only()
 
 
 def _turbo_sizes() -> Any:

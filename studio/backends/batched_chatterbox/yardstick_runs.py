@@ -31,6 +31,7 @@ from studio.backends.batched_chatterbox.token_line import TokenSampling, TokenTa
 from studio.backends.batched_chatterbox.yardstick import Depth, random_package
 from studio.backends.chatterbox.model import TURBO_TAIL, ChatterboxModel
 from studio.backends.chatterbox.text import TOKENS_PER_S
+from studio.backends.chatterbox.tokens import UNWATCHED_TEXT_TOKENS
 from studio.backends.chatterbox.variants import TURBO, Variant
 from studio.backends.options import BatchOptions
 
@@ -44,7 +45,7 @@ class Trial:
     """What is measured.
 
     Attributes:
-        variant: English or turbo.
+        variant: Which.
         depth: Of the model.
         device: Where.
         half: Whether this engine's T3 is in 16 bits; CUDA only.
@@ -129,13 +130,15 @@ def _tokens_of_package(package: Any, line: TimedLine, *, turbo: bool) -> torch.T
             max_new_tokens=line.frames,
             top_p=1.0,
         )
+        for layer in package.t3.tfmr.layers:
+            layer.self_attn._forward_hooks.clear()  # which the multilingual one adds with each line
     row: torch.Tensor = tokens[0]
     return row
 
 
 def _text(t3: Any, line: TimedLine, *, turbo: bool) -> torch.Tensor:
     """Text tokens without a meaning, as many as a line has."""
-    count = max(2, len(line.text) // _CHARS_PER_TOKEN[turbo])
+    count = max(UNWATCHED_TEXT_TOKENS + 1, len(line.text) // _CHARS_PER_TOKEN[turbo])
     tokens = torch.arange(count)[None] % _TEXT_TOKENS
     if not turbo:
         tokens[0, 0], tokens[0, -1] = t3.hp.start_text_token, t3.hp.stop_text_token

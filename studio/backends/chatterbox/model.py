@@ -130,8 +130,21 @@ class ChatterboxModel:
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
+        return [self.marked(wave) for wave in self.waves(lines)]
+
+    def waves(self, lines: Sequence[Unsounded]) -> list[Samples]:
+        """The first half of `sounded`: without the watermark, without which nothing is given out.
+
+        Raises:
+            Cancelled: As from `sounded`.
+        """
         with self._turn, torch.inference_mode():
-            return self._sound.spoken_together(lines)
+            return self._sound.waves(lines)
+
+    def marked(self, wave: Samples) -> Samples:
+        """The second half: a wave with the watermark, on the CPU; any number at once."""
+        with torch.inference_mode():
+            return self._sound.marked(wave)
 
     def sounds_of(self, tokens: torch.Tensor) -> torch.Tensor:
         """What of a line's tokens is heard: int64 [n] to int64 [m].

@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.chatterbox.conditioning import ClonedVoice
 from studio.backends.chatterbox.noise import Noise
+from studio.backends.chatterbox.vocoder import Vocoder
 from studio.errors import Cancelled
 
 FLOW_STEPS = 10
@@ -55,6 +56,7 @@ class Sound:
         """Use the loaded modules; they are only read."""
         self._s3gen = s3gen
         self._watermarker = watermarker
+        self._vocoder = Vocoder(s3gen.mel2wav)
 
     def spoken(self, line: Unsounded) -> Samples:
         """Speak one line, watermarked.
@@ -65,29 +67,27 @@ class Sound:
         Raises:
             Cancelled: `line.cancelled` became true.
         """
-        return self.spoken_together([line])[0]
+        return self.marked(self.waves([line])[0])
 
-    def spoken_together(self, lines: Sequence[Unsounded]) -> list[Samples]:
-        """Speak lines of any voices and lengths; their mels are made together.
-
-        What turns a mel into a wave looks ahead and has a phase that adds up, so it takes one
-        line at a time.
+    def waves(self, lines: Sequence[Unsounded]) -> list[Samples]:
+        """Speak lines of any voices and lengths together, not yet watermarked.
 
         Returns:
-            In the order given; float32 [960 * n] at 24,000 Hz, within [-1, 1].
+            In the order given; float32 [960 * n] at 24,000 Hz.
 
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
-        return [
-            self._marked(self._wave(mel, line.noise))
-            for mel, line in zip(self._mels(lines), lines, strict=True)
-        ]
+        mels = [mel[0] for mel in self._mels(lines)]
+        waves = self._vocoder.waves(mels, [line.noise for line in lines])
+        fade = self._s3gen.trim_fade  # hides what spills over from the sample
+        for wave in waves:
+            wave[: len(fade)] *= fade
+        return [wave.cpu().numpy() for wave in waves]
 
-    def _marked(self, wave: torch.Tensor) -> Samples:
-        marked = self._watermarker.apply_watermark(
-            wave[0].cpu().numpy(), sample_rate=STUDIO_RATE_HZ
-        )
+    def marked(self, wave: Samples) -> Samples:
+        """A wave with the watermark, which is put in on the CPU."""
+        marked = self._watermarker.apply_watermark(wave, sample_rate=STUDIO_RATE_HZ)
         return np.clip(marked, -1.0, 1.0).astype(np.float32)
 
     def _mels(self, lines: Sequence[Unsounded]) -> list[torch.Tensor]:
@@ -185,17 +185,6 @@ class Sound:
             return (1.0 + rate) * seen - rate * blind
 
         return guided
-
-    def _wave(self, mel: torch.Tensor, noise: Noise) -> torch.Tensor:
-        """Sound, [1, samples]."""
-        vocoder = self._s3gen.mel2wav
-        pitch = vocoder.f0_upsamp(vocoder.f0_predictor(mel)[:, None]).transpose(1, 2)
-        with noise.routed():
-            source, _, _ = vocoder.m_source(pitch)  # [1, samples, 1]
-        wave = vocoder.decode(x=mel, s=source.transpose(1, 2))
-        fade = self._s3gen.trim_fade  # hides what spills over from the sample
-        wave[:, : len(fade)] *= fade
-        return wave
 
 
 def _mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:
