@@ -102,9 +102,8 @@ export class Find {
   }
 }
 
-function rangeOf(node, hit) {
-  const range = document.createRange();
-  range.setStart(node, hit.index);
-  range.setEnd(node, hit.index + hit[0].length);
-  return range;
+/** A static one: each change of any text would walk all live ranges of the page. */
+function rangeOf(node, { index, 0: found }) {
+  const [startOffset, endOffset] = [index, index + found.length];
+  return new StaticRange({ startContainer: node, startOffset, endContainer: node, endOffset });
 }

@@ -8,8 +8,12 @@ import { Stretch } from "./stretch.js";
 const AHEAD_S = 2.5;
 const PIECE_SAMPLES = RATE_HZ / 2;
 const PUMP_MS = 100;
+const PATIENCE_MS = 3000;
 
-/** Events: "change" when playing, waiting or the line being heard changed; "end". */
+/**
+ * Events: "change" when playing, waiting or the line being heard changed; "end"; "mute" when the
+ * browser gives no sound output, which some say only by never answering.
+ */
 export class Player extends EventTarget {
   #deck = new Deck();
   #sounds = new Sounds(null);
@@ -93,7 +97,8 @@ export class Player extends EventTarget {
 
   /** Play on from the play-head. */
   async play() {
-    await this.unlock();
+    const mute = setTimeout(() => this.dispatchEvent(new Event("mute")), PATIENCE_MS);
+    await this.unlock().finally(() => clearTimeout(mute));
     if (this.playing || !this.playlist.lines.length) return;
     this.playing = true;
     this.#deck.waits.length = 0;

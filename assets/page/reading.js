@@ -1,9 +1,11 @@
 /** The dialog being read: joins the project, its rows, the player and the controls. */
 import { byId } from "./dom.js";
 import { count } from "./format.js";
-import { announce, refused } from "./notices.js";
+import { announce, notice, refused } from "./notices.js";
 import { isMissing, isPending } from "./project.js";
 import { isAudible } from "./playlist.js";
+
+const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
 
 export class Reading {
   #parts;
@@ -18,6 +20,7 @@ export class Reading {
     project.addEventListener("job", () => this.#showJob());
     player.addEventListener("change", () => this.#showPlayer());
     player.addEventListener("end", () => this.#showClock());
+    player.addEventListener("mute", () => notice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
     timeline.addEventListener("seek", ({ detail }) => this.#seek(detail));
     transport.addEventListener("read", () => this.read());
     transport.addEventListener("cancel", () => this.cancel());
@@ -152,6 +155,7 @@ export class Reading {
 
   #showPlayer() {
     const { player, project, transport, lines } = this.#parts;
+    if (player.playing) notice("sound");
     transport.showPlayer(player, project.line(player.line_id));
     lines.follow(player.playing || player.place ? player.line_id : null, { reveal: player.playing });
     lines.sounding(player.playing ? player.line_id : null);

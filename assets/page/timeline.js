@@ -9,6 +9,7 @@ const FAINT = { none: 0.22, queued: 0.3, generating: 0.6, stale: 0.5, failed: 0.
 const WAVE_PX = 6;
 const STEP_S = 5;
 const MOST_ZOOM = 64;
+const LEAST_PX = 1;
 
 /** Event "seek" with `detail` in samples. */
 export class Timeline extends EventTarget {
@@ -22,10 +23,15 @@ export class Timeline extends EventTarget {
   #zoom = 1;
   #left = 0;
   #drawn = false;
+  // Asked of the document at every edit, it would be laid out at every edit.
+  #size = { width: 0, height: 0 };
 
   constructor() {
     super();
-    new ResizeObserver(() => this.#later()).observe(this.#root);
+    new ResizeObserver(([{ contentRect }]) => {
+      this.#size = contentRect;
+      this.#later();
+    }).observe(this.#root);
     this.#root.addEventListener("pointerdown", (event) => this.#press(event));
     this.#root.addEventListener("keydown", (event) => this.#key(event));
     this.#root.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
@@ -56,8 +62,7 @@ export class Timeline extends EventTarget {
   move(place) {
     this.#place = place;
     const x = (place - this.#left) * this.#scale;
-    const { clientWidth } = this.#root;
-    if (this.#zoom > 1 && (x < 0 || x > clientWidth * 0.9)) return this.#scrollTo(place);
+    if (this.#zoom > 1 && (x < 0 || x > this.#size.width * 0.9)) return this.#scrollTo(place);
     this.#head.style.transform = `translateX(${x}px)`;
     const second = String(Math.floor(place / RATE_HZ));
     if (this.#root.getAttribute("aria-valuenow") === second) return;
@@ -66,7 +71,7 @@ export class Timeline extends EventTarget {
   }
 
   get #scale() {
-    return this.#playlist.total ? (this.#root.clientWidth * this.#zoom) / this.#playlist.total : 0;
+    return this.#playlist.total ? (this.#size.width * this.#zoom) / this.#playlist.total : 0;
   }
 
   #scrollTo(place) {
@@ -106,22 +111,45 @@ export class Timeline extends EventTarget {
 
   #draw() {
     const ratio = window.devicePixelRatio || 1;
-    const { clientWidth, clientHeight } = this.#root;
-    this.#canvas.width = clientWidth * ratio;
-    this.#canvas.height = clientHeight * ratio;
+    const { width, height } = this.#size;
+    this.#canvas.width = width * ratio;
+    this.#canvas.height = height * ratio;
     const pen = this.#canvas.getContext("2d");
     pen.scale(ratio, ratio);
+    const scale = this.#scale;
+    if (!scale) return;
+    for (const { line, start, end } of this.#blocks(width / scale, LEAST_PX / scale)) {
+      this.#block(pen, line, (start - this.#left) * scale, (end - start) * scale, height);
+    }
+  }
+
+  /** Blocks in sight, in samples; lines too short to be seen share one of at least `least`. */
+  *#blocks(shown, least) {
     const { lines, starts, lengths } = this.#playlist;
-    const right = this.#left + clientWidth / (this.#scale || 1);
-    lines.forEach((line, at) => {
-      if (line.kind === "silence" || starts[at] + lengths[at] < this.#left || starts[at] > right) return;
-      this.#block(pen, line, (starts[at] - this.#left) * this.#scale, lengths[at] * this.#scale, clientHeight);
-    });
+    const right = this.#left + shown;
+    let shared = [];
+    for (let at = this.#playlist.at(this.#left); at < lines.length && starts[at] <= right; at += 1) {
+      if (lines[at].kind === "silence" || !lengths[at]) continue;
+      const short = lengths[at] < least;
+      if (shared.length && !short) yield this.#shared(shared);
+      shared = short ? [...shared, at] : [at];
+      if (starts[at] + lengths[at] - starts[shared[0]] < least) continue;
+      yield this.#shared(shared);
+      shared = [];
+    }
+    if (shared.length) yield this.#shared(shared);
+  }
+
+  /** One block for several lines; each block shows another of them, so that every speaker is seen. */
+  #shared(indices) {
+    const { lines, starts, lengths } = this.#playlist;
+    const [first, last] = [indices[0], indices.at(-1)];
+    const turn = Math.floor(last / indices.length) % indices.length;
+    return { line: lines[indices[turn]], start: starts[first], end: starts[last] + lengths[last] };
   }
 
   #block(pen, line, left, length, height) {
     const width = Math.max(0.75, length - GAP_PX);
-    if (!length) return;
     const peaks = width >= WAVE_PX && FAINT[line.state] !== 0.6 ? this.#peaks?.of(line.take) : null;
     pen.fillStyle = safeColour(this.#colour(line.speaker));
     pen.globalAlpha = peaks ? 0.18 : (FAINT[line.state] ?? 0.9);

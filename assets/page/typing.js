@@ -62,6 +62,8 @@ export class Typing {
     if (!isText(target)) return;
     const lineId = this.#lines.lineOf(target);
     const text = target.textContent;
+    // Browsers leave a line break behind the last letter taken away; the row isn't empty then.
+    if (!text) target.replaceChildren();
     if (text === this.#project.line(lineId)?.text) return;
     this.#project.edit([{ op: "set", line_ids: [lineId], fields: { text } }], {
       group: `text:${lineId}`,
@@ -85,13 +87,24 @@ export class Typing {
     const length = event.target.textContent.length;
     if (event.key === "Enter" && event.shiftKey) return () => this.#acts.add();
     if (event.key === "Enter" && to === length) return () => this.#acts.add();
-    if (event.key === "Enter") return () => this.#acts.split(lineId, to);
+    if (event.key === "Enter") return () => this.#acts.split(lineId, this.#kept(event.target, lineId, to));
     if (event.key === "Escape") return () => this.#selection.focus();
     const collapsed = from === to;
     if (event.key === "Backspace" && collapsed && to === 0) return this.#backspace(lineId, length);
     if (event.key === "ArrowUp" && collapsed && to === 0) return () => this.#step(-1, Infinity);
     if (event.key === "ArrowDown" && collapsed && to === length) return () => this.#step(1, 0);
     return null;
+  }
+
+  /** A place among the typed characters as one among the kept ones: the studio keeps single spaces. */
+  #kept(target, lineId, at) {
+    const { text } = this.#project.line(lineId);
+    const typed = target.textContent;
+    if (text === typed) return at;
+    let letters = letterCount(typed.slice(0, at));
+    let place = 0;
+    while (place < text.length && letters > 0) letters -= letterCount(text[place++]);
+    return place;
   }
 
   #backspace(lineId, length) {
@@ -138,4 +151,8 @@ function caret(element) {
   start.selectNodeContents(element);
   start.setEnd(range.startContainer, range.startOffset);
   return [start.toString().length, start.toString().length + range.toString().length];
+}
+
+function letterCount(text) {
+  return text.replace(/\s/g, "").length;
 }

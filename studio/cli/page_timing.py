@@ -25,7 +25,8 @@ def _timed(act: str) -> str:
       const {{ acts, selection, project }} = window.tableread;
       const times = [];
       for (let turn = 0; turn < 20; turn += 1) {{
-        selection.go(project.view.order[20 + 7 * turn]);
+        const {{ order }} = project.view;
+        selection.go(order[(20 + 7 * turn) % order.length]);
         await {PAINTED};
         const began = performance.now();
         {act};

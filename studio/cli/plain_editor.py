@@ -23,7 +23,8 @@ def plain_editor(lines: int) -> gr.Blocks:
                     field = gr.Textbox(
                         text, show_label=False, interactive=True, elem_classes="plain-text"
                     )
-                    field.change(partial(_typed, at), [dialog, field], None, show_progress="hidden")
+                    # Not `change`: a redraw changes every field after the row, and each would ask.
+                    field.input(partial(_typed, at), [dialog, field], None, show_progress="hidden")
                     for label, change in _CHANGES.items():
                         button = gr.Button(label, scale=1, elem_classes=f"plain-{label}")
                         button.click(partial(change, at), dialog, dialog, show_progress="hidden")
@@ -36,7 +37,7 @@ def _typed(at: int, rows: list[tuple[str, str]], text: str) -> None:
 
 
 def _insert(at: int, rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [*rows[: at + 1], (NAMES[0], "New."), *rows[at + 1 :]]
+    return [*rows[: at + 1], (NAMES[0], f"New at {len(rows)}."), *rows[at + 1 :]]
 
 
 def _delete(at: int, rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
