@@ -35,7 +35,8 @@ export class Hints extends EventTarget {
   }
 
   #soon() {
-    this.#timer ??= setTimeout(() => {
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#ask();
     }, PAUSE_MS);

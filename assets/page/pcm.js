@@ -37,7 +37,7 @@ export class LinePcm extends EventTarget {
         this.dispatchEvent(new Event("grow"));
       }
       this.complete = true;
-    } catch (fault) {
+    } catch {
       if (this.#abort.signal.aborted) return;
       this.failed_at_ms = performance.now();
     }

@@ -1,5 +1,4 @@
 /** The dialog being read: joins the project, its rows, the player and the controls. */
-import { byId } from "./dom.js";
 import { count } from "./format.js";
 import { announce, notice, refused } from "./notices.js";
 import { isMissing, isPending } from "./project.js";

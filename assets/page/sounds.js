@@ -27,7 +27,7 @@ export class Sounds extends EventTarget {
   }
 
   clear() {
-    for (const lineId of [...this.#pcm.keys()]) this.#forget(lineId);
+    for (const lineId of this.#pcm.keys()) this.#forget(lineId);
   }
 
   /** What was heard live is the take that came of it. */

@@ -2,7 +2,7 @@
 import * as api from "./voiceapi.js";
 import { Cast } from "./cast.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
-import { count, fold, length } from "./format.js";
+import { fold, length } from "./format.js";
 import { done, refused } from "./notices.js";
 import { VoicePanel } from "./voicepanel.js";
 import { VoiceSample } from "./voicesample.js";

@@ -32,6 +32,7 @@ LINT = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("lint-imports",),
+    ("oxlint", "--deny-warnings", "assets"),
 )
 
 
