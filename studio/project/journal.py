@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.audio.atomic_file import storage_errors
-from studio.errors import StorageFailed
+from studio.errors import EngineBusy, StorageFailed
 from studio.project.disk import Disk
 
 _HEAD = len('{"sum":"00000000","entry":')
@@ -63,7 +63,10 @@ class Journal:
 
         Raises:
             StorageFailed: It can't be written; the journal is as it was.
+            EngineBusy: The project was closed meanwhile.
         """
+        if self._file.closed:
+            raise EngineBusy("This project was just put away. Try again.", retry_after_s=1.0)
         start = self._size
         data = _encoded(entry)
         try:

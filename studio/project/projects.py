@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 OPEN_AT_MOST = 16
 """Projects in memory that nobody looks at and nothing is made of."""
 
+LATELY_S = 30.0
+"""A project that was asked for since then stays open: a request may be at work with it."""
+
 _TIDY_EVERY_S = 0.5
 _SWEEP_EVERY_S = 3600.0
 _ABANDONED_S = 24 * 3600.0
@@ -138,10 +141,9 @@ class Projects:
 
     def opened(self, project_id: str) -> Session | None:
         """A project that is open already, without waiting for anything; None when it isn't."""
-        session = self._open.get(project_id)
-        if session is not None:
-            self._used_s[project_id] = time.monotonic()
-        return session
+        if project_id in self._open:
+            self._used_s[project_id] = time.monotonic()  # first, so that it stays open
+        return self._open.get(project_id)
 
     def open(self, project_id: str) -> Session:
         """A project, opened when it isn't yet.
@@ -272,13 +274,17 @@ class Projects:
         with self._lock:
             used_s = self._used_s
             longest = sorted(self._open.items(), key=lambda one: used_s.get(one[0], 0.0))
-        idle = [one for one in longest if not one[1].in_use]
+        idle = [one for one in longest if self._is_idle(*one)]
         for project_id, session in idle[: max(0, len(idle) - OPEN_AT_MOST)]:
             # Written before the lock is taken, so that nobody who opens a project waits for that.
             session.tidy(now=True)
             with self._lock:
-                if self._open.get(project_id) is session and not session.in_use:
+                if self._open.get(project_id) is session and self._is_idle(project_id, session):
                     self._open.pop(project_id).close()
+
+    def _is_idle(self, project_id: str, session: Session) -> bool:
+        unused_s = time.monotonic() - self._used_s.get(project_id, 0.0)
+        return unused_s >= LATELY_S and not session.in_use
 
 
 def _new_id() -> str:

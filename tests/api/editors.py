@@ -112,10 +112,10 @@ class Editor:
             case 7:
                 await self._post("undo", "undo", self._author())
             case 8:
-                await self._post("render", "render", {"line_ids": [line_id]})
-                hearing = asyncio.create_task(self._hear(line_id))
-                self._hearing.add(hearing)
-                hearing.add_done_callback(self._hearing.discard)
+                if await self._post("render", "render", {"line_ids": [line_id]}):
+                    hearing = asyncio.create_task(self._hear(line_id))
+                    self._hearing.add(hearing)
+                    hearing.add_done_callback(self._hearing.discard)
             case 9:
                 await self._ask("look", self._at)
             case typed:
@@ -129,10 +129,13 @@ class Editor:
     def _author(self) -> dict[str, Any]:
         return {"base_rev": self._rev, "client": self._mark, "edit_id": secrets.token_hex(6)}
 
-    async def _post(self, kind: str, path: str, body: dict[str, Any]) -> None:
+    async def _post(self, kind: str, path: str, body: dict[str, Any]) -> bool:
+        """Ask for a change; whether it was done."""
         answer = await self._timed(kind, self._client.post(f"{self._at}/{path}", json=body))
-        if answer is not None and answer.status_code == 200:
-            self._rev = max(self._rev, (answer.json() or {}).get("rev", 0))
+        if answer is None or answer.status_code != 200:
+            return False
+        self._rev = max(self._rev, (answer.json() or {}).get("rev", 0))
+        return True
 
     async def _ask(self, kind: str, path: str) -> httpx.Response | None:
         return await self._timed(kind, self._client.get(path))
@@ -147,6 +150,8 @@ class Editor:
         finally:
             self._seen.took_s[kind].append(time.monotonic() - began_s)
         self._seen.statuses[answer.status_code] += 1
+        if answer.status_code not in (200, 429):
+            self._seen.broken[f"{kind}: {answer.status_code} {answer.text[:300]}"] += 1
         return answer
 
     async def _watch(self) -> None:

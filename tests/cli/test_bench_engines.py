@@ -41,7 +41,7 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     ]
     assert [row[0] for row in rows] == [
         "| qwen_tts, one by one",
-        "| this engine, 1 slots",
+        "| this engine, 1 slot",
         "| this engine, 4 slots",
     ]
     assert len({row[2] for row in rows}) == 1  # seconds of audio

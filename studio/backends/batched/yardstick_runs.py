@@ -145,9 +145,8 @@ def timed(
         wall_s = time.perf_counter() - began_s
         steps = engine.health().steps - steps
         first_s = speaking.first_audio(lines[0], beside=slots - 1, tries=tries)
-    return Figures(
-        f"this engine, {slots} slots", audio_s, wall_s, first_s, memory(), wall_s / steps
-    )
+    name = "this engine, 1 slot" if slots == 1 else f"this engine, {slots} slots"
+    return Figures(name, audio_s, wall_s, first_s, memory(), wall_s / steps)
 
 
 def reference(folder: Path, device: str, lines: Sequence[TimedLine]) -> Figures:

@@ -1,0 +1,54 @@
+"""Projects that nobody uses are closed, and never under a request's hands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from project_scenes import IDA, ops, text_edit
+
+from studio.dialog.model import Dialog, Speech
+from studio.errors import EngineBusy
+from studio.project import projects as module
+from studio.service import Studio
+
+CLOSED_WITHIN_S = 30
+
+
+def _until(state: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + CLOSED_WITHIN_S
+    while not state():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def none_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPEN_AT_MOST", 0)
+
+
+def test_one_that_was_asked_for_a_moment_ago_stays_open(studio: Studio) -> None:
+    names = [studio.projects.create(name).folder.root.name for name in ("One", "Two", "Three")]
+    kept = [studio.projects.opened(name) for name in names]
+    time.sleep(1.5)  # some looks for idle ones
+    assert [studio.projects.opened(name) for name in names] == kept
+    assert None not in kept
+
+
+def test_an_edit_of_one_that_was_closed_meanwhile_is_to_be_tried_again(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LATELY_S", 0.0)
+    first = studio.projects.create("Scene", Dialog((Speech("Ida", "Good evening."),)))
+    (line_id,) = first.document.order
+    root: Path = first.folder.root
+    _until(lambda: studio.projects.opened(root.name) is None)
+    monkeypatch.setattr(module, "LATELY_S", 30.0)
+    edit = ops(text_edit(line_id, "Good morning."))
+    with pytest.raises(EngineBusy, match="put away"):
+        first.edit(edit, IDA, first.rev)
+    again = studio.projects.open(root.name)
+    again.edit(edit, IDA, again.rev)
+    assert again.document.lines[line_id].text == "Good morning."
