@@ -39,10 +39,10 @@ _CAST = f"""
       <div class="voice-head"><span class="voice-name" dir="auto"></span>
         <input class="voice-rename-field" type="text" maxlength="80" dir="auto" autocomplete="off"
           hidden>
-        <span class="voice-kind soft"></span>
         <button class="icon-button voice-rename" type="button">{icon("pencil")}</button></div>
-      <select class="voice-choice"></select></div>
-    <button class="button small voice-add" type="button">Add a sample</button>
+      <div class="voice-foot"><select class="voice-choice"></select>
+        <span class="voice-kind soft"></span></div></div>
+    <button class="button small voice-add" type="button">{icon("plus")} Sample</button>
   </li>
 </template>
 <template id="voice-template">
