@@ -51,7 +51,7 @@ def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
     if format_ in _CAPTIONS:
         for number, line in enumerate(dialog, start=1):
             for what in _left_out(line, format_):
-                remarks.add(f"{format_.label} can't hold {what}; it is left out.", number)
+                remarks.add(f"{format_.label} leaves {what} out.", number)
     return remarks.notices()
 
 
