@@ -45,7 +45,7 @@ def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> 
     ):
         print(heading)
         for name, value in rows:
-            print(f"  {name:<24} {value}")
+            print(f"  {name:<32} {value}")
     return 0 if any(offer.unavailable is None for offer in offers) else 1
 
 
