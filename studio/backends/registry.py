@@ -93,7 +93,9 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
 
 
 def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
-    names = ", ".join(offer.title for offer in passed_over if offer.name not in ELSEWHERE)
+    # A batched backend has the voices of the one that it is named after.
+    others = [offer for offer in passed_over if not offer.name.endswith("-batched")]
+    names = ", ".join(offer.title for offer in others if offer.name not in ELSEWHERE)
     if not names:
         return None
     return (
