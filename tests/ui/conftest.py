@@ -130,7 +130,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def open_page(server: Server, browser: Browser) -> Iterator:
-    """Opens the page in a window of its own; at the end nothing foreign or broken happened."""
+    """Opens the page in a window of its own; at the end nothing foreign or broken happened.
+
+    The voices that a module's tests added go with its windows: the next begins with none.
+    """
     contexts, faults = [], []
 
     def foreign(route: Route) -> None:
@@ -152,6 +155,7 @@ def open_page(server: Server, browser: Browser) -> Iterator:
     yield opened
     for context in contexts:
         context.close()
+    shutil.rmtree(server.workspace / "speakers", ignore_errors=True)
     assert faults == []
 
 

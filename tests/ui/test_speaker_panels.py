@@ -31,11 +31,10 @@ def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
     open_page, hostile, recording, tmp_path
 ):
     page = open_page()
-    page.wait_for_function("() => document.querySelectorAll('#library .voice').length >= 4")
+    page.wait_for_function("() => document.querySelectorAll('#library .voice').length === 4")
     for text in HOSTILE:
-        # By its label: other tests may have left a voice of that name.
-        label = page.locator(".voice-labels").get_by_text(text, exact=True)
-        row = page.locator("#library .voice", has=label).first
+        name = page.locator(".voice-name").get_by_text(text, exact=True)
+        row = page.locator("#library .voice", has=name)
         assert row.locator(".voice-name").inner_text() == text
         assert row.locator(".voice-labels").inner_text() == text
         row.locator(".voice-open").click()
