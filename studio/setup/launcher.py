@@ -27,6 +27,9 @@ EXIT_INTERRUPTED = 130
 _MADE_VENV_S = "TABLEREAD_MADE_VENV_S"
 """Tells the next process how long making its environment took, for the summary."""
 
+# Whole files go to a worker, so that what a module shares is made once in it.
+WHOLE_SUITE = ("-n", "2", "--dist", "loadfile")
+
 LINT = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
@@ -165,9 +168,11 @@ class Launcher:
         finally:
             models.close()
         environ = self._test_environment()
+        if not request.arguments:
+            environ.setdefault("OMP_NUM_THREADS", "1")  # one for each worker
         self._summary()
         failed = self._lint() if request.command == "check" else 0
-        command = [sys.executable, "-m", "pytest", *request.arguments]
+        command = [sys.executable, "-m", "pytest", *(request.arguments or WHOLE_SUITE)]
         return subprocess.call(command, cwd=self._repo, env=environ) or failed
 
     def _test_environment(self) -> dict[str, str]:

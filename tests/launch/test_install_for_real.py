@@ -231,6 +231,8 @@ def test_the_test_command_brings_its_tools_and_hands_on_arguments_and_status(rep
     assert json.loads(done.stdout) == [["-k", "dialog"], str(repo.root), str(browser)]
     assert done.returncode == 5
     assert "tests part" in done.stderr
+    whole = repo.launch("test", TABLEREAD_BROWSER=str(browser))
+    assert json.loads(whole.stdout)[0] == ["-n", "2", "--dist", "loadfile"]
 
 
 def test_a_space_installs_into_the_environment_it_runs_in(repo, tmp_path):
