@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from scenes import OpenStudio
 
 from studio.backends.base import Backend
 from studio.backends.registry import create
 from studio.engine.model_manager import EvictionPolicy
 from studio.service import Studio, StudioOptions
+
+# How long an example takes says more of what else the machine does than of the example.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 
 @pytest.fixture

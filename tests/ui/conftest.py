@@ -22,6 +22,7 @@ from ui_steps import fill
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 60
+BROWSER_TIMEOUT_MS = 45_000
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
@@ -143,7 +144,7 @@ def open_page(server: Server, browser: Browser) -> Iterator:
     def opened(**look) -> Page:
         context = browser.new_context(viewport={"width": 1440, "height": 900}, **look)
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(BROWSER_TIMEOUT_MS)
         context.route(lambda url: not url.startswith((server.url, "data:", "blob:")), foreign)
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 
 
 def wait_for_state(page, state):
-    page.wait_for_selector(f"#model-chip[data-state={state}]", timeout=15_000)
+    page.wait_for_selector(f"#model-chip[data-state={state}]")
 
 
 def read(page):
