@@ -89,7 +89,8 @@ class EditConflict(Conflict):
 
     Attributes:
         rev: The project's revision now.
-        conflicts: What is in dispute: `line_id`, `field`, `mine` and `theirs` each.
+        conflicts: What is in dispute: `op`, which of the edits, `line_id`, `field`, `mine` and
+            `theirs` each.
     """
 
     def __init__(

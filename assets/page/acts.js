@@ -1,7 +1,7 @@
 /** What can be done to lines; every gesture of mouse and keyboard ends here. */
 import { newId } from "./dialog.js";
 import { count } from "./format.js";
-import { announce, refused } from "./notices.js";
+import { announce, notice, refused } from "./notices.js";
 
 const PAUSE_S = 0.5;
 const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
@@ -80,6 +80,17 @@ export class Acts {
     this.#selection.focus();
   }
 
+  /** Lines come in after one; where that is empty, the first of them takes its place. */
+  paste(lineId, lines) {
+    const [{ speaker, text }, ...others] = lines;
+    const isFilled = Boolean(this.#project.line(lineId).text);
+    const filling = { op: "set", line_ids: [lineId], fields: { speaker, text } };
+    const inserting = { op: "insert", after: lineId, lines: isFilled ? lines : others };
+    this.#project.edit(isFilled ? [inserting] : [filling, inserting]);
+    this.#typing.edit(lines.at(-1).line_id);
+    announce(`${count(lines.length, "line")} pasted.`);
+  }
+
   /** Cut a line in two at the caret. */
   split(lineId, at) {
     const fresh = newId();
@@ -116,16 +127,24 @@ export class Acts {
   /** All is saved by itself; send at once what is on its way. */
   async save() {
     await this.#project.flush();
-    announce("Saved.");
+    announce(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
   }
 
   /** @param {"undo" | "redo"} way */
-  async travel(way) {
+  async travel(way, how = {}) {
+    notice("undo", {});
     try {
-      await this.#project.travel(way);
+      await this.#project.travel(way, how);
     } catch (error) {
+      if (error.kind === "EditConflict" && !how.anybodys) return this.#askAnybodys(error);
       refused(way === "undo" ? "It can't be undone" : "It can't be done again", error);
     }
+  }
+
+  /** What others wrote goes only when one asks for it. */
+  #askAnybodys({ message }) {
+    const act = { label: "Take the latest step back", press: () => this.travel("undo", { anybodys: true }) };
+    notice("undo", { kind: "warning", title: "Nothing of yours is left to undo.", text: message, act, dismiss: () => {} });
   }
 
   #spoken() {

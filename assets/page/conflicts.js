@@ -1,52 +1,101 @@
 /** Two people changed the same thing: both versions side by side, and a choice. */
-import { announce } from "./notices.js";
-import { byId, fromTemplate, setText } from "./dom.js";
-
-const WORDS = { text: "Text", speaker: "Speaker", language: "Language", seed: "Seed", params: "Voice settings", duration_s: "Length of the pause" };
+import { questions, remade } from "./disputes.js";
+import { notice } from "./notices.js";
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { differing } from "./script_draft.js";
 
 export class Conflicts {
   #dialog = /** @type {HTMLDialogElement} */ (byId("conflicts"));
   #project;
-  #open = [];
+  #answers = new Map();
+  #script = null;
 
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    project.addEventListener("conflict", ({ detail }) => this.#take(detail));
+    project.addEventListener("conflict", () => this.#open());
+    project.addEventListener("opened", () => this.#begin());
+    byId("conflicts-later").addEventListener("click", () => this.#dialog.close());
+    this.#dialog.addEventListener("close", () => this.#remind());
   }
 
-  #take(conflicts) {
-    this.#open.push(...conflicts);
-    if (!this.#open.length) return announce("The dialog was changed elsewhere meanwhile; your last step was left out.");
-    byId("conflict-list").replaceChildren(...this.#open.map((one) => this.#row(one)));
-    if (!this.#dialog.open) this.#dialog.showModal();
-    return undefined;
+  /** Two versions of the script. @param {{mine: string, theirs: string, keepMine: () => void, keepTheirs: () => void}} about */
+  compare({ mine, theirs, keepMine, keepTheirs }) {
+    const [own, other] = differing(mine, theirs);
+    const question = { title: "Script", mine: own || "—", theirs: other || "—", keep: "Keep mine" };
+    const choose = (isMine) => {
+      this.#script = null;
+      return isMine ? keepMine() : keepTheirs();
+    };
+    this.#script = { question, choose };
+    this.#open();
   }
 
-  #row(conflict) {
-    const { line_id: lineId, field, mine, theirs } = conflict;
-    const row = fromTemplate("conflict-template");
-    setText(row.querySelector(".conflict-field"), WORDS[field] ?? "Line");
-    setText(row.querySelector(".conflict-mine"), shown(mine));
-    setText(row.querySelector(".conflict-theirs"), shown(theirs));
-    const keep = row.querySelector(".keep-mine");
-    keep.hidden = !(field in WORDS) || !this.#project.line(lineId);
-    keep.addEventListener("click", () => {
-      this.#project.edit([{ op: "set", line_ids: [lineId], fields: { [field]: mine } }]);
-      this.#settle(conflict, row);
+  get #batches() {
+    return this.#project.aside.filter(({ error }) => error.conflicts.length);
+  }
+
+  #begin() {
+    this.#answers.clear();
+    this.#script = null;
+    this.#dialog.close();
+    this.#remind();
+  }
+
+  /** What is undecided stays so: theirs stands, and mine is kept until somebody chooses. */
+  #remind() {
+    this.#script = null;
+    notice("conflict", {
+      kind: "warning",
+      title: "Changed in two places.",
+      text: this.#batches.length ? "Theirs stands until you choose; yours is kept in this browser." : null,
+      act: { label: "Compare", press: () => this.#open() },
+      dismiss: () => {}, // told again at the next visit: only a choice ends it
     });
-    row.querySelector(".keep-theirs").addEventListener("click", () => this.#settle(conflict, row));
+  }
+
+  #open() {
+    notice("conflict", {});
+    const asked = this.#batches.flatMap((batch) =>
+      questions(batch, this.#project)
+        .filter(({ key }) => !this.#answersOf(batch).has(key))
+        .map((question) => ({ question, choose: (isMine) => this.#choose(batch, question, isMine) })));
+    if (this.#script) asked.push(this.#script);
+    byId("conflict-list").replaceChildren(...asked.map((one) => this.#row(one)));
+    if (!asked.length || this.#dialog.open) return;
+    this.#dialog.showModal();
+    // Whoever was typing goes on to type: no button is under those keys.
+    byId("conflicts-title").focus();
+  }
+
+  #row({ question, choose }) {
+    const row = fromTemplate("conflict-template");
+    setText(row.querySelector(".conflict-field"), question.title);
+    setText(row.querySelector(".conflict-mine"), question.mine);
+    setText(row.querySelector(".conflict-theirs"), question.theirs);
+    const keep = row.querySelector(".keep-mine");
+    setHidden(keep, question.keep === null);
+    setText(keep, question.keep ?? "");
+    const settle = (isMine) => {
+      row.remove();
+      choose(isMine);
+      if (!byId("conflict-list").childElementCount) this.#dialog.close();
+    };
+    keep.addEventListener("click", () => settle(true));
+    row.querySelector(".keep-theirs").addEventListener("click", () => settle(false));
     return row;
   }
 
-  #settle(conflict, row) {
-    this.#open = this.#open.filter((one) => one !== conflict);
-    row.remove();
-    if (!this.#open.length) this.#dialog.close();
+  #answersOf(batch) {
+    if (!this.#answers.has(batch)) this.#answers.set(batch, new Map());
+    return this.#answers.get(batch);
   }
-}
 
-function shown(value) {
-  if (value === null || value === undefined) return "—";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  /** Once all of a batch is decided, what is left of it is made. */
+  #choose(batch, { key }, isMine) {
+    const answers = this.#answersOf(batch).set(key, isMine);
+    if (questions(batch, this.#project).some((one) => !answers.has(one.key))) return;
+    this.#answers.delete(batch);
+    this.#project.settle(batch, remade(batch, answers, this.#project));
+  }
 }

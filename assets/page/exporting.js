@@ -27,10 +27,17 @@ export class Exporting {
   #press(event, link) {
     const { format } = link.dataset;
     link.closest(".menu")?.querySelector("[aria-expanded=true]")?.click();
-    if (format === "tableread") return;
-    if (SOUNDS.has(format)) return this.#checkSound(event);
     event.preventDefault();
-    this.#save(format, link.textContent.split(",")[0].trim());
+    if (format === "tableread") return this.#hand(link, "The project’s file");
+    if (SOUNDS.has(format)) return this.#checkSound() && this.#hand(link, "The sound");
+    return this.#save(format, link.textContent.split(",")[0].trim());
+  }
+
+  /** What may be large the browser fetches itself, once the studio has every edit. */
+  async #hand({ href }, what) {
+    await this.#project.flush();
+    done(`${what} is being made; the download begins when it is ready.`);
+    download(href, "");
   }
 
   /** A script is small: it is fetched first, so that a refusal is read instead of a failed file. */
@@ -38,7 +45,10 @@ export class Exporting {
     try {
       await this.#project.flush();
       const { blob, leftOut } = await api.exported(this.#project.id, format);
-      download(blob, `${this.#project.view.name || "Untitled"}.${format}`);
+      const address = URL.createObjectURL(blob);
+      download(address, `${this.#project.view.name || "Untitled"}.${format}`);
+      // The browser has taken it over by the time the page is idle again.
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
       const title = `Saved as ${label}, without some things.`;
       notice("export", { kind: "warning", title, text: leftOut || null });
       if (leftOut) announce(`${title} ${leftOut}`);
@@ -48,31 +58,36 @@ export class Exporting {
     }
   }
 
-  /** Sound may be long, so the browser fetches it itself; what will be missing in it is known here. */
-  #checkSound(event) {
+  /** What will be missing in the sound is known here. @returns {boolean} whether there is any */
+  #checkSound() {
     const heard = this.#project.lines.filter(({ kind }) => kind !== "silence");
     const silent = heard.filter(({ take }) => !take);
     const old = heard.filter(({ take, state }) => take && state !== "ready");
+    const locked = old.filter((line) => line.locked);
+    const missing = [said(silent, "has no sound and is left out", "have no sound and are left out"),
+      said(old.filter((line) => !line.locked), "is heard as before the last change", "are heard as before the last change")];
     if (silent.length === heard.length) {
-      event.preventDefault();
       const why = "Nothing has been read yet. Press Read the scene first.";
-      return refused("There is no sound to save", new Error(why));
+      refused("There is no sound to save", new Error(why));
+      return false;
     }
-    const parts = [
-      silent.length && `${count(silent.length, "line has", "lines have")} no sound and ${silent.length === 1 ? "is" : "are"} left out.`,
-      old.length && `${count(old.length, "line is", "lines are")} heard as before the last change.`,
-    ].filter(Boolean);
-    const text = parts.length ? `${parts.join(" ")} Press Read the scene, then save again.` : null;
-    notice("export", { kind: "warning", title: "The file isn’t the whole scene.", text });
-    announce(text ?? "The file is being made.");
+    const parts = missing.filter(Boolean);
+    if (parts.length) parts.push("Press Read the scene, then save again.");
+    if (locked.length) parts.push(said(locked, "is locked and heard as before its last change: unlock it first", "are locked and heard as before their last change: unlock them first"));
+    notice("export", { kind: "warning", title: "The file isn’t the whole scene.", text: parts.join(" ") || null });
+    if (parts.length) announce(parts.join(" "));
+    return true;
   }
 }
 
-function download(blob, name) {
+/** @returns {string} nothing of no lines */
+function said(lines, one, many) {
+  return lines.length ? `${count(lines.length, `line ${one}`, `lines ${many}`)}.` : "";
+}
+
+function download(href, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
+  link.href = href;
   link.download = name;
   link.click();
-  // The browser has taken it over by the time the page is idle again.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

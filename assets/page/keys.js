@@ -1,9 +1,9 @@
 /** The keyboard; single keys are off while a person types or stands on a control. */
 import { byId } from "./dom.js";
+import { holdsTyping } from "./typed.js";
 
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
-const UNDOES_ITSELF = "input, textarea";
 
 /** @param {object} parts reading, acts, selection, typing, find */
 export function listen({ reading, acts, selection, typing, find }) {
@@ -52,7 +52,7 @@ function chosen(event, { table, history, single }) {
   const { target } = event;
   if (name in table) return table[name];
   // Within a row's text too: the studio's history holds it, letter groups and all.
-  if (name in history) return target.closest(UNDOES_ITSELF) ? null : history[name];
+  if (name in history) return target.matches("textarea") || holdsTyping(target) ? null : history[name];
   if (!(name in single)) return null;
   const plain = name === "?" || name === "Shift+?";
   return target.closest(plain ? TYPING : CONTROL) ? null : single[name];

@@ -4,6 +4,7 @@ import { count, fold, length } from "./format.js";
 import { RATE_HZ, newId } from "./dialog.js";
 import { Params } from "./params.js";
 import { fileTitle } from "./row.js";
+import { holdsTyping } from "./typed.js";
 
 const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
 
@@ -224,7 +225,7 @@ function shared(lines, name) {
 
 function put(name, value) {
   const input = field(name);
-  if (document.activeElement === input) return;
+  if (holdsTyping(input)) return;
   input.value = value === undefined || value === null ? "" : String(value);
   input.placeholder = value === undefined ? "different" : (input.dataset.empty ?? "");
 }

@@ -37,16 +37,18 @@ export class Live extends EventTarget {
     this.#close();
   }
 
-  /** Ask for the project as it stands, and go on from there. */
+  /** Ask for the project as it stands, and go on from there; who has left meanwhile is told nothing. */
   async again() {
     this.#close();
     try {
       const body = await api.read(this.#id);
+      if (this.#left) return;
       this.#seq = body.seq;
       this.dispatchEvent(new CustomEvent("body", { detail: body }));
       this.#seen();
     } catch (error) {
-      if (error.status === 404) return this.dispatchEvent(new Event("gone"));
+      if (this.#left) return;
+      if (error.status === 404) return void this.dispatchEvent(new Event("gone"));
       this.#timer = setTimeout(() => this.again(), RETRY_MS);
     }
   }

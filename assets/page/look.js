@@ -1,5 +1,6 @@
 /** Light or dark, and which views the page shows. */
 import { byId } from "./dom.js";
+import { stored } from "./stored.js";
 
 const LOOK_KEY = "tableread.look";
 const VIEW_KEY = "tableread.view";
@@ -7,11 +8,11 @@ const MAIN = new Set(["lines", "script"]);
 
 /** Gradio follows the system; a choice made here outranks it and is kept. */
 export function keepLook() {
-  const kept = localStorage.getItem(LOOK_KEY);
+  const kept = stored.get(LOOK_KEY);
   if (kept) document.body.classList.toggle("dark", kept === "dark");
   byId("theme-toggle").addEventListener("click", () => {
     const dark = document.body.classList.toggle("dark");
-    localStorage.setItem(LOOK_KEY, dark ? "dark" : "light");
+    stored.set(LOOK_KEY, dark ? "dark" : "light");
   });
 }
 
@@ -33,12 +34,12 @@ export function keepView(shown) {
       button.setAttribute("aria-pressed", String(own === view));
       button.dataset.open = String(own === dataset.main || own === dataset.side);
     }
-    if (MAIN.has(view)) localStorage.setItem(VIEW_KEY, view);
+    if (MAIN.has(view)) stored.set(VIEW_KEY, view);
     shown(view);
   };
   buttons.forEach((button) => button.addEventListener("click", () => show(button.dataset.view)));
   show("cast");
-  const kept = localStorage.getItem(VIEW_KEY);
+  const kept = stored.get(VIEW_KEY);
   show(MAIN.has(kept) ? kept : "lines");
   return show;
 }

@@ -70,15 +70,18 @@ async function open() {
   await whenPresent(PARTS);
   keepLook();
   const project = new Project();
-  const script = new ScriptView(project);
-  const show = keepView((view) => (view === "script" ? script.show() : script.put()));
+  const conflicts = new Conflicts(project);
+  const script = new ScriptView(project, {
+    lead: () => show("script"),
+    compare: (about) => conflicts.compare(about),
+  });
+  const show = keepView((view) => (view === "script" ? script.show() : script.left()));
   const editor = buildEditor(project, show);
   project.listened = () => editor.player.playing;
   const projects = new Projects(project);
   const model = new ModelPanel();
   const speakers = new Speakers();
-  new Conflicts(project);
-  new Transfer({ projects, project, ...editor, speakers });
+  new Transfer({ projects, project, ...editor, speakers, show });
   window.tableread = { project, projects, ...editor };
   projects.addEventListener("opened", () => {
     editor.player.load(project.id);

@@ -1,21 +1,23 @@
 /** What the studio has to say: notices that stay under the header, and words for screen readers. */
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { storedHere } from "./stored.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
 
 function dismissed() {
-  return new Set(JSON.parse(sessionStorage.getItem(DISMISSED_KEY) ?? "[]"));
+  return new Set(storedHere.json(DISMISSED_KEY, []));
 }
 
 /**
  * Show, change or (with `text` null) take away the notice called `name`.
- * A notice that was dismissed stays away until its text changes. `act` is a remedy at hand.
+ * A notice that was dismissed stays away until its text changes. `act` is a remedy at hand; who
+ * dismisses the notice has chosen `dismiss`.
  *
  * @param {string} name
  * @param {{kind?: string, title?: string, text?: string|null,
- *   act?: {label: string, press: () => void}|null}} [about]
+ *   act?: {label: string, press: () => void}|null, dismiss?: (() => void)|null}} [about]
  */
-export function notice(name, { kind = "info", title = "", text = null, act = null } = {}) {
+export function notice(name, { kind = "info", title = "", text = null, act = null, dismiss = null } = {}) {
   const list = byId("notices");
   const old = [...list.children].find((row) => row.dataset.notice === name);
   if (text === null || dismissed().has(`${name}:${text}`)) return old?.remove();
@@ -29,9 +31,9 @@ export function notice(name, { kind = "info", title = "", text = null, act = nul
   setText(remedy, act?.label ?? "");
   remedy.onclick = act?.press ?? null;
   row.querySelector(".notice-close").onclick = () => {
-    const all = [...dismissed(), `${name}:${text}`];
-    sessionStorage.setItem(DISMISSED_KEY, JSON.stringify(all));
+    if (!dismiss) storedHere.set(DISMISSED_KEY, JSON.stringify([...dismissed(), `${name}:${text}`]));
     row.remove();
+    dismiss?.();
   };
 }
 
@@ -51,7 +53,7 @@ export function done(text) {
 /** A refusal or fault that a gesture met; each one is shown, also when it repeats. */
 export function refused(title, error) {
   const all = [...dismissed()].filter((key) => !key.startsWith("refused:"));
-  sessionStorage.setItem(DISMISSED_KEY, JSON.stringify(all));
+  storedHere.set(DISMISSED_KEY, JSON.stringify(all));
   notice("refused", { kind: "error", title, text: error.message });
 }
 

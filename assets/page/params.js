@@ -1,5 +1,6 @@
 /** Controls for what the chosen voice engine lets a line say about itself. */
 import { byId, fromTemplate, setText } from "./dom.js";
+import { holdsTyping } from "./typed.js";
 
 /** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
 export class Params extends EventTarget {
@@ -21,8 +22,8 @@ export class Params extends EventTarget {
     for (const [name, { param, field, number, reset }] of this.#rows) {
       const values = new Set(lines.map((line) => line.params?.[name] ?? null));
       const own = values.size === 1 ? [...values][0] : undefined;
-      if (document.activeElement !== number) number.value = own === undefined ? "" : String(own ?? param.default);
-      if (document.activeElement !== field) field.value = String(own ?? param.default);
+      if (!holdsTyping(number)) number.value = own === undefined ? "" : String(own ?? param.default);
+      if (!field.matches(":active")) field.value = String(own ?? param.default);
       number.placeholder = own === undefined ? "different" : "";
       reset.hidden = own === null;
     }

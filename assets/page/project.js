@@ -1,16 +1,24 @@
 /** The open project: what the studio says of it, and this page's edits laid on top. */
 import { EMPTY, fromBody, newId, withChanges, withOps, withSteps } from "./dialog.js";
+import { Former } from "./former.js";
+import { isMissing, isPending } from "./line_states.js";
 import { Live } from "./live.js";
 import { Outbox } from "./outbox.js";
 import * as api from "./project_api.js";
+import { stored } from "./stored.js";
 
-const CLIENT = newId();
+const PERSON_KEY = "tableread.person";
+const PERSON = stored.get(PERSON_KEY) ?? newId();
+stored.set(PERSON_KEY, PERSON);
+/** This page, of a person: what stands before the dash is the same for all pages of a browser. */
+const CLIENT = `${PERSON}-${newId()}`;
 
 /**
  * Events: "change" with `detail` {ids: Set of lines, order: boolean, meta: boolean}, "job" when a
- * render began or ended, "saved" when its `saving` changed, "conflict" with `detail` a list of
- * {line_id, field, mine, theirs}, "refused" with `detail` an error, "storage" with `detail` why
- * nothing can be kept at the moment, or null, "gone".
+ * render began or ended, "saved" when its `saving` or `trouble` changed, "conflict" and "failed"
+ * when a batch was set `aside`, "refused" with `detail` {batch, error}, "script" with `detail`
+ * {batch, answer} or {batch, error}, "storage" with `detail` why nothing can be kept at the moment,
+ * or null, "gone", "opened", and "left" with `detail` {id, name} when edits stay behind unsent.
  */
 export class Project extends EventTarget {
   #base = EMPTY;
@@ -18,6 +26,7 @@ export class Project extends EventTarget {
   #jobSteps = 0;
   #live = null;
   #outbox = null;
+  #former = new Former();
 
   constructor() {
     super();
@@ -25,14 +34,44 @@ export class Project extends EventTarget {
     this.view = EMPTY;
     this.job = null;
     this.notices = [];
-    this.drafts = async () => {};
+    this.drafts = () => {};
     this.listened = () => false;
-    addEventListener("pagehide", () => this.#outbox?.leave());
+    addEventListener("pagehide", () => {
+      this.drafts();
+      this.#outbox?.leave();
+    });
+    // A page that the browser had put to rest goes on where it was.
+    addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
   }
 
   /** @returns {"saved" | "saving" | "offline"} */
   get saving() {
     return this.#outbox?.state ?? "saved";
+  }
+
+  /** Why edits aren't taken at the moment, as far as the studio said. @returns {Error | null} */
+  get trouble() {
+    return this.#outbox?.trouble ?? null;
+  }
+
+  /** Whether what is unsent outlives the page. */
+  get kept() {
+    return this.#outbox?.kept ?? true;
+  }
+
+  /** Edits that wait for a choice. @returns {Array<{ops: object[], error: object}>} */
+  get aside() {
+    return this.#outbox?.aside ?? [];
+  }
+
+  /** The script that is on its way, if one is. @returns {string | undefined} */
+  get unsentScript() {
+    return this.#outbox?.script;
+  }
+
+  /** The studio's revision that this page knows. */
+  get rev() {
+    return this.#base.rev;
   }
 
   get rendering() {
@@ -48,28 +87,45 @@ export class Project extends EventTarget {
     return this.view.lines.get(lineId);
   }
 
+  /** A line that was here a while ago, and after which one. @returns {{line: object, after: string | null} | undefined} */
+  former(lineId) {
+    return this.#former.of(lineId);
+  }
+
   /** Show another project. @param {object} body */
   async open(body) {
     await this.leave();
+    this.#close(); // one that was opened at the same time
     this.id = body.project_id;
-    this.#outbox = new Outbox(this.id, (batch, last) => this.#send(batch, last));
+    this.#outbox = new Outbox(this.id, api.sender(this.id));
     this.#outbox.addEventListener("state", () => this.#tell("saved"));
-    this.#outbox.addEventListener("taken", ({ detail }) => this.#answered(detail));
-    this.#outbox.addEventListener("refused", ({ detail }) => this.#dropped("refused", detail));
-    this.#outbox.addEventListener("conflict", ({ detail }) => this.#conflict(detail));
+    this.#outbox.addEventListener("taken", ({ detail }) => this.#taken(detail));
+    this.#outbox.addEventListener("refused", ({ detail }) => this.#refused(detail));
+    this.#outbox.addEventListener("conflict", () => this.#conflict());
+    this.#outbox.addEventListener("failed", () => this.#dropped("failed"));
+    this.notices = [];
     this.#adopt(body);
+    this.#former.clear();
     this.#live = new Live(this.id, body.seq, () => this.listened());
     this.#live.addEventListener("event", ({ detail }) => this.#step(detail));
     this.#live.addEventListener("body", ({ detail }) => this.#adopt(detail));
     this.#live.addEventListener("gone", () => this.#tell("gone"));
+    this.#tell("saved");
+    this.#tell("opened");
   }
 
   /** Send what is unsent and listen no more. */
   async leave() {
     await this.flush();
-    this.#outbox?.keep();
+    this.#close();
+  }
+
+  #close() {
+    const unsent = this.#outbox?.unsent;
+    this.#outbox?.close();
     this.#live?.leave();
     this.#steps = [];
+    if (unsent) this.#emit("left", { id: this.id, name: this.view.name });
   }
 
   /** Change the dialog here and now; the studio follows. @param {Array<object>} ops */
@@ -80,38 +136,51 @@ export class Project extends EventTarget {
 
   /** Resolve when the studio has all edits, or can't be reached; `drafts` puts what is half typed. */
   async flush() {
-    await this.drafts();
+    this.drafts();
     await this.#outbox?.flush();
   }
 
-  /** @param {"undo" | "redo"} way */
-  async travel(way) {
+  /** Take back the latest step of this person, or of anybody, or the latest undo. @param {"undo" | "redo"} way */
+  async travel(way, { anybodys = false } = {}) {
+    const { id } = this;
     await this.flush();
-    const body = { base_rev: this.#base.rev, client: CLIENT };
-    this.#answered(await api[way](this.id, body));
+    if (id !== this.id) return;
+    const about = { base_rev: this.#base.rev, client: CLIENT };
+    const answer = await api[way](id, way === "undo" ? { ...about, own: !anybodys } : about);
+    if (id === this.id) this.#answered(answer);
   }
 
-  /** Lay a whole script onto the lines. @returns {Promise<Array<object>>} notices */
-  async putScript(text) {
-    await this.#outbox.flush();
-    const body = { base_rev: this.#base.rev, client: CLIENT, text };
-    const answer = await api.putScript(this.id, body);
-    this.#answered(answer);
-    return answer.notices ?? [];
+  /** Lay a whole script onto the lines. @param {string} text @param {number} baseRev the revision it was written on */
+  putScript(text, baseRev) {
+    this.#outbox.push({ ops: [], text, client: CLIENT, base_rev: baseRev, group: "script" });
+  }
+
+  /** Change a project that needn't be the open one any more. @param {string} id @param {Array<object>} ops @param {number} baseRev */
+  async editIn(id, ops, baseRev) {
+    if (id === this.id) return this.edit(ops);
+    return void (await api.edit(id, { edit_id: newId(), client: CLIENT, base_rev: baseRev, group: null, ops }));
+  }
+
+  /** Decide what becomes of edits that were set aside. @param {object} batch @param {Array<object>} ops made of it now */
+  settle(batch, ops = []) {
+    this.#outbox.settle(batch);
+    if (ops.length) this.edit(ops);
   }
 
   /** Make lines, or all that are missing or outdated. @param {Array<string> | null} lineIds */
   async render(lineIds, { again = false, listenFrom = null } = {}) {
+    const { id } = this;
     await this.flush();
+    if (id !== this.id) return;
     this.#expect(lineIds, again);
     const body = { line_ids: lineIds, again, listen_from: listenFrom };
     const told = this.#jobSteps;
     try {
-      const job = await api.render(this.id, body);
+      const job = await api.render(id, body);
       // A quick voice is done before the answer is here; what the stream told is newer then.
-      if (told === this.#jobSteps) this.#setJob(job);
+      if (id === this.id && told === this.#jobSteps) this.#setJob(job);
     } catch (error) {
-      await this.#live.again();
+      if (id === this.id) await this.#live.again();
       throw error;
     }
   }
@@ -139,33 +208,39 @@ export class Project extends EventTarget {
     this.#rebuild();
   }
 
-  #send(batch, last) {
-    const { edit_id, client, base_rev, group, ops } = batch;
-    return api.edit(this.id, { edit_id, client, base_rev, group, ops }, last);
-  }
-
   #answered({ rev, changes }) {
     if (changes && rev > this.#base.rev) this.#base = withChanges(this.#base, rev, changes);
     this.#rebuild();
   }
 
-  #dropped(kind, error) {
-    this.#rebuild();
-    this.#emit(kind, error);
+  #taken({ batch, answer }) {
+    this.#answered(answer);
+    if (batch.text !== undefined) this.#emit("script", { batch, answer });
   }
 
-  async #conflict(error) {
+  #refused({ batch, error }) {
+    this.#dropped(batch.text === undefined ? "refused" : "script", { batch, error });
+  }
+
+  #dropped(kind, detail = null) {
+    this.#rebuild();
+    this.#emit(kind, detail);
+  }
+
+  async #conflict() {
+    const outbox = this.#outbox;
     await this.#live.again();
-    const conflicts = error.body.conflicts ?? error.body.error?.conflicts ?? [];
-    this.#emit("conflict", conflicts);
+    if (outbox === this.#outbox) this.#tell("conflict");
   }
 
   #adopt(body) {
     this.#base = fromBody(body);
     this.#steps = [];
-    this.notices = body.notices ?? [];
+    const known = new Set(this.notices.map((one) => JSON.stringify(one)));
+    this.notices.push(...(body.notices ?? []).filter((one) => !known.has(JSON.stringify(one))));
     this.#rebuild();
     this.#showJob(body.job);
+    this.#emit("storage", body.storage ?? null);
   }
 
   #step(step) {
@@ -215,6 +290,7 @@ export class Project extends EventTarget {
     const meta = ["name", "cast", "settings", "speakers", "can_undo", "can_redo"].some(
       (key) => old[key] !== this.view[key],
     );
+    if (order) this.#former.remember(old, this.view);
     if (!ids.size && !order && !meta) return;
     this.#emit("change", { ids, order, meta });
   }
@@ -226,17 +302,6 @@ export class Project extends EventTarget {
   #emit(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
-}
-
-/** Whether a render would make it. */
-export function isMissing({ state, locked, take, kind }) {
-  if (kind === "silence" || (locked && take)) return false;
-  return state === "none" || state === "stale" || state === "failed";
-}
-
-/** Whether it is being made. */
-export function isPending({ state }) {
-  return state === "queued" || state === "generating";
 }
 
 function sameOrder(a, b) {

@@ -19,10 +19,21 @@ export async function importFile(file) {
 }
 
 export const script = (id) => json(at(id, "/script"));
-export const putScript = (id, body) => json(at(id, "/script"), { method: "PUT", body });
+/** @param {object} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
+export const putScript = (id, body, last = false) =>
+  json(at(id, "/script"), { method: "PUT", body, keepalive: last });
 /** @param {object} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
 export const edit = (id, body, last = false) =>
   json(at(id, "/edits"), { method: "POST", body, keepalive: last });
+/** What sends batches of one project, whichever is open by then. @returns {(batch: object, last: boolean) => Promise<object>} */
+export function sender(id) {
+  return ({ edit_id, client, base_rev, group, ops, text }, last) => {
+    const about = { edit_id, client, base_rev };
+    if (text !== undefined) return putScript(id, { ...about, text }, last);
+    return edit(id, { ...about, group, ops }, last);
+  };
+}
+
 export const undo = (id, body) => post(at(id, "/undo"), body);
 export const redo = (id, body) => post(at(id, "/redo"), body);
 /** @param {object} body {line_ids, again, listen_from} */

@@ -4,6 +4,7 @@ import { byId, disclose, fromTemplate, setHidden, setText } from "./dom.js";
 import { count, length } from "./format.js";
 import * as api from "./project_api.js";
 import { Space } from "./space.js";
+import { stored } from "./stored.js";
 
 const LAST_KEY = "tableread.project";
 const FORMER_TEXT_KEY = "tableread.script";
@@ -39,22 +40,22 @@ export class Projects extends EventTarget {
   /** Open the project of the address, else the last one, else the newest, else make the first. */
   async start(openingText) {
     const asked = new URLSearchParams(location.search).get("project");
-    for (const id of [asked, localStorage.getItem(LAST_KEY)]) {
+    for (const id of [asked, stored.get(LAST_KEY)]) {
       if (id && (await this.#openKnown(id, id === asked))) return;
     }
     const [newest] = await api.list();
     if (newest && (await this.#openKnown(newest.project_id, false))) return;
-    const former = localStorage.getItem(FORMER_TEXT_KEY);
+    const former = stored.get(FORMER_TEXT_KEY);
     const first = former ? { name: "My script", text: former } : { name: "The lighthouse", text: openingText };
     await this.adopt(await api.create(first));
-    localStorage.removeItem(FORMER_TEXT_KEY);
+    stored.remove(FORMER_TEXT_KEY);
   }
 
   /** Show a project. @param {object} body */
   async adopt(body) {
     this.dispatchEvent(new Event("closing"));
     await this.#project.open(body);
-    localStorage.setItem(LAST_KEY, body.project_id);
+    stored.set(LAST_KEY, body.project_id);
     const address = new URL(location.href);
     address.searchParams.set("project", body.project_id);
     history.replaceState(history.state, "", address);

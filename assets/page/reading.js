@@ -1,7 +1,7 @@
 /** The dialog being read: joins the project, its rows, the player and the controls. */
 import { count } from "./format.js";
 import { announce, notice, refused } from "./notices.js";
-import { isMissing, isPending } from "./project.js";
+import { isMissing, isPending } from "./line_states.js";
 import { isAudible } from "./playlist.js";
 
 const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";

@@ -36,34 +36,57 @@ export class Recordings {
     this.#field.click();
   }
 
-  /**
-   * Bring a file into the project and let a line play it.
-   * @param {File} file @param {string | null} lineId a recording's, or null for a new line
-   * @param {string | null} after which line a new one stands
-   */
-  async bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
-    announce(`${file.name} is being brought in.`);
-    try {
-      const { path } = await api.addAudio(this.#project.id, file);
-      const at = this.#put(path, lineId, after);
-      await this.#project.render([at]);
-      notice("refused", {});
-      done(`${file.name} is in the scene.`);
-    } catch (error) {
-      refused(`${file.name} can't be used`, error);
+  /** Bring files in one after the other; where a line is named, the first one is what it plays. */
+  async bringAll(files, lineId, after) {
+    let at = after;
+    for (const [number, file] of files.entries()) {
+      at = (await this.bring(file, number === 0 ? lineId : null, at)) ?? at;
     }
   }
 
-  /** @returns {string} the line that plays it now */
-  #put(path, lineId, after) {
-    if (lineId && this.#project.line(lineId)) {
-      this.#project.edit([{ op: "set", line_ids: [lineId], fields: { path } }]);
-      return lineId;
+  /**
+   * Bring a file into the project that is open now, and let a line play it.
+   * @param {File} file @param {string | null} lineId a recording's, or null for a new line
+   * @param {string | null} after which line a new one stands
+   * @returns {Promise<string | undefined>} the line that plays it
+   */
+  async bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
+    const { id, rev, view } = this.#project;
+    announce(`${file.name} is being brought in.`);
+    try {
+      const { path } = await api.addAudio(id, file);
+      const isOpen = id === this.#project.id;
+      const [at, op] = isOpen ? this.#placed(path, lineId, after) : placed(path, lineId, after);
+      await this.#project.editIn(id, [op], rev);
+      if (isOpen) await this.#show(at, op);
+      else await api.render(id, { line_ids: [at], again: false, listen_from: null });
+      notice("refused", {});
+      done(`${file.name} is in ${isOpen ? "the scene" : `“${view.name || "Untitled"}”`}.`);
+      return at;
+    } catch (error) {
+      return void refused(`${file.name} can't be used`, error);
     }
-    const line = { line_id: newId(), kind: "audio", path };
-    this.#project.edit([{ op: "insert", after, lines: [line] }]);
-    this.#selection.go(line.line_id);
-    this.#selection.focus();
-    return line.line_id;
   }
+
+  /** Others may have deleted lines while it was brought in. */
+  #placed(path, lineId, after) {
+    const { view } = this.#project;
+    const known = (one) => (view.lines.has(one) ? one : null);
+    return placed(path, known(lineId), after === null ? null : (known(after) ?? view.order.at(-1) ?? null));
+  }
+
+  async #show(lineId, { op }) {
+    if (op === "insert") {
+      this.#selection.go(lineId);
+      this.#selection.focus();
+    }
+    await this.#project.render([lineId]);
+  }
+}
+
+/** @returns {[string, object]} the line that plays a file, and the edit that makes it so */
+function placed(path, lineId, after) {
+  if (lineId) return [lineId, { op: "set", line_ids: [lineId], fields: { path } }];
+  const line = { line_id: newId(), kind: "audio", path };
+  return [line.line_id, { op: "insert", after, lines: [line] }];
 }

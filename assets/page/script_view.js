@@ -1,69 +1,101 @@
 /** The dialog as one text: typed or pasted here, it is laid onto the lines, which keep their takes. */
 import * as api from "./project_api.js";
-import { byId, fromTemplate, setText } from "./dom.js";
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { count } from "./format.js";
-import { refused } from "./notices.js";
+import { notice, refused } from "./notices.js";
+import { ScriptDraft, shifted } from "./script_draft.js";
 
 const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
+const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
 
 export class ScriptView {
   #area = /** @type {HTMLTextAreaElement} */ (byId("script"));
   #project;
+  #lead;
+  #compare;
+  #draft = new ScriptDraft();
   #timer = null;
-  #putting = null;
+  #asking = false;
+  // The studio's revision that the text in the box stands on; null until it was asked for.
+  #rev = null;
   #stale = true;
+  // Whether the text in the box is the person's and not the studio's yet.
+  #own = false;
+  #trouble = null;
 
-  /** @param {import("./project.js").Project} project */
-  constructor(project) {
+  /**
+   * @param {import("./project.js").Project} project
+   * @param {{lead: () => void, compare: (about: object) => void}} ways brings this view into sight; shows two versions
+   */
+  constructor(project, { lead, compare }) {
     this.#project = project;
+    this.#lead = lead;
+    this.#compare = compare;
     this.#area.addEventListener("input", () => this.#typed());
     this.#area.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.#area.blur();
     });
     this.#area.addEventListener("blur", () => this.put());
+    byId("draft-compare").addEventListener("click", () => this.#dispute());
+    byId("draft-drop").addEventListener("click", () => this.#drop());
     project.drafts = () => this.put();
-    project.addEventListener("change", () => this.#changed());
+    project.addEventListener("change", ({ detail }) => this.#changed(detail));
+    project.addEventListener("script", ({ detail }) => this.#answered(detail));
   }
 
   /** The view comes into sight, or another project does. */
   async show() {
     this.#count();
-    if (!this.#project.id || !this.#stale || this.#timer !== null || this.#putting || !this.shown) return;
+    this.#showTrouble();
+    const { id, rev } = this.#project;
+    const isCurrent = !this.#stale && rev <= this.#rev;
+    if (!id || this.#own || this.#asking || isCurrent || !this.shown) return;
+    this.#asking = true;
     this.#stale = false;
     try {
       await this.#project.flush();
-      const { text, notices } = await api.script(this.#project.id);
-      if (this.#timer === null && this.#area.value !== text) this.#area.value = text;
-      this.#problems([...this.#project.notices, ...notices], "notice");
+      const told = await api.script(id);
+      if (id === this.#project.id && !this.#own) this.#take(told);
     } catch (error) {
-      refused("The script can't be shown", error);
+      this.#stale = true;
+      this.#asking = false;
+      return refused("The script can't be shown", error);
     }
+    this.#asking = false;
+    return this.show();
   }
 
   get shown() {
     return this.#area.checkVisibility();
   }
 
-  /** Another project: what is shown is not its text. */
+  /** The view goes out of sight. */
+  left() {
+    this.put();
+    this.#showTrouble();
+  }
+
+  /** Another project: what is shown is not its text; what was left behind in it is offered again. */
   forget() {
     clearTimeout(this.#timer);
     this.#timer = null;
-    this.#stale = true;
-    this.#area.value = "";
+    this.#free();
+    const left = this.#draft.open(this.#project.id);
+    this.#area.value = left?.text ?? "";
+    this.#area.readOnly = !left;
+    this.#rev = left?.rev ?? null;
     this.#problems([], "notice");
+    if (left) this.#restore(left);
     return this.show();
   }
 
   /** Lay what was typed onto the lines, when something was. */
-  async put() {
-    if (this.#timer === null) return this.#putting;
+  put() {
+    if (this.#timer === null) return;
     clearTimeout(this.#timer);
     this.#timer = null;
-    await this.#putting;
-    this.#putting = this.#put(this.#area.value);
-    await this.#putting;
-    this.#putting = null;
+    this.#put();
   }
 
   /** Scroll to a line of the text and mark it. @param {number} lineNumber 1-based */
@@ -77,25 +109,91 @@ export class ScriptView {
   }
 
   #typed() {
+    this.#own = true;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.put(), PAUSE_MS);
   }
 
-  async #put(text) {
+  #put() {
+    this.#draft.keep(this.#area.value, this.#rev);
+    this.#project.putScript(this.#area.value, this.#rev);
+  }
+
+  #restore({ text, rev }) {
+    this.#own = true;
+    this.#draft.keep(text, rev);
+    // One that is on its way already is answered by itself.
+    if (this.#project.unsentScript !== text) this.#put();
+  }
+
+  /** The studio's text takes the place of what stands in the box; the caret stays at its words. */
+  #take({ rev, text, notices }) {
+    this.#rev = rev;
+    this.#area.readOnly = false;
+    this.#problems([...this.#project.notices, ...notices], "notice");
+    const { value: before, selectionStart, selectionEnd, scrollTop } = this.#area;
+    if (before === text) return;
+    this.#area.value = text;
+    const at = shifted(before, text);
+    this.#area.setSelectionRange(at(selectionStart), at(selectionEnd));
+    this.#area.scrollTop = scrollTop;
+  }
+
+  #answered({ batch, answer, error }) {
+    if (!this.#own) return;
+    if (error) {
+      this.#trouble = error;
+      const message = error.status === 409 ? DISPUTED : error.message;
+      this.#problems([{ line_number: error.line, message }], "error");
+      return this.#showTrouble();
+    }
+    // Who asks twice is told how it stands now, which others may have changed since.
+    this.#rev = batch.again ? this.#rev : answer.rev;
+    if (this.#timer !== null || this.#area.value !== batch.text) return;
+    this.#draft.forget();
+    this.#free();
+    this.#stale = Boolean(batch.again);
+    this.#problems(answer.notices ?? [], "notice");
+    this.show();
+  }
+
+  /** The text in the box is the studio's, or may become so. */
+  #free() {
+    this.#own = false;
+    this.#stale = true;
+    this.#trouble = null;
+  }
+
+  #drop() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#draft.forget();
+    this.#free();
+    this.show();
+  }
+
+  /** Two people wrote: what differs side by side, and a choice. */
+  async #dispute() {
+    const { id } = this.#project;
     try {
-      const notices = await this.#project.putScript(text);
-      this.#problems(notices, "notice");
+      const { rev, text } = await api.script(id);
+      const keepMine = () => {
+        this.#rev = rev;
+        this.#put();
+      };
+      const about = { mine: this.#area.value, theirs: text, keepMine, keepTheirs: () => this.#drop() };
+      if (id === this.#project.id && this.#trouble) this.#compare(about);
     } catch (error) {
-      this.#problems([{ line_number: error.line, message: error.message }], "error");
-      if (error.status === 409) this.#stale = true;
+      refused("The script can't be compared", error);
     }
   }
 
-  #changed() {
+  #changed({ meta }) {
     this.#count();
-    if (this.#timer !== null || this.#putting) return;
-    this.#stale = true;
-    if (document.activeElement !== this.#area) this.show();
+    if (this.#own) return;
+    const isFocused = document.activeElement === this.#area;
+    if (!isFocused && (meta || this.#project.rev > this.#rev)) this.#stale = true;
+    this.show();
   }
 
   #count() {
@@ -104,6 +202,14 @@ export class ScriptView {
     const summary = `${count(speech, "line")}, ${count(speakers, "speaker")}`;
     setText(byId("script-count"), speech ? summary : "");
     setText(byId("lines-count"), speech ? summary : "");
+  }
+
+  #showTrouble() {
+    setHidden(byId("script-draft"), !this.#trouble);
+    setHidden(byId("draft-compare"), this.#trouble?.status !== 409);
+    const text = this.#trouble && !this.shown ? this.#trouble.message : null;
+    const act = { label: "Show it", press: () => this.#lead() };
+    notice("draft", { kind: "warning", title: "The script holds text that isn’t taken over yet.", text, act });
   }
 
   #problems(found, kind) {

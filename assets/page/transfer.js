@@ -4,6 +4,7 @@ import * as api from "./project_api.js";
 import { announce, notice, refused } from "./notices.js";
 import { byId, disclose, setHidden, setText } from "./dom.js";
 import { isSound } from "./recordings.js";
+import { tellBrought, tellOpened } from "./told.js";
 
 const WORDS = {
   project: "Let go to import it as a new project",
@@ -15,7 +16,7 @@ const WORDS = {
 export class Transfer {
   #parts;
 
-  /** @param {object} parts projects, project, lines, recordings, speakers */
+  /** @param {object} parts projects, project, lines, recordings, speakers, show */
   constructor(parts) {
     this.#parts = parts;
     const { projects, project } = parts;
@@ -26,7 +27,10 @@ export class Transfer {
     byId("import-file").addEventListener("change", ({ target }) => this.#bring([...target.files], target));
     this.#listenForDrops();
     const exporting = new Exporting(project);
-    projects.addEventListener("opened", () => exporting.link());
+    projects.addEventListener("opened", () => {
+      exporting.link();
+      tellOpened({ name: project.view.name, notices: project.notices }, () => parts.show("script"));
+    });
   }
 
   #listenForDrops() {
@@ -56,30 +60,40 @@ export class Transfer {
     return on('.line[data-kind="audio"]') ? "file" : "line";
   }
 
-  #drop(event, files) {
-    const { lines, recordings, speakers } = this.#parts;
+  /** All that was let go finds its place: sound in the scene or as a voice, everything else as projects. */
+  async #drop(event, files) {
+    const { lines, recordings } = this.#parts;
     const sounds = files.filter(isSound);
     const place = this.#place(event, sounds.length > 0);
-    if (place === null) return undefined;
-    if (place === "voice") return speakers.begin(sounds[0]);
+    if (place === null) return;
     const lineId = lines.lineOf(event.target);
-    if (place === "file") return recordings.bring(sounds[0], lineId);
-    if (place === "line") return recordings.bring(sounds[0], null, lineId ?? undefined);
-    return this.#bring(files);
+    if (place === "voice") this.#beginVoice(sounds);
+    if (place === "file") await recordings.bringAll(sounds, lineId);
+    if (place === "line") await recordings.bringAll(sounds, null, lineId ?? undefined);
+    await this.#bring(files.filter((file) => !sounds.includes(file)));
+  }
+
+  #beginVoice([first, ...others]) {
+    const names = others.map(({ name }) => name).join(", ");
+    const text = others.length ? `Not taken: ${names}. Let go of one recording at a time.` : null;
+    notice("drop", { kind: "warning", title: "A voice begins with one recording.", text, dismiss: () => {} });
+    this.#parts.speakers.begin(first);
   }
 
   /** @param {File[]} files each becomes a project; the last one is opened */
   async #bring(files, input = null) {
+    const brought = [];
     for (const file of files) {
       try {
         const body = await api.importFile(file);
         await this.#parts.projects.adopt(body);
+        brought.push({ name: file.name, notices: body.notices });
         announce(`${file.name} is imported.`);
-        notice("import", {});
       } catch (error) {
         refused(`${file.name} can't be imported`, error);
       }
     }
+    brought.slice(0, -1).forEach(tellBrought);
     if (input) input.value = "";
   }
 }

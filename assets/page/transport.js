@@ -2,6 +2,7 @@
 import { byId, setData, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { RATE_HZ } from "./dialog.js";
+import { stored } from "./stored.js";
 
 const VOLUME_KEY = "tableread.volume";
 
@@ -67,11 +68,11 @@ export class Transport extends EventTarget {
   }
 
   #keepVolume(player) {
-    this.#volume.value = localStorage.getItem(VOLUME_KEY) ?? "1";
+    this.#volume.value = stored.get(VOLUME_KEY) ?? "1";
     const apply = () => (player.volume = Number(this.#volume.value));
     this.#volume.addEventListener("input", () => {
       apply();
-      localStorage.setItem(VOLUME_KEY, this.#volume.value);
+      stored.set(VOLUME_KEY, this.#volume.value);
     });
     apply();
   }

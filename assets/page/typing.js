@@ -1,5 +1,6 @@
 /** Text edited in its row: each key changes that row alone, and the studio hears after a pause. */
 import { byId } from "./dom.js";
+import { pastedLines } from "./pasted.js";
 
 export class Typing {
   #project;
@@ -45,7 +46,7 @@ export class Typing {
     if (isText(target)) this.#lines.row(this.#lines.lineOf(target))?.settle();
   }
 
-  /** A line is one paragraph: what would break it becomes a space. */
+  /** A line is one paragraph: what would break it becomes a space, and a piece of a script lines. */
   #before(event) {
     if (!isText(event.target)) return;
     if (event.inputType === "insertParagraph" || event.inputType === "insertLineBreak") {
@@ -55,6 +56,8 @@ export class Typing {
     const text = pasted ? event.dataTransfer?.getData("text/plain") : null;
     if (!text?.includes("\n")) return;
     event.preventDefault();
+    const lines = pastedLines(text, this.#project.view.speakers.map(({ name }) => name));
+    if (lines) return this.#acts.paste(this.#lines.lineOf(event.target), lines);
     document.execCommand("insertText", false, text.replace(/\s*\n\s*/g, " "));
   }
 

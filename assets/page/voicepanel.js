@@ -4,6 +4,7 @@ import * as api from "./voiceapi.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
 import { length } from "./format.js";
 import { VoiceSheet } from "./voicesheet.js";
+import { stored } from "./stored.js";
 
 const SENTENCE_KEY = "tableread.sentence";
 const CONSENT = "I may use this voice: it is mine, or its owner agreed to have it cloned.";
@@ -27,9 +28,9 @@ export class VoicePanel extends EventTarget {
     this.#act = new VoiceAct(this.#sheet, sound);
     this.#sheet.addEventListener("closed", () => this.#left());
     this.#sentence.value =
-      localStorage.getItem(SENTENCE_KEY) ?? "The lamp is still burning, and nobody is home.";
+      stored.get(SENTENCE_KEY) ?? "The lamp is still burning, and nobody is home.";
     this.#sentence.addEventListener("input", () =>
-      localStorage.setItem(SENTENCE_KEY, this.#sentence.value),
+      stored.set(SENTENCE_KEY, this.#sentence.value),
     );
     byId("voice-preview").addEventListener("click", () => this.#preview());
     byId("voice-sample-add").addEventListener("click", () => sample.begin({ speaker: this.#speaker }));

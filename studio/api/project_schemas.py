@@ -54,6 +54,12 @@ class AuthorBody(_Body):
         return Author(self.client, group, self.edit_id)
 
 
+class UndoBody(AuthorBody):
+    """What to take back: the latest step, or the latest of one's own."""
+
+    own: bool = False
+
+
 class EditsBody(AuthorBody):
     """Edits, applied all or none."""
 
@@ -108,6 +114,7 @@ def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str
             "lines": [line_body(view, document) for view in views],
             "speakers": speakers_body(session),
             "notices": [*map(notice_body, notices), *_standing_notices(session)],
+            "storage": session.storage_message,
             "can_undo": session.can_undo,
             "can_redo": session.can_redo,
             "job": job_body(session),
@@ -231,10 +238,7 @@ def _settings_body(document: Document) -> dict[str, Any]:
 
 
 def _standing_notices(session: Session) -> list[dict[str, Any]]:
-    messages = [*session.folder.notices]
-    if session.storage_message is not None:
-        messages.append(session.storage_message)
-    return [{"line_number": 0, "message": message} for message in messages]
+    return [{"line_number": 0, "message": message} for message in session.folder.notices]
 
 
 def _run_state(run: Run) -> str:

@@ -22,6 +22,7 @@ from studio.api.project_schemas import (
     RenameBody,
     RenderBody,
     ScriptBody,
+    UndoBody,
     card_body,
     edit_body,
     job_body,
@@ -98,10 +99,10 @@ def edit(project: Project, body: EditsBody) -> Response:
 
 
 @project_routes.post("/{project_id}/undo")
-def undo(project: Project, body: AuthorBody) -> Response:
-    """Take the latest step back."""
+def undo(project: Project, body: UndoBody) -> Response:
+    """Take the latest step back, or the latest of one's own."""
     try:
-        news = project.undo(body.author(), body.base_rev)
+        news = project.undo(body.author(), body.base_rev, own=body.own)
     except EditConflict as error:
         return _dispute(error)
     return JSONResponse(edit_body(project, news))

@@ -19,11 +19,17 @@ _VOICED = frozenset({"cast", "first_names"})
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """In the order of lines, `removed` at `start` gives way to `inserted`."""
+    """In the order of lines, `removed` at `start` gives way to `inserted`.
+
+    Attributes:
+        after: The line before all of them, by which the place is found when the order is another
+            by then; None at the beginning, and where it isn't known.
+    """
 
     start: int
     removed: tuple[str, ...]
     inserted: tuple[str, ...]
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Delta:
         order = self.order
         return Delta(
             {line_id: (after, before) for line_id, (before, after) in self.lines.items()},
-            Splice(order.start, order.inserted, order.removed) if order else None,
+            Splice(order.start, order.inserted, order.removed, order.after) if order else None,
             {name: (after, before) for name, (before, after) in self.fields.items()},
         )
 
@@ -68,7 +74,8 @@ class Delta:
         if self.lines:
             record["lines"] = {line_id: list(change) for line_id, change in self.lines.items()}
         if self.order:
-            record["order"] = [self.order.start, self.order.removed, self.order.inserted]
+            order = self.order
+            record["order"] = [order.start, order.removed, order.inserted, order.after]
         if self.fields:
             record["fields"] = {name: list(change) for name, change in self.fields.items()}
         return record
@@ -79,7 +86,7 @@ def read_delta(record: Mapping[str, Any]) -> Delta:
     order = record.get("order")
     return Delta(
         {line_id: (before, after) for line_id, (before, after) in record.get("lines", {}).items()},
-        Splice(order[0], tuple(order[1]), tuple(order[2])) if order else None,
+        Splice(order[0], tuple(order[1]), tuple(order[2]), *order[3:]) if order else None,
         {name: (before, after) for name, (before, after) in record.get("fields", {}).items()},
     )
 
@@ -104,8 +111,14 @@ def difference(before: Document, after: Document) -> Delta:
     return Delta(lines, _splice(before.order, after.order), fields)
 
 
-def applied(document: Document, delta: Delta) -> Document:
-    """A document after a change that was made to it."""
+def applied(document: Document, delta: Delta, *, loose: bool = False) -> Document:
+    """A document after a change that was made to it.
+
+    Args:
+        document: As it was before.
+        delta: The change.
+        loose: The order of lines may have become another since; the change finds its place.
+    """
     lines = document.lines
     if delta.lines:
         lines = dict(lines)
@@ -117,7 +130,30 @@ def applied(document: Document, delta: Delta) -> Document:
             else:
                 lines[line_id] = replace(lines[line_id], **after)
     fields = {name: _typed(name, after) for name, (_, after) in delta.fields.items()}
-    return replace(document, lines=lines, order=_spliced(document.order, delta.order), **fields)
+    order = document.order
+    if loose and delta.order and not _is_exact(order, delta.order):
+        order = _placed(order, delta.order, lines)
+    else:
+        order = _spliced(order, delta.order)
+    return replace(document, lines=lines, order=order, **fields)
+
+
+def stands(document: Document, delta: Delta) -> bool:
+    """Whether all that a change made is still so; which take is heard doesn't count."""
+    return all(
+        _line_stands(document.lines.get(line_id), after)
+        for line_id, (_, after) in delta.lines.items()
+    ) and all(_plain(getattr(document, name)) == after for name, (_, after) in delta.fields.items())
+
+
+def _line_stands(line: Line | None, after: LineFields | None) -> bool:
+    if line is None or after is None:
+        return line is None and after is None
+    if "line_id" in after:
+        return replace(LINE.validate_python(after), chosen=line.chosen) == line
+    return all(
+        _plain(getattr(line, name)) == value for name, value in after.items() if name != "chosen"
+    )
 
 
 def _line_change(before: Line | None, after: Line | None) -> _Change | None:
@@ -146,7 +182,23 @@ def _splice(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
     start = next((idx for idx in range(shortest) if before[idx] != after[idx]), shortest)
     most = shortest - start
     tail = next((idx for idx in range(most) if before[-1 - idx] != after[-1 - idx]), most)
-    return Splice(start, before[start : len(before) - tail], after[start : len(after) - tail])
+    removed, inserted = before[start : len(before) - tail], after[start : len(after) - tail]
+    return Splice(start, removed, inserted, before[start - 1] if start else None)
+
+
+def _is_exact(order: tuple[str, ...], splice: Splice) -> bool:
+    end = splice.start + len(splice.removed)
+    before = order[splice.start - 1] if 0 < splice.start <= len(order) else None
+    return order[splice.start : end] == splice.removed and before == splice.after
+
+
+def _placed(order: tuple[str, ...], splice: Splice, lines: Mapping[str, Line]) -> tuple[str, ...]:
+    """The same change where others moved, brought or took lines since."""
+    moved = {*splice.removed, *splice.inserted}
+    rest = [line_id for line_id in order if line_id not in moved]
+    start = rest.index(splice.after) + 1 if splice.after in rest else min(splice.start, len(rest))
+    rest[start:start] = [line_id for line_id in splice.inserted if line_id in lines]
+    return tuple(rest)
 
 
 def _spliced(order: tuple[str, ...], splice: Splice | None) -> tuple[str, ...]:

@@ -246,6 +246,7 @@ def _written(snapshot: Snapshot) -> bytes:
         "last": list(marks.last) if marks.last else None,
         "at_s": marks.at_s,
         "seen": snapshot.seen[-_KEPT_EDIT_IDS:],
+        "gone": sorted(marks.gone),
     }
     return _readable(record).encode("utf-8")
 
@@ -271,7 +272,8 @@ def _read_snapshot(path: Path) -> Snapshot:
         raise StorageFailed(f"{path} was made by a newer studio. Use that one to open it.")
     kept = record["history"]
     last = (kept["last"][0], kept["last"][1], kept["last"][2]) if kept["last"] else None
-    marks = Marks(kept["rev"], kept["undo"], kept["redo"], last, kept["at_s"])
+    gone = frozenset(kept.get("gone", ()))
+    marks = Marks(kept["rev"], kept["undo"], kept["redo"], last, kept["at_s"], gone)
     seen = tuple(kept["seen"])
     audio_s = float(record["audio_s"])
     return Snapshot(read_document(record), marks, int(kept["journal_bytes"]), seen, audio_s)

@@ -1,23 +1,26 @@
 """A document with its past: every change goes to the journal, and undo has no end.
 
 What can be undone is a chain within the journal: each entry names the one below it. Memory holds
-the two tops, however long the chain is.
+the two tops, however long the chain is, and which of its steps were taken out from under others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from studio.errors import Conflict
-from studio.project.delta import Delta, applied, difference, read_delta
+from studio.project.delta import Delta, applied, difference, read_delta, stands
 from studio.project.document import Document
 from studio.project.journal import Entry, Journal
 
 JOIN_WITHIN_S = 2.0
 """Edits of one group that follow each other within this are one step of undo."""
+
+_LOOKED_THROUGH = 200
+"""How many steps of others are looked under for one's own."""
 
 Settle = Callable[[Document], Document]
 
@@ -36,7 +39,7 @@ class Author:
     """Who made an edit.
 
     Attributes:
-        client: A page; empty for the studio itself.
+        client: A page, as `person-page` or any other mark; empty for the studio itself.
         group: Edits of one group in quick succession are one step of undo.
         edit_id: The same id never takes effect twice.
     """
@@ -44,6 +47,11 @@ class Author:
     client: str = ""
     group: str | None = None
     edit_id: str | None = None
+
+
+def person_of(client: str) -> str:
+    """Whose page it is: what stands before a dash is the same for all pages of a browser."""
+    return client.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class Marks:
         undo, redo: Where in the journal the next step back and forth begins.
         last: Client, group and time of the edit that a further one may join.
         at_s: When the latest entry was made, in seconds since 1970.
+        gone: Where entries begin that were undone while those above them stayed.
     """
 
     rev: int = 0
@@ -62,6 +71,16 @@ class Marks:
     redo: int | None = None
     last: tuple[str, str, float] | None = None
     at_s: float = 0.0
+    gone: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A step that can be undone: its entries from the top, where they begin, and what is below."""
+
+    entries: list[Entry]
+    starts: list[int]
+    below: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +133,49 @@ class History:
             Conflict: There is none.
             StorageFailed: It can't be read or written; nothing changed then.
         """
-        start, document = self.marks.undo, self.document
-        if start is None:
+        document = self.document
+        if self.marks.undo is None:
             raise Conflict("There is nothing to undo.")
-        joined = True
-        while joined and start is not None:
-            entry = self._journal.read(start)
-            document = applied(document, read_delta(entry["delta"]).reversed())
-            joined, start = entry.get("joined", False), entry["below"]
+        past = self._past(self.marks.undo)
+        for entry in past.entries:
+            document = applied(document, read_delta(entry["delta"]).reversed(), loose=True)
         document = settle(document)
-        how = {"kind": Kind.UNDO, "next": start}
+        how = {"kind": Kind.UNDO, "next": past.below}
         return self._append(difference(self.document, document), document, author, at_s, how)
+
+    def undo_own(
+        self, author: Author, at_s: float, settle: Settle, is_own: Callable[[str], bool]
+    ) -> Step | None:
+        """Take the latest step of somebody back, from under those of others where it must be.
+
+        Args:
+            author: Who does.
+            at_s: When.
+            settle: Has the last word on the document.
+            is_own: Whether a client's steps are meant.
+
+        Returns:
+            None when there is none on which nobody else has built.
+
+        Raises:
+            StorageFailed: It can't be read or written; nothing changed then.
+        """
+        start = self.marks.undo
+        for _ in range(_LOOKED_THROUGH):
+            if start is None:
+                return None
+            past = self._past(start)
+            if is_own(past.entries[0]["client"]):
+                if start == self.marks.undo:
+                    return self.undo(author, at_s, settle)
+                document = _lifted(self.document, past.entries)
+                if document is not None:
+                    document = settle(document)
+                    delta = difference(self.document, document)
+                    how = {"kind": Kind.UNDO, "next": self.marks.undo, "gone": past.starts}
+                    return self._append(delta, document, author, at_s, how)
+            start = past.below
+        return None
 
     def redo(self, author: Author, at_s: float, settle: Settle) -> Step:
         """Take the latest undo back; arguments as in `undo`.
@@ -136,7 +187,8 @@ class History:
         if self.marks.redo is None:
             raise Conflict("There is nothing to redo.")
         entry = self._journal.read(self.marks.redo)
-        document = settle(applied(self.document, read_delta(entry["delta"]).reversed()))
+        back = read_delta(entry["delta"]).reversed()
+        document = settle(applied(self.document, back, loose=True))
         how = {"kind": Kind.REDO, "next": entry["below"]}
         return self._append(difference(self.document, document), document, author, at_s, how)
 
@@ -146,6 +198,16 @@ class History:
             return None
         entry = self._journal.read(self.marks.undo)
         return entry["rev"], entry["client"]
+
+    def _past(self, start: int) -> _Past:
+        entries, starts = [self._journal.read(start)], [start]
+        while entries[-1].get("joined", False) and entries[-1]["below"] is not None:
+            starts.append(entries[-1]["below"])
+            entries.append(self._journal.read(starts[-1]))
+        below = entries[-1]["below"]
+        while below in self.marks.gone:
+            below = self._journal.read(below)["below"]
+        return _Past(entries, starts, below)
 
     def _joins(self, author: Author, at_s: float) -> bool:
         last = self.marks.last
@@ -181,17 +243,28 @@ class History:
         return step
 
 
+def _lifted(document: Document, entries: Sequence[Entry]) -> Document | None:
+    """A document without a step below its latest; None where somebody has built on it."""
+    for entry in entries:
+        delta = read_delta(entry["delta"])
+        if not stands(document, delta):
+            return None
+        document = applied(document, delta.reversed(), loose=True)
+    return document
+
+
 def _advanced(marks: Marks, entry: Entry, start: int) -> Marks:
     """Where history stands after an entry."""
-    rev, at_s = entry["rev"], entry["at"]
+    rev, at_s, gone = entry["rev"], entry["at"], marks.gone
     match Kind(entry["kind"]):
         case Kind.MADE:
-            return Marks(rev, marks.undo, marks.redo, marks.last, at_s)
+            return Marks(rev, marks.undo, marks.redo, marks.last, at_s, gone)
         case Kind.EDIT:
             group = entry.get("group")
             last = (entry["client"], group, at_s) if group else None
-            return Marks(rev, start, None, last, at_s)
+            return Marks(rev, start, None, last, at_s, gone)
         case Kind.UNDO:
-            return Marks(rev, entry["next"], start, None, at_s)
+            gone = gone.union(entry.get("gone", ()))
+            return Marks(rev, entry["next"], start, None, at_s, gone)
         case Kind.REDO:
-            return Marks(rev, start, entry["next"], None, at_s)
+            return Marks(rev, start, entry["next"], None, at_s, gone)

@@ -15,6 +15,8 @@ from studio.project.journal import Entry
 WHOLE = "line"
 """Stands for all fields of a line: it came, it went, or an edit is about all of it."""
 
+_NOT_WRITTEN = frozenset({"chosen", "locked"})
+
 Foreign = Mapping[str, frozenset[str]]
 """Fields that others changed, by line; "" is the project itself."""
 
@@ -50,6 +52,12 @@ class Touches:
         return {line_id: frozenset(names) for line_id, names in found.items()}
 
 
+def written(foreign: Foreign) -> Foreign:
+    """What of it stands in a script; a take that was chosen or a voice that was cast doesn't."""
+    found = {line_id: names - _NOT_WRITTEN for line_id, names in foreign.items() if line_id}
+    return {line_id: names for line_id, names in found.items() if names}
+
+
 def check_mergeable(
     document: Document, edits: Iterable[ops.Op], foreign: Foreign, *, rev: int
 ) -> None:
@@ -60,11 +68,12 @@ def check_mergeable(
     """
     new: set[str] = set()
     conflicts: list[dict[str, object]] = []
-    for edit in edits:
+    for number, edit in enumerate(edits):
         for claim in _claims(edit):
             is_gone_anyway = isinstance(edit, ops.Delete) and claim[0] not in document.lines
             if claim[0] not in new and not is_gone_anyway:
-                conflicts += _conflicts(document, claim, foreign)
+                found = _conflicts(document, claim, foreign)
+                conflicts += [{"op": number, **conflict} for conflict in found]
         new.update(_brought_in(edit))
     if conflicts:
         message = "Somebody else changed the same line meanwhile. Compare both and choose."

@@ -12,9 +12,9 @@ from studio.project.checks import checked_project_name
 from studio.project.core import STUDIO, Core
 from studio.project.document import Document
 from studio.project.editing import Outside, edited
-from studio.project.history import Author, Kind, Step
+from studio.project.history import Author, Kind, Step, person_of
 from studio.project.laying import relaid
-from studio.project.merging import Touches, check_mergeable
+from studio.project.merging import Touches, check_mergeable, written
 from studio.project.news import EditNews
 from studio.project.ops import Op
 
@@ -64,7 +64,7 @@ class Revising:
         core = self._core
         if author.edit_id in self._seen:
             return EditNews(core.rev, author.client)
-        foreign = self._touches_since(base_rev).by_others(base_rev, author.client)
+        foreign = written(self._touches_since(base_rev).by_others(base_rev, author.client))
         if foreign:
             message = "Somebody else changed the dialog meanwhile. Look at it again first."
             conflicts: list[dict[str, object]] = [
@@ -88,22 +88,41 @@ class Revising:
         self._core.news.post(news)
         return news
 
-    def undo(self, author: Author, base_rev: int) -> EditNews:
+    def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditNews:
         """Take the latest step back.
+
+        Args:
+            author: Who does.
+            base_rev: The revision the author knows.
+            own: The latest of the author's own; steps of others stay, and what they stand on.
 
         Raises:
             Conflict: There is none.
-            EditConflict: It is somebody else's, and newer than `base_rev`.
+            EditConflict: It is somebody else's, and newer than `base_rev` or not asked for.
             StorageFailed: It can't be kept; nothing changed then.
         """
         history = self._core.history
         if author.edit_id in self._seen:
             return EditNews(self._core.rev, author.client)
+        if own and history.marks.undo is not None:
+            return self._undo_own(author)
         latest = history.author_of_next_undo()
         if latest and latest[0] > base_rev and latest[1] not in ("", author.client):
             message = "The latest step is somebody else's and new to you. Look at it first."
             raise EditConflict(message, rev=self._core.rev, conflicts=[])
         return self.tell(history.undo(author, self._core.tools.now_s(), self._settled))
+
+    def _undo_own(self, author: Author) -> EditNews:
+        person, core = person_of(author.client), self._core
+
+        def is_own(client: str) -> bool:
+            return client == STUDIO.client or person_of(client) == person
+
+        step = core.history.undo_own(author, core.tools.now_s(), self._settled, is_own)
+        if step is None:
+            message = "The steps that are left are somebody else's, or others went on from yours."
+            raise EditConflict(message, rev=core.rev, conflicts=[])
+        return self.tell(step)
 
     def redo(self, author: Author) -> EditNews:
         """Take the latest undo back.

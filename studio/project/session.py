@@ -188,10 +188,10 @@ class Session:
         with self.lock:
             return self._revising.rename(name)
 
-    def undo(self, author: Author, base_rev: int) -> EditNews:
+    def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditNews:
         """Take the latest step back, as `Revising.undo`."""
         with self.lock:
-            return self._revising.undo(author, base_rev)
+            return self._revising.undo(author, base_rev, own=own)
 
     def redo(self, author: Author) -> EditNews:
         """Take the latest undo back, as `Revising.redo`."""

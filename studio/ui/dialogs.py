@@ -40,10 +40,11 @@ DIALOGS = f"""
   <form method="dialog"><button class="button">Close</button></form>
 </dialog>
 <dialog id="conflicts" class="wide" aria-labelledby="conflicts-title">
-  <h2 id="conflicts-title">Changed in two places</h2>
+  <h2 id="conflicts-title" tabindex="-1">Changed in two places</h2>
   <p class="soft">Somebody else changed the same thing before your edit arrived. Theirs stands
     until you choose.</p>
   <ul id="conflict-list" class="plain"></ul>
+  <button id="conflicts-later" class="button small quiet" type="button">Decide later</button>
 </dialog>
 <template id="conflict-template">
   <li class="conflict">

@@ -36,6 +36,11 @@ _SCRIPT = f"""
   <textarea id="script" spellcheck="true" autocomplete="off" aria-label="Script"
     aria-describedby="script-hint problems"
     placeholder="Mara: The lamp is still burning."></textarea>
+  <div id="script-draft" role="status" hidden>
+    <span>Your text is kept here and isn't taken over yet; the lines are as they were.</span>
+    <button id="draft-compare" class="button small" type="button">Compare</button>
+    <button id="draft-drop" class="button small quiet" type="button">Drop my text</button>
+  </div>
   <ul id="problems" class="plain" aria-label="Problems in the script" aria-live="polite"></ul>
   <p id="script-hint" class="soft hint">
     One line each: <code>Name: text</code>. A pause: <code>[pause:1.5s]</code>.

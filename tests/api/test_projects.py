@@ -167,7 +167,13 @@ def test_edits_reach_every_page_and_two_that_clash_are_shown(client: httpx.Clien
     assert body["error"]["kind"] == "EditConflict"
     assert body["rev"] == 1
     assert body["conflicts"] == [
-        {"line_id": line_id, "field": "text", "mine": "Good day.", "theirs": "Good night."}
+        {
+            "op": 0,
+            "line_id": line_id,
+            "field": "text",
+            "mine": "Good day.",
+            "theirs": "Good night.",
+        }
     ]
     undone = client.post(at(project, "/undo"), json={"base_rev": 1, "client": "tom"}).json()
     assert undone["changes"]["lines"][line_id]["text"] == "Good evening."

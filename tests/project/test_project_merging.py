@@ -103,7 +103,7 @@ def test_edits_of_the_same_words_are_shown_to_the_second_one(bench: Bench) -> No
     with pytest.raises(EditConflict) as raised:
         session.edit(ops(text_edit(line_id, "By Tom.")), TOM, 0)
     conflict = {"line_id": line_id, "field": "text", "mine": "By Tom.", "theirs": "By Ida."}
-    assert raised.value.conflicts == [conflict]
+    assert raised.value.conflicts == [{"op": 0, **conflict}]
     assert raised.value.rev == 1
     session.edit(ops(text_edit(line_id, "By Ida.")), TOM, 0)
 
@@ -167,3 +167,16 @@ def test_nobody_takes_back_a_step_of_somebody_else_unseen(bench: Bench) -> None:
         session.undo(TOM, 0)
     session.undo(TOM, 1)
     assert not session.can_undo
+
+
+def test_what_no_script_holds_is_no_reason_to_refuse_one(bench: Bench) -> None:
+    session = bench.make(document_of(2))
+    first, _ = session.document.order
+    session.edit(ops({"op": "set", "line_ids": [first], "fields": {"locked": True}}), IDA, 0)
+    session.edit(ops({"op": "cast", "speaker": "Ida", "voice": "tom"}), IDA, 1)
+    session.lay_script("Ida: This is line 0.\nTom: Hello.", TOM, 0)
+    assert session.document.lines[first].locked
+    assert session.document.cast == {"Ida": "tom"}
+    session.edit(ops({"op": "set", "line_ids": [first], "fields": {"seed": 7}}), IDA, session.rev)
+    with pytest.raises(EditConflict):
+        session.lay_script("Tom: Hello.", TOM, 3)

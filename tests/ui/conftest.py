@@ -21,7 +21,7 @@ from ui_steps import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 120
 BROWSER_TIMEOUT_MS = 45_000
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
 FLAGS = [

@@ -102,7 +102,10 @@ def test_edits_made_without_the_studio_are_sent_when_it_is_back(page, write):
     page.wait_for_selector("#saved[data-state=offline]", state="attached")
     assert page.locator(".notice[data-notice=unsaved]").is_visible()
     assert "Later" in page.evaluate(
-        "() => localStorage.getItem(`tableread.unsent.${window.tableread.project.id}`)"
+        """() => {
+          const drawer = `tableread.unsent.${window.tableread.project.id}.`;
+          return Object.entries(localStorage).find(([key]) => key.startsWith(drawer))[1];
+        }"""
     )
     page.context.set_offline(False)
     saved(page)

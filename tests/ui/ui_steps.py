@@ -33,6 +33,55 @@ def fill(page: Page, text: str, lines: int) -> str:
     return body["project_id"]
 
 
+def reopened(page: Page) -> None:
+    """Load the page anew and wait until it is there."""
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+
+
+def studio_url(page: Page, rest: str) -> str:
+    """An address of the studio's interface."""
+    return page.evaluate("() => location.origin + location.pathname") + f"studio/{rest}"
+
+
+def by_tom(page: Page, project_id: str, *ops: dict[str, object]) -> None:
+    """Somebody else, who sees everything, edits a project."""
+    url = studio_url(page, f"projects/{project_id}")
+    body = {"base_rev": page.request.get(url).json()["rev"], "client": "tom", "ops": list(ops)}
+    answer = page.request.post(f"{url}/edits", data=body)
+    assert answer.ok, answer.text()
+
+
+def stored(page: Page, project_id: str) -> list[str]:
+    """The lines as the studio has them; pauses as "—"."""
+    body = page.request.get(studio_url(page, f"projects/{project_id}")).json()
+    return ["—" if line["kind"] == "silence" else line["text"] for line in body["lines"]]
+
+
+def line_ids(page: Page) -> list[str]:
+    """Lines of the open project in order."""
+    return page.evaluate("() => window.tableread.project.view.order")
+
+
+def type_into(page: Page, number: int, text: str) -> None:
+    """Write at the end of a row."""
+    page.locator("#lines .line-text").nth(number).click()
+    page.keyboard.press("End")
+    page.keyboard.type(text)
+
+
+def set_text(page: Page, number: int, text: str) -> None:
+    """Change a line's text at one stroke, however slow the machine is."""
+    page.evaluate(
+        """([n, text]) => {
+          const { project } = window.tableread;
+          const op = { op: 'set', line_ids: [project.view.order[n]], fields: { text } };
+          project.edit([op]);
+        }""",
+        [number, text],
+    )
+
+
 def saved(page: Page) -> None:
     """Wait until the studio has every edit."""
     page.wait_for_selector("#saved[data-state=saved]", state="attached")

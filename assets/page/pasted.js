@@ -1,0 +1,29 @@
+/** Text pasted into a row: a piece of a script becomes lines, anything else stays text. */
+import { newId } from "./dialog.js";
+import { fold } from "./format.js";
+
+const NAMED = /^([^:：.!?,;"“”]{1,60})[:：]\s*(\S.*)$/;
+const PAUSE = /^\[pause:(\d+(?:\.\d+)?)s\]$/i;
+const LONGEST_PAUSE_S = 300;
+
+/**
+ * @param {string} text @param {string[]} names that speak already
+ * @returns {object[] | null} lines; null when not every row of it is somebody's
+ */
+export function pastedLines(text, names) {
+  const known = new Map(names.map((name) => [fold(name), name]));
+  const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
+  const lines = rows.map((row) => lineOf(row, known));
+  const isScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
+  return isScript ? lines : null;
+}
+
+function lineOf(row, known) {
+  const [, seconds] = PAUSE.exec(row) ?? [];
+  if (seconds && Number(seconds) <= LONGEST_PAUSE_S) {
+    return { line_id: newId(), kind: "silence", duration_s: Number(seconds) };
+  }
+  const [, name, text] = NAMED.exec(row) ?? [];
+  if (!name || name.trimStart().startsWith("[")) return null;
+  return { line_id: newId(), kind: "speech", speaker: known.get(fold(name)) ?? name.trim(), text };
+}

@@ -1,0 +1,152 @@
+"""Files that come in and go out: what is to be known is told, and each goes where it was let go."""
+
+import base64
+
+import pytest
+import soundfile
+from ui_steps import fill, line_ids, saved, stored, texts, type_into
+from voice_like import voice_like
+
+pytestmark = pytest.mark.browser
+
+DROP = """([selector, files]) => {
+  const carried = new DataTransfer();
+  for (const [name, type, data] of files) {
+    const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+    carried.items.add(new File([bytes], name, { type }));
+  }
+  const event = new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true });
+  document.querySelector(selector).dispatchEvent(event);
+}"""
+
+
+@pytest.fixture
+def sound(tmp_path):
+    path = tmp_path / "door.wav"
+    soundfile.write(path, voice_like(1.5).samples, 24_000)
+    return path.read_bytes()
+
+
+def drop(page, selector, *files):
+    packed = [[name, kind, base64.b64encode(data).decode()] for name, kind, data in files]
+    page.evaluate(DROP, [selector, packed])
+
+
+def test_what_is_to_know_of_an_import_is_seen_among_the_lines(page, write, tmp_path):
+    write("Mara: One.", 1)
+    broken = tmp_path / "broken.srt"
+    broken.write_text("1\nno time at all\nMara: Kept.\n\n2\n00:00:05,000 --> 00:00:06,000\nTwo.\n")
+    other = tmp_path / "other.srt"
+    other.write_text("1\n00:00:05,000 --> 00:00:01,000\nRobin: Back in time.\n")
+    page.set_input_files("#import-file", [broken, other])
+    brought = page.locator(".notice[data-notice='brought:broken.srt']")
+    brought.wait_for()
+    opened = page.locator(".notice[data-notice=opened]")
+    assert "thing" in opened.locator(".notice-title").inner_text()
+    assert len(opened.locator(".notice-text").inner_text()) > 10
+    assert page.is_visible("#lines")
+    brought.locator(".notice-close").click()
+    opened.locator(".notice-act").click()
+    page.wait_for_selector("#problems li")
+    page.click("#views [data-view=lines]")
+    page.set_input_files("#import-file", [other])
+    opened.wait_for()
+    opened.locator(".notice-close").click()
+    opened.wait_for(state="detached")
+
+
+def test_all_that_is_dropped_finds_its_place(page, write, sound):
+    project = write("Mara: One.\nTomas: Two.", 2)
+    wav = "audio/wav"
+    files = [("a.wav", wav, sound), ("b.wav", wav, sound), ("c.txt", "text/plain", b"Ilse: New.")]
+    drop(page, "#lines .line", *files)
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=project)
+    page.wait_for_function("() => document.querySelector('.line-text')?.textContent === 'New.'")
+    body = page.request.get(
+        page.evaluate("() => location.origin + location.pathname") + f"studio/projects/{project}"
+    ).json()
+    told = [line["path"] or line["text"] for line in body["lines"]]
+    assert [one.split("-")[0].split(".")[0] for one in told] == ["One", "a", "b", "Two"]
+
+
+def test_a_recording_stays_in_the_project_it_was_let_go_in(page, write, sound):
+    first = write("Mara: One.", 1)
+    held = []
+    page.route("**/audio", lambda route: held.append(route))
+    with page.expect_request("**/audio"):
+        drop(page, "#lines .line", ("door.wav", "audio/wav", sound))
+    fill(page, "Ilse: Another.", 1)
+    held[0].continue_()
+    page.wait_for_selector(".notice[data-passing]:has-text('door.wav is in “Scene”.')")
+    page.unroute("**/audio")
+    assert texts(page) == ["Another."]
+    assert len(stored(page, first)) == 2
+
+
+def test_an_exported_project_holds_what_was_typed_last(page, write, tmp_path):
+    first = write("Mara: One.", 1)
+    held = []
+    page.route("**/edits", lambda route: held.append(route))
+    with page.expect_request("**/edits"):
+        type_into(page, 0, " And this.")
+    page.click("#project-open")
+    with page.expect_download() as waiting:
+        page.click("#project-panel a[data-format=tableread]")
+        assert page.locator(".notice[data-passing]:has-text('is being made')").count() == 0
+        held[0].continue_()
+    page.unroute("**/edits")
+    page.wait_for_selector(".notice[data-passing]:has-text('is being made')")
+    file = tmp_path / "scene.tableread.zip"
+    waiting.value.save_as(file)
+    page.keyboard.press("Escape")
+    page.set_input_files("#import-file", file)
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=first)
+    assert texts(page) == ["One. And this."]
+
+
+def test_undo_reaches_a_slider_that_was_just_moved(page, write):
+    write("Mara: One.", 1)
+    page.click("#lines .line-grip")
+    number = page.locator("#params .param-number").first
+    slider = page.locator("#params .param-range").first
+    before = slider.input_value()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "() => Object.keys(window.tableread.project.lines[0].params).length === 1"
+    )
+    saved(page)
+    page.keyboard.press("Control+z")
+    page.wait_for_function(
+        "() => Object.keys(window.tableread.project.lines[0].params).length === 0"
+    )
+    assert slider.input_value() == number.input_value() == before
+    number.fill("1.3")
+    number.press("Control+z")
+    assert len(line_ids(page)) == 1
+    assert page.evaluate("() => Object.keys(window.tableread.project.lines[0].params).length") == 0
+
+
+PASTE = """text => {
+  const carried = new DataTransfer();
+  carried.setData('text/plain', text);
+  const about = { inputType: 'insertFromPaste', dataTransfer: carried };
+  document.activeElement.dispatchEvent(
+    new InputEvent('beforeinput', { ...about, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_piece_of_a_script_pasted_into_a_row_becomes_lines(page, write):
+    project = write("Mara: One.\nTomas: Two.", 2)
+    page.locator("#lines .line-text").first.click()
+    page.evaluate(PASTE, "mara: And this.\n[pause:0.5s]\n\nIda: New here: listen.")
+    saved(page)
+    assert stored(page, project) == ["One.", "And this.", "—", "New here: listen.", "Two."]
+    speakers = page.locator("#lines .line-speaker").all_inner_texts()
+    assert speakers == ["Mara", "Mara", "Ida", "Tomas"]
+    page.keyboard.press("Control+z")
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 2")
+    page.locator("#lines .line-text").first.click()
+    page.keyboard.press("End")
+    page.evaluate(PASTE, "He said: no.\nAnd left.")
+    assert texts(page)[0] == "One.He said: no. And left."

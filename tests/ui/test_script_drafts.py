@@ -1,0 +1,121 @@
+"""The script as text: what is written in it is neither lost nor laid over what others wrote."""
+
+import pytest
+from ui_steps import by_tom, line_ids, reopened, saved, stored
+
+pytestmark = pytest.mark.browser
+
+TWO = "Mara: One.\nTomas: Two."
+SCRIPT = "**/script"
+DRAFT = "#script-draft"
+
+
+@pytest.fixture
+def script(page, write):
+    """A project whose script is shown; its id."""
+    project = write(TWO, 2)
+    page.click("#views [data-view=script]")
+    shows(page, "Two.")
+    yield project
+    page.unroute_all()
+    page.click("#views [data-view=lines]")
+
+
+def shows(page, text):
+    page.wait_for_function(
+        "text => document.querySelector('#script').value.includes(text)", arg=text
+    )
+
+
+def value(page):
+    return page.input_value("#script")
+
+
+def changed_by_tom(page, project, number, text):
+    line_id = line_ids(page)[number]
+    by_tom(page, project, {"op": "set", "line_ids": [line_id], "fields": {"text": text}})
+
+
+def caret_at_end_of(page, text):
+    page.focus("#script")
+    page.evaluate(
+        """text => {
+          const area = document.querySelector('#script');
+          const at = area.value.indexOf(text) + text.length;
+          area.setSelectionRange(at, at);
+        }""",
+        text,
+    )
+
+
+def test_what_others_write_comes_in_beside_the_caret(page, script):
+    caret_at_end_of(page, "Two.")
+    changed_by_tom(page, script, 0, "One, by Tom.")
+    shows(page, "One, by Tom.")
+    page.keyboard.type(" And mine.")
+    page.wait_for_function("() => window.tableread.project.lines[1].text === 'Two. And mine.'")
+    saved(page)
+    assert stored(page, script) == ["One, by Tom.", "Two. And mine."]
+
+
+def test_a_script_written_on_an_old_state_is_kept_and_compared(page, script):
+    page.route(SCRIPT, lambda route: route.abort())
+    caret_at_end_of(page, "Two.")
+    page.keyboard.type(" And mine.")
+    page.wait_for_selector("#saved[data-state=offline]", state="attached")
+    changed_by_tom(page, script, 0, "One, by Tom.")
+    page.wait_for_function("() => window.tableread.project.lines[0].text === 'One, by Tom.'")
+    page.unroute(SCRIPT)
+    page.wait_for_selector(f"{DRAFT}:not([hidden])")
+    assert stored(page, script) == ["One, by Tom.", "Two."]
+    assert "Two. And mine." in value(page)
+    page.click("#draft-compare")
+    page.wait_for_selector("#conflicts[open]")
+    assert page.inner_text(".conflict-theirs") == "Mara: One, by Tom.\nTomas: Two."
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#conflicts", state="hidden")
+    assert "Two. And mine." in value(page)
+    page.click("#draft-compare")
+    page.click("#conflicts .keep-mine")
+    page.wait_for_selector(DRAFT, state="hidden")
+    saved(page)
+    assert stored(page, script) == ["One.", "Two. And mine."]
+
+
+def test_a_refused_script_stays_until_it_is_mended_or_dropped(page, script):
+    page.fill("#script", "Mara: One.\n[pause:10h]\nTomas: Rewritten.")
+    page.wait_for_selector(f"{DRAFT}:not([hidden])")
+    page.locator("#script").blur()
+    changed_by_tom(page, script, 0, "One, by Tom.")
+    page.wait_for_function("() => window.tableread.project.lines[0].text === 'One, by Tom.'")
+    page.click("#views [data-view=lines]")
+    page.wait_for_selector(".notice[data-notice=draft]")
+    reopened(page)
+    page.click(".notice[data-notice=draft] .notice-act")
+    page.wait_for_selector("#script[aria-invalid=true]")
+    assert "Rewritten." in value(page)
+    page.click("#draft-drop")
+    shows(page, "One, by Tom.")
+    assert "Rewritten." not in value(page)
+    page.wait_for_selector(DRAFT, state="hidden")
+    assert stored(page, script) == ["One, by Tom.", "Two."]
+    reopened(page)
+    assert "Rewritten." not in value(page)
+
+
+def test_a_script_typed_while_the_studio_is_away_arrives(page, script):
+    page.route(SCRIPT, lambda route: route.abort())
+    page.fill("#script", "Mara: One.\nTomas: Two, written alone.")
+    page.wait_for_selector("#saved[data-state=offline]", state="attached")
+    page.unroute(SCRIPT)
+    reopened(page)
+    shows(page, "written alone.")
+    saved(page)
+    page.wait_for_function("() => window.tableread.project.lines[1].text === 'Two, written alone.'")
+    assert stored(page, script) == ["One.", "Two, written alone."]
+    page.focus("#script")
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" More.")
+    page.wait_for_function(
+        "() => window.tableread.project.lines[1].text === 'Two, written alone. More.'"
+    )
