@@ -19,7 +19,8 @@ export class Exporting {
   /** Point the links at the open project. */
   link() {
     for (const link of document.querySelectorAll("a[data-format]")) {
-      link.href = api.exportUrl(this.#project.id, link.dataset.format);
+      const slim = "slim" in link.dataset ? "&deleted=false" : "";
+      link.href = api.exportUrl(this.#project.id, link.dataset.format) + slim;
     }
     notice("export", {});
   }

@@ -29,3 +29,12 @@ export function memory(bytes) {
 export function fold(name) {
   return name.trim().toLowerCase();
 }
+
+/** @param {string} time ISO 8601 @returns {string} the time of a day that is today, else its date */
+export function moment(time) {
+  const then = new Date(time);
+  const today = then.toDateString() === new Date().toDateString();
+  return today
+    ? then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
+    : then.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
+}

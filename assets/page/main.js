@@ -14,6 +14,7 @@ import { Peaks } from "./peaks.js";
 import { keepPlace } from "./place.js";
 import { Player } from "./player.js";
 import { Project } from "./project.js";
+import { ProjectEngine } from "./project_engine.js";
 import { Projects } from "./projects.js";
 import { Reading } from "./reading.js";
 import { Recordings } from "./recordings.js";
@@ -79,6 +80,7 @@ async function open() {
   const editor = buildEditor(project, show);
   project.listened = () => editor.player.playing;
   const projects = new Projects(project);
+  const projectEngine = new ProjectEngine(project);
   const model = new ModelPanel();
   const speakers = new Speakers();
   new Transfer({ projects, project, ...editor, speakers, show });
@@ -100,6 +102,7 @@ async function open() {
     if (voices !== heard) editor.hints.forget();
     voices = heard;
     speakers.follow(detail);
+    projectEngine.offer(detail);
     editor.linePanel.offer(detail.backend);
     editor.linePanel.know(detail.speakers);
   });

@@ -37,12 +37,23 @@ export function notice(name, { kind = "info", title = "", text = null, act = nul
   };
 }
 
-/** Say that something is done: over the page for a while, so that nothing moves, and to readers. */
-export function done(text) {
+/**
+ * Say that something is done: over the page for a while, so that nothing moves, and to readers.
+ * `act` takes it back.
+ *
+ * @param {string} text @param {{label: string, press: () => void} | null} [act]
+ */
+export function done(text, act = null) {
   const row = fromTemplate("notice-template");
   row.dataset.passing = "true";
   setText(row.querySelector(".notice-title"), text);
   const leave = () => row.remove();
+  setHidden(row.querySelector(".notice-act"), act === null);
+  setText(row.querySelector(".notice-act"), act?.label ?? "");
+  row.querySelector(".notice-act").onclick = () => {
+    leave();
+    act.press();
+  };
   row.querySelector(".notice-close").onclick = leave;
   byId("part-model").querySelector("[data-passing]")?.remove();
   byId("notices").after(row);

@@ -35,6 +35,7 @@ export class Project extends EventTarget {
     this.job = null;
     this.notices = [];
     this.drafts = () => {};
+    this.agree = async () => true;
     this.listened = () => false;
     addEventListener("pagehide", () => {
       this.drafts();

@@ -12,11 +12,8 @@ export const rename = (id, name) => request(at(id), { method: "PATCH", body: { n
 export const remove = (id) => request(at(id), { method: "DELETE" });
 
 /** @param {File} file a project, or a script in any format @returns {Promise<object>} its body */
-export async function importFile(file) {
-  const form = new FormData();
-  form.append("file", file);
-  return json("projects/import", { method: "POST", form });
-}
+export const importFile = (file) =>
+  json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
 
 export const script = (id) => json(at(id, "/script"));
 /** @param {object} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
@@ -42,7 +39,12 @@ export const cancel = (id) => json(at(id, "/cancel"), { method: "POST" });
 export const focus = (id, lineId) =>
   request(at(id, "/focus"), { method: "POST", body: { line_id: lineId } });
 
-/** What deleted takes and projects hold: {bytes, takes: {files, bytes}, trash: {projects, bytes}}. */
+/** Deleted projects, as `list` has the others; `edited_at` is when they were deleted. */
+export const removed = () => json("space/trash");
+/** @returns {Promise<object>} the body of a deleted project, which is there again */
+export const restore = (id) => json(`space/trash/${part(id)}/restore`, { method: "POST" });
+
+/** What deleted takes and projects hold: {bytes, takes: {files, bytes}, recordings: {files, bytes}, trash: {projects, bytes}, projects}. */
 export const space = () => json("space");
 /** Free all of it; the same of what was freed, and `left` [{project_id, message}]. */
 export const freeSpace = () => post("space/free", {});

@@ -1,9 +1,8 @@
 /** Projects: the one that is open, the recent ones, and what can be done with a whole one. */
-import { announce, notice, refused } from "./notices.js";
-import { byId, disclose, fromTemplate, setHidden, setText } from "./dom.js";
-import { count, length } from "./format.js";
+import { announce, done, notice, refused } from "./notices.js";
+import { byId, disclose, setText } from "./dom.js";
 import * as api from "./project_api.js";
-import { Space } from "./space.js";
+import { ProjectList } from "./project_list.js";
 import { stored } from "./stored.js";
 
 const LAST_KEY = "tableread.project";
@@ -14,7 +13,6 @@ export class Projects extends EventTarget {
   #project;
   #name = /** @type {HTMLInputElement} */ (byId("project-name"));
   #close = () => {};
-  #space;
 
   /** @param {import("./project.js").Project} project */
   constructor(project) {
@@ -23,11 +21,15 @@ export class Projects extends EventTarget {
     const panel = byId("project-panel");
     disclose(byId("project-open"), panel);
     this.#close = () => !panel.hidden && byId("project-open").click();
-    this.#space = new Space(project, () => this.#close());
-    byId("project-open").addEventListener("click", () => this.#list());
+    const list = new ProjectList(project, () => this.#close());
+    byId("project-open").addEventListener("click", () => panel.hidden || list.show());
+    list.addEventListener("open", ({ detail }) => this.#openKnown(detail, true));
+    list.addEventListener("restore", ({ detail }) => this.#restore(detail));
+    list.addEventListener("delete", ({ detail }) => this.#ask(detail));
     byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
-    byId("project-delete").addEventListener("click", () => this.#delete());
+    byId("project-delete").addEventListener("click", () =>
+      this.#ask({ id: project.id, name: project.view.name }));
     byId("project-renaming").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#name.blur();
@@ -108,24 +110,35 @@ export class Projects extends EventTarget {
     }
   }
 
-  #delete() {
+  #ask({ id, name }) {
     const dialog = /** @type {HTMLDialogElement} */ (byId("project-confirm"));
-    setText(byId("project-confirm-title"), `Delete ${this.#project.view.name}?`);
+    setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
     dialog.returnValue = "keep";
-    dialog.onclose = () => dialog.returnValue === "delete" && this.#remove();
+    dialog.onclose = () => dialog.returnValue === "delete" && this.#remove(id, name);
     this.#close();
     dialog.showModal();
   }
 
-  async #remove() {
-    const { id } = this.#project;
+  async #remove(id, name) {
+    const open = id === this.#project.id;
     try {
-      await this.#project.leave();
+      if (open) await this.#project.leave();
       await api.remove(id);
+      done(`${name || "Untitled"} is deleted.`, { label: "Undo", press: () => this.#restore(id) });
     } catch (error) {
       refused("The project can't be deleted", error);
     }
-    await this.#another(id);
+    if (open) await this.#another(id);
+  }
+
+  async #restore(id) {
+    this.#close();
+    try {
+      await this.adopt(await api.restore(id));
+      announce("The project is back.");
+    } catch (error) {
+      refused("The project can't be restored", error);
+    }
   }
 
   async #gone() {
@@ -138,30 +151,5 @@ export class Projects extends EventTarget {
     const rest = (await api.list()).filter((one) => one.project_id !== id);
     if (rest.length) await this.#openKnown(rest[0].project_id, false);
     else await this.#begin({ name: "Untitled", text: "" });
-  }
-
-  async #list() {
-    if (byId("project-panel").hidden) return;
-    this.#space.show();
-    try {
-      const all = await api.list();
-      const others = all.filter((one) => one.project_id !== this.#project.id);
-      byId("projects").replaceChildren(...others.map((one) => this.#row(one)));
-      setHidden(byId("projects-part"), others.length === 0);
-    } catch (error) {
-      refused("The projects can't be listed", error);
-    }
-  }
-
-  #row({ project_id: id, name, lines, audio_s: seconds }) {
-    const row = fromTemplate("project-template");
-    setText(row.querySelector(".project-item-name"), name || "Untitled");
-    const sound = seconds ? `, ${length(seconds)}` : "";
-    setText(row.querySelector(".project-item-about"), `${count(lines ?? 0, "line")}${sound}`);
-    row.querySelector("button").addEventListener("click", () => {
-      this.#close();
-      this.#openKnown(id, true);
-    });
-    return row;
   }
 }

@@ -38,6 +38,7 @@ export class Reading {
   /** Make what is missing or outdated, silently. */
   async make() {
     const { project, player } = this.#parts;
+    if (!(await project.agree())) return;
     await this.#try(() => project.render(null, { listenFrom: player.line_id }));
   }
 
@@ -95,6 +96,7 @@ export class Reading {
   async #hear(lineId, { until = null, make = false, lineIds = null, keepPlace = false }) {
     const { player, project, transport } = this.#parts;
     player.unlock();
+    if (make && !until && !(await project.agree())) return;
     if (!keepPlace) player.stop();
     if (make) {
       transport.begin();

@@ -23,6 +23,8 @@ export class Space {
     try {
       this.#held = await api.space();
       setHidden(this.#button, this.#held.bytes === 0);
+      const own = this.#held.projects.some(({ project_id: id }) => id === this.#project.id);
+      setHidden(byId("project-slim"), !own);
       setText(this.#button, `Free space… ${memory(this.#held.bytes)} of what was deleted`);
     } catch (error) {
       refused("The space can't be told", error);
@@ -30,11 +32,13 @@ export class Space {
   }
 
   #ask() {
-    const { bytes, takes, trash } = this.#held;
+    const { bytes, takes, recordings, trash } = this.#held;
     const dialog = /** @type {HTMLDialogElement} */ (byId("space-confirm"));
     setText(byId("space-confirm-title"), `Free ${memory(bytes)}?`);
     setHidden(byId("space-takes"), takes.files === 0);
     setText(byId("space-takes-size"), `${count(takes.files, "deleted take")}, ${memory(takes.bytes)}.`);
+    setHidden(byId("space-recordings"), recordings.files === 0);
+    setText(byId("space-recordings-size"), `${count(recordings.files, "unused recording")}, ${memory(recordings.bytes)}.`);
     setHidden(byId("space-trash"), trash.projects === 0);
     setText(byId("space-trash-size"), `${count(trash.projects, "deleted project")}, ${memory(trash.bytes)}.`);
     dialog.returnValue = "keep";

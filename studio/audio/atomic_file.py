@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from studio.errors import StorageFailed
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -37,12 +40,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Tell an `OSError` of the block as a `StorageFailed` that names `path`."""
+    """Tell an `OSError` of the block as a `StorageFailed` that names the file.
+
+    Its folder goes to the log alone: whoever reads the message may be a stranger.
+    """
     try:
         yield
     except OSError as error:
+        log.info("%s: %s", path, error)
         reason = error.strerror or str(error)
         raise StorageFailed(
-            f"“{path}” can't be written: {reason}. Free some space or choose a folder you may"
+            f"“{path.name}” can't be written: {reason}. Free some space or choose a folder you may"
             " write to."
         ) from error

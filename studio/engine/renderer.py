@@ -23,6 +23,7 @@ import numpy as np
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.decode import decode
 from studio.audio.encode import write_wav
+from studio.audio.guarded import decode_guarded
 from studio.audio.resample import resampled
 from studio.backends.base import Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
@@ -277,7 +278,7 @@ class Renderer:
     async def _lay_in(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
         """Bring existing audio to the studio's rate, beside the other segments."""
         try:
-            clip = await asyncio.to_thread(lambda: decode(job.order.resolve_audio(segment.path)))
+            clip = await asyncio.to_thread(_decoded, job, segment)
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
             return
@@ -289,6 +290,12 @@ class Renderer:
         job.gave_up = message
         for record in lane.discard(job):
             job.fail(record, message, "ModelUnavailable")
+
+
+def _decoded(job: Job, segment: AudioSegment) -> Clip:
+    path = job.order.resolve_audio(segment.path)
+    # A project may come from a stranger, with recordings that nobody has looked at.
+    return decode_guarded(path)[1] if job.order.is_part else decode(path)
 
 
 def _chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:

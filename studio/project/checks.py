@@ -57,6 +57,16 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
+def check_bounds(line: Line) -> None:
+    """See that a line from a file holds nothing that no edit could have made.
+
+    Raises:
+        BadInput: It does.
+    """
+    kept = {name: getattr(line, name) for name in ("seed", "params", "duration_s", "path")}
+    checked_fields({name: value for name, value in kept.items() if value is not None})
+
+
 def checked_project_name(name: str) -> str:
     """Bring a project's name to one line.
 

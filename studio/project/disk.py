@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from studio.audio.atomic_file import storage_errors
-
-LeaveOut = Callable[[Any, list[str]], Iterable[str]]
-"""As `shutil.ignore_patterns` makes it."""
+from studio.errors import StorageFailed
 
 
 class Disk:
@@ -22,13 +21,18 @@ class Disk:
         StorageFailed: From every method: the disk is full, or may not be written.
     """
 
-    def write_whole(self, path: Path, data: bytes) -> None:
-        """Write a file anew; after any error what was there before is untouched."""
+    def write_whole(self, path: Path, data: bytes | Iterable[bytes]) -> None:
+        """Write a file anew; after any error what was there before is untouched.
+
+        Any error of `data` itself comes through.
+        """
+        blocks = (data,) if isinstance(data, bytes) else data
         unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
         with storage_errors(path):
             try:
                 with unfinished.open("xb") as file:
-                    self._write(file, data)
+                    for block in blocks:
+                        self._write(file, block)
                     self._sync(file)
                 self._rename(unfinished, path)
             except BaseException:
@@ -65,14 +69,23 @@ class Disk:
             else:
                 path.unlink(missing_ok=True)
 
-    def copy_tree(self, source: Path, target: Path, leave_out: LeaveOut) -> None:
-        """Copy a folder with all in it but what `leave_out` names."""
-        with storage_errors(target):
-            shutil.copytree(
-                source, target, ignore=leave_out, copy_function=self._copy, dirs_exist_ok=True
+    def check_room(self, folder: Path, wanted_bytes: int) -> None:
+        """See that the disk of a folder, which need not be there yet, has room."""
+        there = next(one for one in (folder, *folder.parents) if one.exists())
+        with storage_errors(folder):
+            free_bytes = shutil.disk_usage(there).free
+        if wanted_bytes > free_bytes:
+            raise StorageFailed(
+                f"This needs {_in_words(wanted_bytes)}, and the disk has {_in_words(free_bytes)} "
+                "left. Free some space first."
             )
 
-    def _copy(self, source: str, target: str) -> None:
+    def copy(self, source: Path, target: Path) -> None:
+        """Copy a file into a folder that is being filled; one that is gone by then is left out."""
+        with storage_errors(target), suppress(FileNotFoundError):
+            self._copy(source, target)
+
+    def _copy(self, source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
     def _write(self, file: BinaryIO, data: bytes) -> None:
@@ -97,3 +110,7 @@ class Disk:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def _in_words(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

@@ -5,6 +5,7 @@ edits.jsonl      every change ever made
 pending.json     what a render still has to make; gone when nothing is
 takes/           audio and record of every take
 audio/           files that audio lines play
+voices/          of a project from elsewhere, until the library has them
 .making/         segments under way; nothing in it outlives a restart
 """
 
@@ -14,15 +15,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field
 
 from studio.errors import Conflict, NotFound, StorageFailed
 from studio.project.disk import Disk
 from studio.project.document import Document, document_record, read_document
 from studio.project.history import Author, History, Kind, Marks
 from studio.project.journal import Journal
+from studio.project.strict_json import read_json
 
 VERSION = 1
 SNAPSHOT = "project.json"
@@ -30,9 +33,15 @@ JOURNAL = "edits.jsonl"
 PENDING = "pending.json"
 TAKES = "takes"
 AUDIO = "audio"
+VOICES = "voices"
 MAKING = ".making"
 LOCK = ".lock"
 
+LATEST_S = 253_402_300_000.0
+"""In the year 9999, with which calendars end."""
+
+MAX_SNAPSHOT_BYTES = 64_000_000
+"""Of a project from elsewhere; thirty thousand lines are a tenth of it."""
 
 _KEPT_EDIT_IDS = 200
 _JSON = json.JSONEncoder(ensure_ascii=False)
@@ -74,6 +83,28 @@ class Card:
     edited_at_s: float
     lines: int
     audio_s: float
+
+
+_Place = Annotated[int, Field(ge=0)]
+
+
+class _Past(BaseModel):
+    """Where history stands, as a snapshot holds it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    journal_bytes: _Place
+    rev: _Place
+    undo: _Place | None
+    redo: _Place | None
+    last: tuple[str, str, float] | None
+    at_s: Annotated[float, Field(ge=0, le=LATEST_S)]
+    seen: tuple[str, ...]
+    gone: tuple[_Place, ...] = ()
+
+    def marks(self) -> Marks:
+        gone = frozenset(self.gone)
+        return Marks(self.rev, self.undo, self.redo, self.last, self.at_s, gone)
 
 
 class ProjectFolder:
@@ -141,8 +172,8 @@ class ProjectFolder:
         except (LookupError, ValueError, TypeError, AssertionError) as error:
             journal.close()
             raise StorageFailed(
-                f"The project at {self.root} can't be read: its history doesn't fit its lines. "
-                "Bring the folder back from a copy."
+                "This project can't be read: its history doesn't fit its lines. Bring its folder "
+                f"({self.root.name}) back from a copy."
             ) from error
         if journal.put_aside is not None:
             self.notices.append(
@@ -191,14 +222,14 @@ class ProjectFolder:
         """Without a usable snapshot the journal alone tells everything."""
         path = self.root / SNAPSHOT
         try:
-            snapshot = _read_snapshot(path)
+            snapshot = read_snapshot(path)
         except FileNotFoundError:
             return Snapshot()
         except (OSError, ValueError, KeyError, TypeError) as error:
             if not journal_bytes:
                 raise StorageFailed(
-                    f"The project at {self.root} can't be read: its {SNAPSHOT} is damaged and it "
-                    "has no history. Bring the folder back from a copy."
+                    f"This project can't be read: its {SNAPSHOT} is damaged and it has no history. "
+                    f"Bring its folder ({self.root.name}) back from a copy."
                 ) from error
             self.notices.append(f"{SNAPSHOT} was damaged; it was made again from the history.")
             return Snapshot()
@@ -215,14 +246,10 @@ def read_card(root: Path) -> Card:
     Raises:
         OSError, ValueError, KeyError, TypeError: Its snapshot can't be read.
     """
-    record = json.loads((root / SNAPSHOT).read_bytes())
-    return Card(
-        root.name,
-        str(record["name"]),
-        float(record["history"]["at_s"]),
-        len(record["lines"]),
-        float(record["audio_s"]),
-    )
+    record = read_json((root / SNAPSHOT).read_bytes())
+    edited_at_s = _Past.model_validate(record["history"]).at_s
+    audio_s = float(record["audio_s"])
+    return Card(root.name, str(record["name"]), edited_at_s, len(record["lines"]), audio_s)
 
 
 def read_kept(root: Path) -> Document:
@@ -231,7 +258,7 @@ def read_kept(root: Path) -> Document:
     Raises:
         OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
     """
-    return _read_snapshot(root / SNAPSHOT).document
+    return read_snapshot(root / SNAPSHOT).document
 
 
 def _written(snapshot: Snapshot) -> bytes:
@@ -266,14 +293,16 @@ def _row(value: Any) -> str:
     return "[\n  " + ",\n  ".join(map(_JSON.encode, value)) + "\n ]"
 
 
-def _read_snapshot(path: Path) -> Snapshot:
-    record = json.loads(path.read_bytes())
+def read_snapshot(path: Path) -> Snapshot:
+    """A snapshot by its file.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError: It can't be read.
+        StorageFailed: It was made by a newer studio.
+    """
+    record = read_json(path.read_bytes())
     if record["version"] != VERSION:
-        raise StorageFailed(f"{path} was made by a newer studio. Use that one to open it.")
-    kept = record["history"]
-    last = (kept["last"][0], kept["last"][1], kept["last"][2]) if kept["last"] else None
-    gone = frozenset(kept.get("gone", ()))
-    marks = Marks(kept["rev"], kept["undo"], kept["redo"], last, kept["at_s"], gone)
-    seen = tuple(kept["seen"])
+        raise StorageFailed("This project was made by a newer studio. Use that one to open it.")
+    past = _Past.model_validate(record["history"])
     audio_s = float(record["audio_s"])
-    return Snapshot(read_document(record), marks, int(kept["journal_bytes"]), seen, audio_s)
+    return Snapshot(read_document(record), past.marks(), past.journal_bytes, past.seen, audio_s)

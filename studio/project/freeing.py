@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from studio.errors import StudioError
 from studio.project import folder as places
 from studio.project.projects import Projects
-from studio.project.space import Held, unheard
+from studio.project.space import Held, sizes_of, unheard, unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,12 @@ class Holding:
     project_id: str
     name: str
     takes: Held
+    recordings: Held = field(default_factory=Held)
+
+    @property
+    def all(self) -> Held:
+        """Both together."""
+        return self.takes + self.recordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,21 @@ class Holdings:
         """What the takes of all projects hold."""
         return sum((one.takes for one in self.projects), Held())
 
+    @property
+    def recordings(self) -> Held:
+        """What recordings that no line plays hold in all projects."""
+        return sum((one.recordings for one in self.projects), Held())
+
 
 def held_in_vain(projects: Projects) -> Holdings:
     """What could be freed; looks at names and sizes of files, and opens no project."""
     found = [
-        Holding(root.name, document.name, unheard(root / places.TAKES, document))
+        Holding(
+            root.name,
+            document.name,
+            unheard(root / places.TAKES, document),
+            sizes_of(unused(root / places.AUDIO, document)),
+        )
         for root, document in projects.documents()
     ]
     return Holdings(_ranked(found), projects.trash.held())
@@ -70,12 +86,13 @@ def free(
             continue
         try:
             session = projects.open(one.project_id)
-            freed.append(Holding(one.project_id, session.document.name, session.free()))
+            takes, recordings = session.free(), session.free_recordings()
+            freed.append(Holding(one.project_id, session.document.name, takes, recordings))
         except StudioError as error:
             left.append((one.project_id, str(error)))
     return Holdings(_ranked(freed), emptied, tuple(left))
 
 
 def _ranked(holdings: list[Holding]) -> tuple[Holding, ...]:
-    holding = [one for one in holdings if one.takes.count]
-    return tuple(sorted(holding, key=lambda one: one.takes.size_bytes, reverse=True))
+    holding = [one for one in holdings if one.all.count]
+    return tuple(sorted(holding, key=lambda one: one.all.size_bytes, reverse=True))

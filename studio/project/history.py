@@ -138,7 +138,7 @@ class History:
             raise Conflict("There is nothing to undo.")
         past = self._past(self.marks.undo)
         for entry in past.entries:
-            document = applied(document, read_delta(entry["delta"]).reversed(), loose=True)
+            document = _taken_back(document, entry)
         document = settle(document)
         how = {"kind": Kind.UNDO, "next": past.below}
         return self._append(difference(self.document, document), document, author, at_s, how)
@@ -187,8 +187,7 @@ class History:
         if self.marks.redo is None:
             raise Conflict("There is nothing to redo.")
         entry = self._journal.read(self.marks.redo)
-        back = read_delta(entry["delta"]).reversed()
-        document = settle(applied(self.document, back, loose=True))
+        document = settle(_taken_back(self.document, entry))
         how = {"kind": Kind.REDO, "next": entry["below"]}
         return self._append(difference(self.document, document), document, author, at_s, how)
 
@@ -246,11 +245,22 @@ class History:
 def _lifted(document: Document, entries: Sequence[Entry]) -> Document | None:
     """A document without a step below its latest; None where somebody has built on it."""
     for entry in entries:
-        delta = read_delta(entry["delta"])
-        if not stands(document, delta):
+        if not stands(document, read_delta(entry["delta"])):
             return None
-        document = applied(document, delta.reversed(), loose=True)
+        document = _taken_back(document, entry)
     return document
+
+
+def _taken_back(document: Document, entry: Entry) -> Document:
+    try:
+        before = applied(document, read_delta(entry["delta"]).reversed(), loose=True)
+        assert set(before.order) == before.lines.keys(), "what is heard are the lines"
+        return before
+    except (LookupError, ValueError, TypeError, AssertionError) as error:
+        message = (
+            "The history doesn't fit the lines here, so it ends: nothing further back is left."
+        )
+        raise Conflict(message) from error
 
 
 def _advanced(marks: Marks, entry: Entry, start: int) -> Marks:

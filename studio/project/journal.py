@@ -16,9 +16,12 @@ from typing import Any
 from studio.audio.atomic_file import storage_errors
 from studio.errors import EngineBusy, StorageFailed
 from studio.project.disk import Disk
+from studio.project.strict_json import read_json
 
 _HEAD = len('{"sum":"00000000","entry":')
 _END = b"}\n"
+_MAX_ENTRY_BYTES = 200_000_000
+"""Ten times what the largest edit takes; more of one line is never read."""
 
 Entry = dict[str, Any]
 
@@ -66,7 +69,7 @@ class Journal:
             EngineBusy: The project was closed meanwhile.
         """
         if self._file.closed:
-            raise EngineBusy("This project was just put away. Try again.", retry_after_s=1.0)
+            raise put_away()
         start = self._size
         data = _encoded(entry)
         try:
@@ -122,11 +125,13 @@ class Journal:
         with storage_errors(self._path):
             self._file.seek(start)
             data = b""
-            while not data.endswith(b"\n") and (more := self._file.readline()):
+            while not data.endswith(b"\n") and (more := self._file.readline(_MAX_ENTRY_BYTES)):
                 data += more
+                if len(data) > _MAX_ENTRY_BYTES:
+                    break
         entry = _decoded(data)
         if entry is None:
-            raise StorageFailed(f"The history in “{self._path}” is damaged at byte {start}.")
+            raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
         return Placed(start, start + len(data), entry)
 
     def _drop_from(self, start: int) -> None:
@@ -145,6 +150,23 @@ class Journal:
         self._size = size
 
 
+def put_away() -> EngineBusy:
+    """What who comes a moment too late is told."""
+    return EngineBusy("This project was just put away. Try again.", retry_after_s=1.0)
+
+
+def entries_in(path: Path) -> Iterator[Placed]:
+    """The whole entries at the beginning of a journal that nobody has open."""
+    start = 0
+    with path.open("rb") as file:
+        while line := file.readline(_MAX_ENTRY_BYTES):
+            entry = _decoded(line)
+            if entry is None:
+                return
+            yield Placed(start, start + len(line), entry)
+            start += len(line)
+
+
 def _encoded(entry: Entry) -> bytes:
     body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
@@ -154,5 +176,8 @@ def _decoded(line: bytes) -> Entry | None:
     body = line[_HEAD : -len(_END)]
     if line[:_HEAD] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(_END):
         return None
-    entry = json.loads(body)
+    try:
+        entry = read_json(body)
+    except ValueError:
+        return None
     return entry if isinstance(entry, dict) else None

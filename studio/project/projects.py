@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -18,14 +18,16 @@ from studio.engine.engine import Engine
 from studio.errors import NotFound, StorageFailed, StudioError
 from studio.project import folder as places
 from studio.project.archive import unpack
+from studio.project.arrival import check_arrival
 from studio.project.checks import MAX_NAME_CHARS, checked_project_name
 from studio.project.disk import Disk
 from studio.project.document import Document, Line
 from studio.project.folder import Card, ProjectFolder, read_card, read_kept
 from studio.project.laying import lines_of
+from studio.project.moment import Moment
 from studio.project.session import Session
 from studio.project.surroundings import Tools
-from studio.project.trash import KEPT_S, Trash
+from studio.project.trash import GONE_FOR_GOOD, KEPT_S, Trash
 from studio.speakers.library import SpeakerLibrary
 
 log = logging.getLogger(__name__)
@@ -41,8 +43,7 @@ _SWEEP_EVERY_S = 3600.0
 _ABANDONED_S = 24 * 3600.0
 _TRASH = ".trash"
 _UNFINISHED = ".new-"
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, StorageFailed)
-_LEFT_OUT = shutil.ignore_patterns(places.LOCK, places.MAKING, places.PENDING, "*.part")
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
 
 
@@ -167,22 +168,47 @@ class Projects:
             NotFound, StorageFailed: As `open`.
         """
         source = self.open(project_id)
-        with source.lock:
-            source.tidy(now=True)
-            name = f"{source.document.name[: MAX_NAME_CHARS - 10]} (copy)"
-            root = source.folder.root
-            copy = self._appear(lambda folder: self._disk.copy_tree(root, folder, _LEFT_OUT))
+        moment = source.moment()
+        name = f"{source.document.name[: MAX_NAME_CHARS - 10]} (copy)"
+        copy = self._appear(lambda folder: self._copy(moment, folder))
         copy.rename(name)
         return copy
 
-    def bring_in(self, file: BinaryIO) -> Session:
-        """Make a project of a file that was exported.
+    def bring_in(self, file: BinaryIO, *, max_bytes: int | None = None) -> Session:
+        """Make a project of a file that another studio wrote, with the voices it carries.
+
+        Args:
+            file: Seekable.
+            max_bytes: What all of it may take on the disk; None for as much as there is room for.
 
         Raises:
             BadInput: It is no such file, damaged, or too large.
             StorageFailed: It can't be written; there is no such project then.
         """
-        return self._appear(lambda folder: unpack(file, folder, self._disk))
+
+        def fill(folder: Path) -> None:
+            unpack(file, folder, self._disk, max_bytes=max_bytes)
+            check_arrival(folder)
+
+        session = self._appear(fill)
+        voices = session.folder.root / places.VOICES
+        session.take_voices(voices)
+        self._disk.remove(voices)
+        return session
+
+    @contextmanager
+    def arriving(self) -> Iterator[Path]:
+        """Where a file that may become a project is written; it is gone when the block ends.
+
+        Raises:
+            StorageFailed: It can't be.
+        """
+        path = self._root / f"{_UNFINISHED}{_new_id()}.part"
+        self._disk.make_folder(self._root)
+        try:
+            yield path
+        finally:
+            self._disk.remove(path)
 
     def remove(self, project_id: str) -> None:
         """Put a project into the trash, from where it can be brought back by hand for a month.
@@ -193,11 +219,39 @@ class Projects:
         """
         with self._lock:
             root = self._folder(project_id)
-            session = self._open.pop(project_id, None)
+            session = self._open.get(project_id)
             if session is not None:
                 session.cancel()
                 session.close()
+            self._forget(project_id)
             self.trash.put(root)
+
+    def removed(self) -> list[Card]:
+        """Projects in the trash, the one removed last first; `edited_at_s` is when that was."""
+        cards = []
+        for root, removed_at_s in self.trash.waiting():
+            try:
+                cards.append(replace(read_card(root), edited_at_s=removed_at_s))
+            except _UNREADABLE as error:
+                log.warning("removed project %s can't be read: %s", root, error)
+        return cards
+
+    def restore(self, project_id: str) -> Session:
+        """Bring a removed project back.
+
+        Raises:
+            NotFound: It was deleted for good.
+            Conflict, StorageFailed: It can't be moved or read; it stays where it is then.
+        """
+        if not project_id or not _ID_CHARS.issuperset(project_id):
+            raise NotFound(GONE_FOR_GOOD)
+        with self._lock:
+            self.trash.take(project_id, self._root / project_id)
+            return self.open(project_id)
+
+    def _forget(self, project_id: str) -> None:
+        self._open.pop(project_id, None)
+        self._used_s.pop(project_id, None)
 
     def _appear(self, fill: Callable[[Path], None]) -> Session:
         """Make a project's folder elsewhere, and give it its place when it is whole."""
@@ -214,6 +268,14 @@ class Projects:
         except StudioError:
             self._disk.remove(self._root / project_id)
             raise
+
+    def _copy(self, moment: Moment, folder: Path) -> None:
+        self._disk.write_whole(folder / places.SNAPSHOT, moment.snapshot)
+        self._disk.write_whole(folder / places.JOURNAL, moment.journal())
+        for part in moment.files():
+            target = folder / part.relative_to(moment.root)
+            self._disk.make_folder(target.parent)
+            self._disk.copy(part, target)
 
     def _make(self, name: str, lines: Iterable[Line]) -> Session:
         by_id = {line.line_id: line for line in lines}
@@ -280,7 +342,8 @@ class Projects:
             session.tidy(now=True)
             with self._lock:
                 if self._open.get(project_id) is session and self._is_idle(project_id, session):
-                    self._open.pop(project_id).close()
+                    session.close()
+                    self._forget(project_id)
 
     def _is_idle(self, project_id: str, session: Session) -> bool:
         unused_s = time.monotonic() - self._used_s.get(project_id, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from studio.dialog.model import Dialog
@@ -140,7 +140,7 @@ class Revising:
         core, delta = self._core, step.delta
         self._touches.take_in(step.entry)
         self._remember(step.entry.get("edit_id"))
-        line_ids = tuple(delta.lines)
+        line_ids = tuple({**delta.lines, **dict.fromkeys(self._lines_of_takes(step))})
         self.changed(line_ids)
         news = EditNews(
             core.rev,
@@ -152,6 +152,12 @@ class Revising:
         )
         core.news.post(news)
         return news
+
+    def _lines_of_takes(self, step: Step) -> Iterator[str]:
+        """The lines that have a take more, or less, than before."""
+        changed = set(step.before.deleted_takes) ^ set(step.after.deleted_takes)
+        takes = map(self._core.shelf.get, changed)
+        return (take.line_id for take in takes if take and take.line_id in step.after.lines)
 
     def _take(self, after: Document, author: Author) -> EditNews:
         """Make a changed document the latest."""

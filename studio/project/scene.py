@@ -8,8 +8,9 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.encode import format_of
 from studio.audio.export import Caption, export_audio, export_zip
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
-from studio.dialog.formats.exporting import export_dialog
+from studio.dialog.formats.exporting import TIMED, export_dialog, export_notices
 from studio.dialog.formats.file_format import Format
+from studio.dialog.model import Dialog, Notice
 from studio.errors import Conflict
 from studio.project.document import Line, LineKind
 from studio.project.lines import LineView
@@ -43,18 +44,30 @@ def export_scene(session: Session, path: Path) -> None:
         export_audio(path, timeline)
 
 
-def export_script(session: Session, script_format: Format) -> bytes:
-    """The lines in one of the formats of scripts; subtitles have the times of the takes.
+def export_script(session: Session, script_format: Format) -> tuple[bytes, tuple[Notice, ...]]:
+    """The lines in one of the formats of scripts, and what it leaves out.
+
+    Subtitles are of the sound as it is exported: a line that has none there has none in them. While
+    nothing has been spoken at all, their times are judged by the text.
 
     Raises:
         ScriptError: There are no lines.
     """
     with session.lock:
         dialog = session.document.dialog()
-        lengths = [view.samples for view in session.views()]
-    known = [samples / STUDIO_RATE_HZ for samples in lengths if samples is not None]
-    durations_s = known if len(known) == len(lengths) else None
-    return export_dialog(dialog, script_format, durations_s=durations_s)
+        views = session.views() if script_format in TIMED else []
+    told = export_notices(dialog, script_format)
+    if not any(view.take for view in views):
+        return export_dialog(dialog, script_format), told
+    silent = [number for number, view in enumerate(views, start=1) if view.samples is None]
+    heard = [line for line, view in zip(dialog, views, strict=True) if view.samples is not None]
+    durations_s = [view.samples / STUDIO_RATE_HZ for view in views if view.samples is not None]
+    data = export_dialog(Dialog(tuple(heard)), script_format, durations_s=durations_s)
+    if not silent:
+        return data, told
+    n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
+    message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
+    return data, (*told, Notice(message, silent[0]))
 
 
 def _part(session: Session, idx: int, view: LineView) -> Part:

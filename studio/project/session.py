@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, BinaryIO
 
+from studio.audio.atomic_file import storage_errors
 from studio.dialog.model import Notice, ParsedScript
 from studio.dialog.read import read_dialog_text
 from studio.dialog.script import write_script
+from studio.project import folder as places
 from studio.project.audio_files import bring_audio
 from studio.project.bulletin import Bulletin
-from studio.project.core import Core
+from studio.project.carrying import brought_in, packs
+from studio.project.core import STUDIO, Core
 from studio.project.document import Document
 from studio.project.folder import Card, ProjectFolder
-from studio.project.history import Author
+from studio.project.history import Author, Kind
+from studio.project.journal import put_away
 from studio.project.keeping import Keeping
 from studio.project.lines import LineView
 from studio.project.making import Making
+from studio.project.moment import Moment
 from studio.project.news import EditNews, LineNews, News
 from studio.project.ops import Op
 from studio.project.rendering import Run
 from studio.project.renders import Renders
 from studio.project.revising import Revising
-from studio.project.space import Held, free_unheard
+from studio.project.space import Held, free_unheard, sizes_of, unused
 from studio.project.surroundings import Tools
 from studio.project.take import Take
 from studio.project.takes import TakeShelf
@@ -159,7 +167,7 @@ class Session:
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditNews:
         """Apply edits, as `Revising.edit`."""
-        with self.lock:
+        with self._working():
             return self._revising.edit(edits, author, base_rev)
 
     def lay_script(
@@ -173,7 +181,7 @@ class Session:
             StorageFailed: It can't be kept; nothing changed then.
         """
         parsed = read_dialog_text(text)
-        with self.lock:
+        with self._working():
             news = self._revising.lay(parsed.dialog, author, base_rev)
             return news, self._noticed(parsed)
 
@@ -185,17 +193,17 @@ class Session:
 
     def rename(self, name: str) -> EditNews:
         """Give the project another name, as `Revising.rename`."""
-        with self.lock:
+        with self._working():
             return self._revising.rename(name)
 
     def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditNews:
         """Take the latest step back, as `Revising.undo`."""
-        with self.lock:
+        with self._working():
             return self._revising.undo(author, base_rev, own=own)
 
     def redo(self, author: Author) -> EditNews:
         """Take the latest undo back, as `Revising.redo`."""
-        with self.lock:
+        with self._working():
             return self._revising.redo(author)
 
     def render(
@@ -208,7 +216,7 @@ class Session:
             again: Make a further take of these lines, with a new seed.
             listen_from: Where somebody listens.
         """
-        with self.lock:
+        with self._working():
             self._look_around()
             self._renders.want(line_ids, again=again, listen_from=listen_from)
 
@@ -224,8 +232,37 @@ class Session:
 
     def focus(self, line_id: str) -> None:
         """Somebody listens there, as `Renders.focus`."""
-        with self.lock:
+        with self._working():
             self._renders.focus(line_id)
+
+    def moment(self) -> Moment:
+        """Its files as they are now, to be packed or copied while others go on working.
+
+        Raises:
+            StorageFailed: They can't be read.
+        """
+        self.tidy(now=True)
+        root = self.folder.root
+        with self.lock, storage_errors(root):
+            # The journal may be ahead of the snapshot, never behind it.
+            snapshot = (root / places.SNAPSHOT).read_bytes()
+            return Moment(root, snapshot, self._core.journal.size_bytes, self.document)
+
+    def voice_packs(self) -> Iterator[tuple[str, IO[bytes]]]:
+        """The voices of its cast, as `packs`."""
+        return packs(self.document, self._core.tools.library)
+
+    def take_voices(self, folder: Path) -> None:
+        """Bring the voices that came with it into the library, and let its cast have them.
+
+        Raises:
+            StorageFailed: They can't be kept.
+        """
+        cast, told = brought_in(folder, self.document, self._core.tools.library)
+        with self._working():
+            self._core.record(replace(self.document, cast=cast), STUDIO, Kind.MADE)
+            self.folder.notices += told
+            self._look_around()
 
     def add_audio(self, name: str, file: BinaryIO) -> str:
         """Bring a recording into the project; returns the path that audio lines name it by.
@@ -235,8 +272,24 @@ class Session:
             AudioRejected: It can't be decoded or is too large; nothing is kept then.
             StorageFailed: It can't be written.
         """
-        with self.lock:
-            return bring_audio(self.folder, name, file)
+        with self._working():
+            pass
+        # Without the lock: a file of that very content is the same whoever brings it.
+        return bring_audio(self.folder, name, file)
+
+    def free_recordings(self) -> Held:
+        """Free the recordings that no line plays.
+
+        Raises:
+            StorageFailed: The disk doesn't know of the latest edit, or a file can't be removed.
+        """
+        with self._working():
+            self._keeping.sync()
+            found = unused(self.folder.root / places.AUDIO, self.document)
+            held = sizes_of(found)
+            for path in found:
+                self.folder.disk.remove(path)
+            return held
 
     def free(self) -> Held:
         """Free the audio of what was deleted; its records stay, for undo.
@@ -244,7 +297,7 @@ class Session:
         Raises:
             StorageFailed: The disk doesn't know of the latest deletion, or a file can't be removed.
         """
-        with self.lock:
+        with self._working():
             self._keeping.sync()
             return free_unheard(self.shelf, self.document)
 
@@ -276,6 +329,18 @@ class Session:
             self._keeping.close()
             self.folder.close()
             self.news.close()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Hold the lock for a change.
+
+        Raises:
+            EngineBusy: The project was closed since it was asked for.
+        """
+        with self.lock:
+            if self._core.closed:
+                raise put_away()
+            yield
 
     def _look_around(self) -> None:
         """See which voices there are now; tells of lines that changed by that."""

@@ -1,12 +1,14 @@
 """What a project holds on the disk that nobody hears, and how it is freed.
 
-That is the audio of deleted takes, of takes whose line was deleted, and files torn by the end of a
-process. Undo of a deletion then finds a take's record without its audio: what it was made of.
+That is the audio of deleted takes, of takes whose line was deleted, recordings that no line plays,
+and files torn by the end of a process. Undo of a deletion then finds a take's record without its
+audio: what it was made of.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +16,9 @@ from pathlib import Path
 
 from studio.project.document import Document
 from studio.project.takes import TakeShelf, line_folders
+
+UNUSED_AFTER_S = 3600.0
+"""A recording comes in before the line that plays it, from pages that may be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Held:
 def held_in(folder: Path) -> Held:
     """All files of a folder."""
     # Not `rglob`, which trips over what is deleted or moved back while it looks.
-    return _held(Path(at) / name for at, _, names in os.walk(folder) for name in names)
+    return sizes_of(Path(at) / name for at, _, names in os.walk(folder) for name in names)
 
 
 def is_unheard(document: Document, line_id: str, take_id: str) -> bool:
@@ -56,7 +61,19 @@ def unheard(takes: Path, document: Document) -> Held:
                     is_torn or is_unheard(document, folder.name, path.stem)
                 ):
                     found.append(path)
-    return _held(found)
+    return sizes_of(found)
+
+
+def unused(audio: Path, document: Document) -> list[Path]:
+    """Recordings that no line plays. Young ones are left out: their line may just be on its way."""
+    played = {line.path for line in document}
+    found: list[Path] = []
+    with suppress(FileNotFoundError):  # there are none, or the project is being removed
+        for path in audio.iterdir():
+            age_s = time.time() - path.stat().st_mtime
+            if path.name not in played and age_s >= UNUSED_AFTER_S:
+                found.append(path)
+    return found
 
 
 def free_unheard(shelf: TakeShelf, document: Document) -> Held:
@@ -75,7 +92,8 @@ def free_unheard(shelf: TakeShelf, document: Document) -> Held:
     return freed + Held(len(torn), sum(torn))
 
 
-def _held(files: Iterable[Path]) -> Held:
+def sizes_of(files: Iterable[Path]) -> Held:
+    """Those of some files that are there."""
     sizes: list[int] = []
     for path in files:
         with suppress(FileNotFoundError):  # a render finishes its files while they are counted

@@ -1,4 +1,4 @@
-"""Projects that were removed: they wait in a folder for a month, and can be moved back by hand."""
+"""Projects that were removed: they wait in a folder for a month, and can be brought back."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from studio.audio.atomic_file import storage_errors
+from studio.errors import NotFound
 from studio.project.disk import Disk
 from studio.project.space import Held, held_in
 
 KEPT_S = 30 * 24 * 3600.0
 """How long a removed project waits."""
+
+GONE_FOR_GOOD = "This project was deleted for good, so it can't be brought back."
 
 _GOING = ".gone-"
 """Begins the name of a project that is being deleted, so that none is found half."""
@@ -42,6 +46,26 @@ class Trash:
             # A moved folder keeps its time, which then tells when it was removed.
             os.utime(project, (now_s, now_s))
         self._disk.move(project, self._root / project.name)
+
+    def take(self, project_id: str, target: Path) -> None:
+        """Give a removed project its place back.
+
+        Raises:
+            NotFound: It isn't here any more.
+            StorageFailed: It can't be moved; it stays where it is.
+        """
+        with self._emptying:
+            if not (self._root / project_id).is_dir():
+                raise NotFound(GONE_FOR_GOOD)
+            self._disk.move(self._root / project_id, target)
+
+    def waiting(self) -> list[tuple[Path, float]]:
+        """Removed projects with when they were, in seconds since 1970; the latest first."""
+        found = []
+        for project in self._projects():
+            with suppress(FileNotFoundError):  # it is just being deleted, or moved back
+                found.append((project, project.stat().st_mtime))
+        return sorted(found, key=lambda one: one[1], reverse=True)
 
     def held(self) -> Held:
         """How many projects wait, and their bytes."""

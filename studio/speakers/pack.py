@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import tempfile
 import zipfile
@@ -92,6 +93,26 @@ def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
     return library.restore(record, clips)
 
 
+def look_into(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
+    """What such a file holds: its record, and the SHA-256 of each recording, as `digests`.
+
+    Raises:
+        BadInput: The file is no voice, or damaged.
+    """
+    try:
+        with zipfile.ZipFile(file) as pack:
+            record = _record(pack)
+            return record, {name: _digest(pack, name) for name in file_names(record)}
+    except (*_UNREADABLE, KeyError) as error:
+        raise BadInput(f"This is no voice file: {error}.") from error
+
+
+def digests(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
+    """The SHA-256 of each of a speaker's recordings by its name; "" for one that is missing."""
+    folder, record = library.folder(speaker_id), library.record(speaker_id)
+    return {name: _file_digest(folder / name) for name in file_names(record)}
+
+
 def file_names(record: SpeakerRecord) -> tuple[str, ...]:
     """Names of a speaker's recordings in its folder, the main one first."""
     main = (MAIN_SAMPLE,) if record.has_sample else ()
@@ -121,6 +142,21 @@ def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:
     missing = sorted(wanted - set(names))
     if missing:
         raise BadInput(f"This voice file lacks its recording {missing[0]}. Save it anew.")
+
+
+def _digest(pack: zipfile.ZipFile, name: str) -> str:
+    digest = hashlib.sha256()
+    for block in _blocks(pack, name, _LIMITS.max_bytes):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _clip(pack: zipfile.ZipFile, name: str, folder: Path) -> Clip:

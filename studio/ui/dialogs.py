@@ -61,18 +61,29 @@ DIALOGS = f"""
 </template>
 <dialog id="project-confirm" aria-labelledby="project-confirm-title">
   <h2 id="project-confirm-title"></h2>
-  <p>It leaves the list. Its folder stays in the workspace's trash for 30 days, or until you free
+  <p>It moves to “Deleted projects”, from where you can restore it for 30 days, or until you free
     that space.</p>
   <form method="dialog" class="panel-row">
     <button class="button" value="keep">Keep</button>
     <button class="button danger" value="delete">Delete</button>
   </form>
 </dialog>
+<dialog id="engine-confirm" aria-labelledby="engine-confirm-title">
+  <h2 id="engine-confirm-title"></h2>
+  <p id="engine-confirm-text"></p>
+  <form method="dialog" class="panel-row">
+    <button class="button" value="cancel">Cancel</button>
+    <button id="engine-keep" class="button" value="keep"></button>
+    <button id="engine-anew" class="button" value="anew"></button>
+  </form>
+</dialog>
 <dialog id="space-confirm" aria-labelledby="space-confirm-title">
   <h2 id="space-confirm-title"></h2>
   <p id="space-takes"><strong id="space-takes-size"></strong> Undo still brings their words and
     settings back, without the sound; they can be made again.</p>
-  <p id="space-trash"><strong id="space-trash-size"></strong> They can't be moved back any more.
+  <p id="space-recordings"><strong id="space-recordings-size"></strong> No line plays them; undo
+    of what replaced them would find no sound.</p>
+  <p id="space-trash"><strong id="space-trash-size"></strong> They can't be restored any more.
     Without this, a deleted project goes by itself after 30 days.</p>
   <form method="dialog" class="panel-row">
     <button class="button" value="keep">Keep</button>

@@ -46,19 +46,40 @@ PROJECT_BAR = f"""
     <a class="button" data-format="tableread" download>Export</a>
     <button id="project-delete" class="button danger" type="button">Delete</button>
   </div>
+  <a id="project-slim" class="button small" data-format="tableread" data-slim download hidden>Export
+    without deleted takes</a>
+  <div class="project-voice">
+    <label>Engine of this project <select id="project-engine"></select></label>
+    <label>Seed <input id="project-seed" type="number" min="0" max="4294967295" step="1"
+      placeholder="by line"></label>
+  </div>
   <div id="projects-part">
     <h3>Recent projects</h3>
+    <input id="projects-search" type="text" aria-label="Search projects" placeholder="Search"
+      autocomplete="off" hidden>
     <ul id="projects" class="plain" aria-label="Recent projects"></ul>
   </div>
+  <details id="removed-part" hidden>
+    <summary>Deleted projects</summary>
+    <ul id="removed" class="plain" aria-label="Deleted projects"></ul>
+  </details>
   <button id="space-free" class="button small" type="button" aria-haspopup="dialog"
     hidden></button>
 </section>
 <input id="import-file" type="file" multiple hidden
   accept=".zip,.txt,.md,.fountain,.srt,.vtt,.csv,.tsv,.json,.jsonl,.ndjson,text/*">
 <template id="project-template">
-  <li><button class="project-item" type="button">
+  <li class="project-row"><button class="project-item" type="button">
     <span class="project-item-name" dir="auto"></span>
-    <span class="project-item-about soft"></span></button></li>
+    <span class="project-item-about soft"></span></button>
+    <button class="icon-button project-item-rename" type="button">{icon("pencil")}</button>
+    <a class="icon-button project-item-export" download>{icon("download")}</a>
+    <button class="icon-button project-item-delete" type="button">{icon("bin")}</button></li>
+</template>
+<template id="removed-template">
+  <li class="project-row"><span class="project-item-name" dir="auto"></span>
+    <span class="project-item-about soft"></span>
+    <button class="button small" type="button">Restore</button></li>
 </template>
 """
 """A part of the header, so that one row holds what is open and what speaks."""

@@ -292,8 +292,9 @@ def test_a_host_header_that_is_none_is_refused(host: str) -> None:
 
 def test_only_uploads_may_be_large() -> None:
     limits = BodyLimits()
-    for path in ("uploads", "speakers/import", "speakers/x/act", "projects/import"):
+    for path in ("uploads", "speakers/import", "speakers/x/act"):
         assert limits.of(f"/studio/{path}") == limits.upload_bytes
+    assert limits.of("/studio/projects/import") == limits.project_bytes
     assert limits.of("/v1/dialogs") == limits.of("/studio/projects") == limits.json_bytes
     assert limits.of("/gradio_api/queue/join") == limits.gradio_bytes
     assert limits.of("/login") == limits.login_bytes

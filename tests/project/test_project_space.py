@@ -18,7 +18,7 @@ from studio.project.hearing import line_sound
 from studio.project.lines import LineState
 from studio.project.projects import Projects
 from studio.project.session import Session
-from studio.project.space import Held
+from studio.project.space import UNUSED_AFTER_S, Held
 from studio.project.take import Take
 from studio.project.trash import KEPT_S, Trash
 from studio.service import Studio
@@ -327,3 +327,30 @@ def test_a_take_that_comes_back_while_it_is_freed_is_whole_or_gone(studio: Studi
         until(lambda: not session.busy)
         assert session.view(line_id).take.take_id == take.take_id
         assert len(list(session.shelf)) == 1
+
+
+def test_a_recording_that_no_line_plays_is_counted_and_freed(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text("[audio: kept.wav]").dialog)
+    folder = session.folder.root / "audio"
+    folder.mkdir()
+    for name in ("kept.wav", "replaced.wav", ".torn.part", "just-came.wav"):
+        (folder / name).write_bytes(b"12345")
+        if name != "just-came.wav":
+            long_ago_s = time.time() - 2 * UNUSED_AFTER_S
+            os.utime(folder / name, (long_ago_s, long_ago_s))
+    assert held_in_vain(studio.projects).recordings == Held(2, 10)
+    assert held_in_vain(studio.projects).takes == Held()
+    assert free(studio.projects).recordings == Held(2, 10)
+    assert sorted(path.name for path in folder.iterdir()) == ["just-came.wav", "kept.wav"]
+    assert free(studio.projects).recordings == Held()
+
+
+def test_deleting_a_take_and_taking_that_back_tell_of_its_line(session: Session) -> None:
+    first = session.document.order[0]
+    older, _ = session.takes(first)
+    news = session.edit(ops({"op": "delete_take", "take_id": older.take_id}), IDA, session.rev)
+    assert news.line_ids == (first,)
+    assert session.view(first).n_takes == 1
+    assert session.undo(IDA, session.rev).line_ids == (first,)
+    assert session.view(first).n_takes == 2
+    assert session.redo(IDA).line_ids == (first,)

@@ -35,6 +35,117 @@ def test_a_project_is_renamed_copied_and_deleted(page, write):
     page.keyboard.press("Escape")
 
 
+def test_a_deleted_project_is_brought_back_at_once_or_from_the_list(page, write):
+    write("Ilse: Another.", 1)
+    first = write(TWO, 2)
+    page.click("#project-open")
+    page.click("#project-delete")
+    page.click("#project-confirm button[value=delete]")
+    page.click(".notice[data-passing]:has-text('is deleted') .notice-act:has-text('Undo')")
+    page.wait_for_function("id => window.tableread.project.id === id", arg=first)
+    assert texts(page) == ["One.", "Two."]
+    page.evaluate(
+        "id => fetch(`studio/projects/${id}`, {method: 'PATCH', body: '{\"name\": \"Put away\"}',"
+        " headers: {'Content-Type': 'application/json'}})",
+        first,
+    )
+    page.wait_for_function("() => document.title.startsWith('Put away')")
+    page.click("#project-open")
+    page.click("#project-delete")
+    page.click("#project-confirm button[value=delete]")
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=first)
+    page.click("#project-open")
+    page.click("#removed-part summary")
+    page.click("#removed li:has-text('Put away') button")
+    page.wait_for_function("id => window.tableread.project.id === id", arg=first)
+    assert texts(page) == ["One.", "Two."]
+
+
+def test_another_project_is_renamed_and_deleted_without_being_opened(page, write):
+    other = write("Ilse: Another.", 1)
+    first = write(TWO, 2)
+    page.click("#project-open")
+    row = page.locator(f".project-row:has(a[href*='{other}'])")
+    assert ":" in row.locator(".project-item-about").inner_text()
+    with page.expect_download() as waiting:
+        row.locator(".project-item-export").click()
+    assert waiting.value.suggested_filename == "Scene.tableread.zip"
+    row.locator(".project-item-rename").click()
+    page.keyboard.type("<b>Night</b>")
+    page.keyboard.press("Enter")
+    row.locator(".project-item-name:has-text('<b>Night</b>')").wait_for()
+    row.locator(".project-item-rename").click()
+    page.keyboard.type("Not this")
+    page.keyboard.press("Escape")
+    row.locator(".project-item-name:has-text('<b>Night</b>')").wait_for()
+    row.locator(".project-item-delete").click()
+    page.click("#project-confirm button[value=delete]")
+    page.wait_for_selector(".notice[data-passing]:has-text('<b>Night</b> is deleted.')")
+    assert page.evaluate("() => window.tableread.project.id") == first
+    page.click("#project-open")
+    page.wait_for_selector("#removed-part:not([hidden])")
+    assert row.count() == 0
+    page.keyboard.press("Escape")
+
+
+def test_many_projects_can_be_searched(page, write):
+    for number in range(9):
+        write(f"Ilse: Number {number}.", 1)
+    page.evaluate(
+        "id => fetch(`studio/projects/${id}`, {method: 'PATCH', body: '{\"name\": \"Needle\"}',"
+        " headers: {'Content-Type': 'application/json'}})",
+        write(TWO, 2),
+    )
+    write(TWO, 2)
+    page.click("#project-open")
+    page.fill("#projects-search", "needLE")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('#projects > li')].filter((row) => !row.hidden)"
+        ".map((row) => row.dataset.name).join() === 'Needle'"
+    )
+    page.fill("#projects-search", "")
+    page.wait_for_function("() => !document.querySelector('#projects > li[hidden]')")
+    page.keyboard.press("Escape")
+
+
+def test_a_project_has_a_seed_and_an_engine_of_its_own(page, write):
+    write(TWO, 2)
+    page.click("#project-open")
+    page.fill("#project-seed", "7")
+    page.press("#project-seed", "Tab")
+    page.select_option("#project-engine", "draft")
+    page.wait_for_function(
+        "() => { const { settings } = window.tableread.project.view;"
+        " return settings.seed === 7 && settings.backend === 'draft'; }"
+    )
+    saved(page)
+    page.keyboard.press("Escape")
+    make(page)
+    seeds = page.evaluate("() => window.tableread.project.lines.map(({ take }) => take.seed)")
+    assert seeds == [7, 7]
+
+
+def test_a_scene_of_another_engine_is_not_read_anew_without_a_question(page, write):
+    """The takes are said to be another engine's, since the tests have but one that speaks."""
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    make(page)
+    takes = page.evaluate("() => window.tableread.project.lines.map(({ take }) => take.take_id)")
+    page.evaluate(
+        "() => { for (const { take } of window.tableread.project.lines) take.backend = 'former'; }"
+    )
+    page.evaluate("() => void window.tableread.reading.make()")
+    page.wait_for_selector("#engine-confirm[open]")
+    asked = page.inner_text("#engine-confirm")
+    assert "These takes were made with former." in asked
+    assert "Read 3 lines anew with" in asked
+    assert page.is_hidden("#engine-keep")
+    page.click("#engine-confirm [value=cancel]")
+    page.wait_for_selector("#engine-confirm", state="hidden")
+    assert takes == page.evaluate(
+        "() => window.tableread.project.lines.map(({ take }) => take.take_id)"
+    )
+
+
 def test_a_recent_project_is_opened_from_the_list(page, write):
     first = write(TWO, 2)
     page.evaluate(

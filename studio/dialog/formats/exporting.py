@@ -15,7 +15,8 @@ from studio.dialog.model import Audio, Dialog, Line, Notice, Speech
 from studio.dialog.script import write_script
 from studio.errors import ScriptError
 
-_CAPTIONS = (Format.SRT, Format.VTT)
+TIMED = (Format.SRT, Format.VTT)
+"""Formats that say when each line is heard."""
 
 
 def export_dialog(
@@ -48,7 +49,7 @@ def export_dialog(
 def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
     """What a format can't hold of a dialog, to be told before or after it is written."""
     remarks = Remarks()
-    if format_ in _CAPTIONS:
+    if format_ in TIMED:
         for number, line in enumerate(dialog, start=1):
             for what in _left_out(line, format_):
                 remarks.add(f"{format_.label} leaves {what} out.", number)
