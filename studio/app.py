@@ -7,20 +7,21 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from studio.backends import registry
 from studio.backends.base import Backend
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.remote.options import RemoteOptions
-from studio.backends.zero_gpu import lend
+from studio.backends.zero_gpu import Lending, can_be_lent
 from studio.cli.arguments import build_parser
 from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, Surroundings
 from studio.engine.model_manager import EvictionPolicy
-from studio.errors import StudioError
+from studio.errors import SettingError, StudioError
 from studio.service import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup_report import NothingToSetUp, SetupReport
@@ -95,16 +96,23 @@ def _has_card(settings: Settings) -> bool:
 
 def _studio(settings: Settings) -> Studio:
     backend_options = _backend_options(settings)
+    lending = _lending(settings, backend_options)
     backend_name, reason = registry.choose(settings.backend, backend_options)
+    names = [name for name in registry.BACKENDS if lending is None or can_be_lent(name)]
+    if backend_name not in names:
+        raise SettingError(
+            f"{backend_name} can't run on a card that is lent for seconds at a time (ZeroGPU). Set "
+            f"TTS_BACKEND to one of: {', '.join(names)}."
+        )
     options = StudioOptions(
         workspace=settings.workspace,
         backend_name=backend_name,
-        backend_names=tuple(registry.BACKENDS),
+        backend_names=tuple(names),
         backend_reason=reason,
     )
     return Studio.open(
         options,
-        lambda name: _backend(name, backend_options, is_lent=settings.zero_gpu),
+        lambda name: _backend(name, backend_options, lending),
         max_concurrency=settings.max_concurrency,
         eviction=EvictionPolicy(
             enabled=settings.eviction_enabled,
@@ -114,9 +122,16 @@ def _studio(settings: Settings) -> Studio:
     )
 
 
-def _backend(name: str, options: BackendOptions, *, is_lent: bool) -> Backend:
+def _lending(settings: Settings, options: BackendOptions) -> Lending | None:
+    """On a Space that lends its card; made before the page, as the platform demands."""
+    if not settings.zero_gpu:
+        return None
+    return Lending(lambda name: registry.create(name, replace(options, graphs=False)))
+
+
+def _backend(name: str, options: BackendOptions, lending: Lending | None) -> Backend:
     backend = registry.create(name, options)
-    return lend(backend) if is_lent else backend
+    return backend if lending is None else lending.lent(backend)
 
 
 def _backend_options(settings: Settings) -> BackendOptions:
@@ -124,6 +139,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
         chatterbox_model=settings.chatterbox_model,
         qwen3_model=settings.qwen3_model,
         amp_on_cuda=settings.amp_on_cuda,
+        tf32=settings.tf32,
         reference_silence_s=settings.reference_silence_s,
         batch=BatchOptions(
             slots=settings.batch_slots,

@@ -85,6 +85,9 @@ class Settings(BaseModel):
     )
     """Whether models run in mixed precision on CUDA."""
 
+    tf32: Annotated[bool, Field(validation_alias=_variable("TTS_TF32"))] = False
+    """Whether codec and vocoder round to 10 bits before they multiply on CUDA, which is faster."""
+
     chatterbox_model: Annotated[
         str | None, Field(validation_alias=_variable("CHATTERBOX_MODEL"))
     ] = None

@@ -7,6 +7,7 @@ import time
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from studio.backends.device import LOST, card_lost
 from studio.service import Studio
 
 _STUCK_S = 60.0
@@ -41,6 +42,8 @@ def health_routes(studio: Studio) -> APIRouter:
 
 async def _trouble(studio: Studio) -> str | None:
     """Why no work can be done; None when it can."""
+    if card_lost():
+        return LOST
     if not await studio.engine.responds():
         return "The engine doesn't respond; restart the studio."
     for name, health in studio.engine.models.health().items():

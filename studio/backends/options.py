@@ -34,6 +34,8 @@ class BackendOptions:
         chatterbox_model: Hub name or local folder; None for the package's own weights.
         qwen3_model: Hub name or local folder; None for the backend's own choice.
         amp_on_cuda: Whether to run in mixed precision on CUDA.
+        tf32: Whether codec and vocoder round to 10 bits before they multiply on CUDA.
+        graphs: Whether frames are captured as graphs on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
         batch: For backends that decode many lines together.
@@ -43,6 +45,8 @@ class BackendOptions:
     chatterbox_model: str | None = None
     qwen3_model: str | None = None
     amp_on_cuda: bool = False
+    tf32: bool = False
+    graphs: bool = True
     device: str | None = None
     reference_silence_s: float = 0.5
     batch: BatchOptions = field(default_factory=BatchOptions)

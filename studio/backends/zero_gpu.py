@@ -1,58 +1,262 @@
 """Speaking on a Space whose graphics card is lent for seconds at a time (ZeroGPU).
 
 There a function that needs the card is marked with `spaces.GPU`; each call runs in a process that
-has it, for at most the time it asked for.
+has it, for at most the time it asked for. That process is forked from this one when the card is
+first lent, and serves further calls as long as it lives. So the model is loaded there, once, from
+the files that were fetched here; threads and locks of this process mean nothing to it, and what
+goes to and fro are plain values.
+
+Source: `spaces/zero/wrappers.py` of spaces 0.51.3.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, cast
 
-from studio.audio.clip import Samples
-from studio.backends.base import Backend, SpeechRequest
+from studio.audio.clip import Clip, Samples
+from studio.backends.base import (
+    Backend,
+    Conditioning,
+    KeepsConditioning,
+    LoadProgress,
+    SpeechRequest,
+)
+from studio.errors import Cancelled, SpeechFailed, StudioError
+from studio.speakers.speaker import Voice
 
-MIN_DURATION_S = 15
+LOAD_S = 25
+"""Until a model is on the card, in a process that hasn't got it yet."""
+
+MIN_DURATION_S = 15 + LOAD_S
 MAX_DURATION_S = 120
 _CHARS_A_SECOND = 6.0
 """Far slower than a card speaks: what isn't used is given back, what lacks ends the line."""
 
+_LEFT = Conditioning(None, 0)  # in a request whose conditioning crosses beside it
 
-def duration_s(request: SpeechRequest) -> int:
-    """Seconds of the card that a line asks for."""
-    wanted = MIN_DURATION_S + len(request.text) / _CHARS_A_SECOND
-    return round(min(MAX_DURATION_S, wanted))
+log = logging.getLogger(__name__)
 
 
-def lend(backend: Backend, lender: Callable[..., Any] | None = None) -> Backend:
-    """Have a backend speak on a card that is lent for each line.
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What the card is lent for.
 
-    Args:
-        backend: Any; the draft voice needs no card and is given back as it is.
-        lender: `spaces.GPU`; None imports it.
+    Attributes:
+        backend: By name.
+        method: Of the backend.
+        given: Its arguments by name; a request without its conditioning.
+        voice: That conditioning, or the argument of this name, as safetensors; None where there
+            is none.
     """
-    if backend.name in {"draft", "remote"}:
+
+    backend: str
+    method: str
+    given: dict[str, Any] = field(default_factory=dict)
+    voice: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why an errand ended; an error that was raised there would come back as its name alone."""
+
+    error: StudioError
+
+
+class Lendable(Backend, KeepsConditioning, Protocol):
+    """A backend that can work in another process than the one that has its results."""
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> object:
+        """Bring its files here, and load nothing."""
+        ...
+
+
+def can_be_lent(name: str) -> bool:
+    """Whether a backend has no thread of its own, which a forked process would lack."""
+    return not name.endswith("-batched")
+
+
+def duration_s(errand: Errand) -> int:
+    """Seconds of the card that an errand asks for."""
+    request = errand.given.get("request")
+    chars = len(request.text) if request is not None else 0
+    return round(min(MAX_DURATION_S, MIN_DURATION_S + chars / _CHARS_A_SECOND))
+
+
+class Lending:
+    """Backends that work on a card that is lent for each line."""
+
+    def __init__(
+        self, create: Callable[[str], Backend], lender: Callable[..., Any] | None = None
+    ) -> None:
+        """Mark what needs the card; before the page is launched, or the platform finds nothing.
+
+        Args:
+            create: Makes a backend as it works on the card: without graphs, whose captures would
+                take most of the time that is lent.
+            lender: `spaces.GPU`; None imports it.
+        """
+        there: dict[str, Backend] = {}  # filled in the process that has the card
+
+        def on_card(errand: Errand) -> Generator[Any]:
+            with closing(_done(errand, create, there)) as made:
+                yield from made
+
+        lender = lender or importlib.import_module("spaces").GPU
+        self._on_card = lender(duration=duration_s)(on_card)
+
+    def lent(self, backend: Backend) -> Backend:
+        """A backend whose every work is done on the card.
+
+        Args:
+            backend: As it is here, where there is no card; one that needs none is given back as
+                it is.
+        """
+        if backend.name in {"draft", "remote"}:
+            return backend
+        name, here = backend.name, cast("Lendable", backend)
+
+        def load(progress: Callable[[LoadProgress], None]) -> None:
+            here.fetch(progress)
+            progress(LoadProgress(f"{backend.title} is ready for a card that is lent", 1.0))
+
+        def condition(voice: Voice) -> Conditioning:
+            return _read(here, self._one(Errand(name, "condition", {"voice": voice})))
+
+        def speak(request: SpeechRequest) -> Iterator[Samples]:
+            # The request goes to another process, which can't ask this one anything.
+            plain = replace(request, conditioning=_LEFT, cancelled=_never, urgency=_nobody)
+            voice = _written(here, request.conditioning)
+            errand = Errand(name, "speak", {"request": plain}, voice)
+            return self._run(errand, cancelled=request.cancelled)
+
+        def convert(
+            recording: Clip,
+            conditioning: Conditioning,
+            *,
+            seed: int | None = None,
+            cancelled: Callable[[], bool] = _never,
+        ) -> Clip:
+            given = {"recording": recording, "seed": seed}
+            errand = Errand(name, "convert", given, _written(here, conditioning))
+            clip: Clip = self._one(errand, cancelled=cancelled)
+            return clip
+
+        ours = {"load": load, "unload": _nothing, "condition": condition, "speak": speak}
+        if hasattr(backend, "convert"):
+            ours["convert"] = convert
+        for method, stand_in in ours.items():
+            setattr(backend, method, stand_in)
         return backend
-    lender = lender or importlib.import_module("spaces").GPU
-    speak = backend.speak
 
-    def speak_on_card(request: SpeechRequest) -> Iterator[Samples]:
-        yield from speak(request)
+    def _one(self, errand: Errand, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
+        with closing(self._run(errand, cancelled=cancelled)) as made:
+            return next(made)
 
-    lent = lender(duration=duration_s)(speak_on_card)
+    def _run(self, errand: Errand, *, cancelled: Callable[[], bool]) -> Generator[Any]:
+        """What an errand comes to; closing it gives the card back.
 
-    def speak_lent(request: SpeechRequest) -> Iterator[Samples]:
-        # The request goes to another process, which can't ask this one whether it was cancelled.
-        for chunk in lent(replace(request, cancelled=_never)):
-            if request.cancelled():
-                return
-            yield chunk
+        Raises:
+            StudioError: As there.
+            SpeechFailed: The card was not lent, or not for long enough.
+            Cancelled: `cancelled` became true.
+        """
+        with closing(self._on_card(errand)) as told:
+            while (made := _next(told)) is not None:
+                if cancelled():
+                    raise Cancelled("The line was stopped before it was finished.")
+                if isinstance(made, _Fault):
+                    raise made.error
+                yield made
 
-    backend.speak = speak_lent  # type: ignore[method-assign]
-    return backend
+
+def _next(told: Iterator[Any]) -> Any:
+    try:
+        return next(told, None)
+    except Exception as error:  # the platform's own, which are Gradio's
+        said = str(getattr(error, "message", error))
+        raise SpeechFailed(
+            f"The graphics card that is lent gave no answer ({said}). Generate this line again, "
+            "later if the time for today is used up; or choose the draft voice."
+        ) from error
+
+
+def _done(
+    errand: Errand, create: Callable[[str], Backend], there: dict[str, Backend]
+) -> Generator[Any]:
+    """Do an errand in the process that has the card."""
+    try:
+        backend = cast("Lendable", _loaded(errand.backend, create, there))
+        made = getattr(backend, errand.method)(**_given(backend, errand))
+        if errand.method == "speak":
+            with closing(made):
+                yield from made
+        else:
+            yield _written(backend, made) if isinstance(made, Conditioning) else made
+    except StudioError as error:
+        yield _Fault(error)
+    except Exception as error:
+        log.exception("%s failed on the lent card", errand.backend)
+        reason = f"{type(error).__name__}: {error}"
+        yield _Fault(
+            SpeechFailed(f"This line failed on the lent card ({reason}). Generate it again.")
+        )
+
+
+def _loaded(name: str, create: Callable[[str], Backend], there: dict[str, Backend]) -> Backend:
+    """The backend on the card; others make room for it."""
+    if name not in there:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            # A forked process lacks the threads that its parent multiplied with, and would wait.
+            torch.set_num_threads(1)
+        for other in [*there]:
+            there.pop(other).unload()
+        backend = create(name)
+        backend.load(_nothing)
+        there[name] = backend
+    return there[name]
+
+
+def _given(backend: Lendable, errand: Errand) -> dict[str, Any]:
+    """An errand's arguments with the voice in its place."""
+    if errand.voice is None:
+        return errand.given
+    voice = _read(backend, errand.voice)
+    if errand.method == "speak":
+        return {"request": replace(errand.given["request"], conditioning=voice)}
+    return errand.given | {"conditioning": voice}
+
+
+def _written(backend: Lendable, conditioning: Conditioning) -> bytes:
+    """By value: a tensor would cross as a handle to memory that both processes have to keep."""
+    with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
+        path = Path(folder) / "voice.safetensors"
+        backend.write_conditioning(conditioning, path)
+        return path.read_bytes()
+
+
+def _read(backend: Lendable, data: bytes) -> Conditioning:
+    with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
+        path = Path(folder) / "voice.safetensors"
+        path.write_bytes(data)
+        return backend.read_conditioning(path)
 
 
 def _never() -> bool:
     return False
+
+
+def _nobody() -> None:
+    return None
+
+
+def _nothing(*_: object) -> None:
+    return None

@@ -45,6 +45,18 @@ def parse_auth(text: str) -> tuple[str, str]:
     return name, password
 
 
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Read whole numbers from 1 on, with commas between them.
+
+    Raises:
+        SettingError: One of them isn't such a number.
+    """
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise SettingError(f"{text} can't be used: write whole numbers from 1 on, as in 200,20.")
+    return tuple(map(int, parts))
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="B", help="who speaks (default: TTS_BACKEND, auto)")
     parser.add_argument(
@@ -91,12 +103,17 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="which one (default: overhead)",
     )
     parser.add_argument(
-        "--lines", metavar="N", type=int, help="lines of the dialog (default: 200, 16, 40 or 500)"
+        "--lines",
+        metavar="N[,N]",
+        type=parse_counts,
+        help="lines of the dialog (default: 200, 16, 40 or 500); for engines several numbers",
     )
     parser.add_argument(
         "--backend", metavar="B", help="for concurrency (default: all that can speak now)"
     )
-    parser.add_argument("--runs", metavar="N", type=int, default=5, help="counted runs")
+    parser.add_argument(
+        "--runs", metavar="N", type=int, help="counted runs (default: by the bench)"
+    )
     parser.add_argument(
         "--model",
         default="qwen3",
@@ -108,6 +125,19 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="for engines: tiny, mid, 0.6B or 1.7B; of Chatterbox tiny, mid or full (default: by "
         "the device)",
+    )
+    parser.add_argument(
+        "--engines",
+        metavar="E[,E]",
+        type=lambda text: tuple(text.split(",")),
+        help="for engines: which of reference, faster, batch, ours and compiled (of Chatterbox "
+        "reference and ours), in this order (default: by the device)",
+    )
+    parser.add_argument(
+        "--slots",
+        metavar="N[,N]",
+        type=parse_counts,
+        help="for engines: lines decoded together (default: by the device)",
     )
     parser.add_argument(
         "--batch-python",

@@ -18,6 +18,7 @@ from studio.backends.base import Backend, Conditioning, SpeechRequest
 from studio.backends.options import BackendOptions
 from studio.backends.registry import create
 from studio.cli.bench_concurrency import concurrency_rows
+from studio.cli.bench_engines import Wanted
 from studio.dialog.model import Dialog, Speech
 from studio.engine.scene import export_job
 from studio.errors import StudioError
@@ -35,15 +36,20 @@ _SENTENCES = (
 )
 
 
+_RUNS = 5
+
+
 def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
     """Run one benchmark and print its table, row by row as they are measured."""
+    lines = arguments.lines[0] if arguments.lines else None
+    runs = arguments.runs or _RUNS
     match arguments.what:
         case "overhead":
-            rows: Iterable[dict[str, object]] = _overhead(arguments.lines or 200, arguments.runs)
+            rows: Iterable[dict[str, object]] = _overhead(lines or 200, runs)
         case "start":
-            rows = _start(arguments.runs)
+            rows = _start(runs)
         case "concurrency":
-            dialog = bench_dialog(arguments.lines or 16)
+            dialog = bench_dialog(lines or 16)
             rows = concurrency_rows(dialog, options, arguments.backend)
         case "engines" if arguments.model != "qwen3":
             from studio.cli.bench_chatterbox import chatterbox_rows
@@ -52,8 +58,9 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
                 model=arguments.model,
                 size=arguments.size,
                 device=options.device,
-                lines=arguments.lines,
+                lines=lines,
                 half=options.amp_on_cuda,
+                wanted=Wanted(arguments.engines, arguments.slots, options.tf32),
             )
         case "engines":
             from studio.cli.bench_engines import engine_rows
@@ -63,15 +70,17 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
                 device=options.device,
                 lines=arguments.lines,
                 batch_python=arguments.batch_python,
+                runs=arguments.runs,
+                wanted=Wanted(arguments.engines, arguments.slots, options.tf32),
             )
         case "remote":
             from studio.cli.bench_remote import remote_rows
 
-            rows = remote_rows(arguments.lines or 40, arguments.runs, arguments.backend or "draft")
+            rows = remote_rows(lines or 40, runs, arguments.backend or "draft")
         case "page":
             from studio.cli.bench_page import page_rows
 
-            rows = page_rows(_ROOT, arguments.lines or 500)
+            rows = page_rows(_ROOT, lines or 500)
         case _:
             from studio.cli.bench_setup import setup_rows
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO
-from studio.backends.device import choose_device
-from studio.cli.bench_engines import figures_row, timed_lines
+from studio.backends.device import choose_device, prepare
+from studio.cli.bench_engines import (
+    ALL,
+    Failed,
+    Measure,
+    Wanted,
+    any_row,
+    chosen_engines,
+    timed_lines,
+    tried,
+)
 from studio.errors import SettingError
 
 if TYPE_CHECKING:
@@ -16,7 +26,8 @@ if TYPE_CHECKING:
     from studio.backends.batched_chatterbox.yardstick_runs import Trial
 
 MODELS = {"turbo": TURBO, "chatterbox": ENGLISH, "multilingual": MULTILINGUAL}
-_SLOTS = {"cuda": (1, 8, 32, 64), "mps": (1, 8), "cpu": (1, 8)}
+_ENGINES = ("reference", "ours")
+_SLOTS = {"cuda": (64, 32, 8, 1), "mps": (1, 8), "cpu": (1, 8)}
 _SIZE = {"cuda": "full", "mps": "mid", "cpu": "mid"}
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}
 _TRIES = {"cuda": 10, "mps": 2, "cpu": 2}
@@ -25,7 +36,13 @@ _TOKENS_PER_FRAME = 2  # of what `timed_lines` counts in
 
 
 def chatterbox_rows(
-    *, model: str, size: str | None, device: str | None, lines: int | None, half: bool
+    *,
+    model: str,
+    size: str | None,
+    device: str | None,
+    lines: int | None,
+    half: bool,
+    wanted: Wanted = ALL,
 ) -> Iterator[dict[str, object]]:
     """Rows of the table, each as soon as it is measured.
 
@@ -37,9 +54,10 @@ def chatterbox_rows(
         device: As in `choose_device`.
         lines: Of the dialog.
         half: Whether T3 is in 16 bits on CUDA.
+        wanted: Which engines, with how many slots.
 
     Raises:
-        SettingError: There is no such size.
+        SettingError: There is no such size or engine.
     """
     from studio.backends.batched_chatterbox.yardstick import SIZES
     from studio.backends.batched_chatterbox.yardstick_runs import Trial
@@ -48,6 +66,8 @@ def chatterbox_rows(
     name = size or _SIZE[device]
     if name not in SIZES:
         raise SettingError(f"--size {name} can't be used; choose one of: {', '.join(SIZES)}.")
+    prepare(device, tf32=wanted.tf32)
+    names = chosen_engines(wanted.engines or _ENGINES, _ENGINES)
     spoken = [
         replace(line, frames=_TOKENS_PER_FRAME * line.frames)
         for line in timed_lines(lines or _LINES[device])
@@ -55,17 +75,30 @@ def chatterbox_rows(
     for sound in (False, True):
         trial = Trial(MODELS[model], SIZES[name], device, half and device == "cuda", sound)
         alone_s = 0.0
-        for figures in _measured(trial, spoken):
-            alone_s = alone_s or figures.audio_s / figures.wall_s
-            told = figures.name if sound else f"{figures.name}, tokens only"
-            yield figures_row(f"{model} {name}", replace(figures, name=told), alone_s)
+        for told in tried(_engines(trial, spoken, names, wanted.slots), device):
+            about = told.name if sound else f"{told.name}, tokens only"
+            if not isinstance(told, Failed):
+                alone_s = alone_s or told.speed
+            yield any_row(f"{model} {name}", replace(told, name=about), alone_s)
 
 
-def _measured(trial: Trial, lines: Sequence[TimedLine]) -> Iterator[Figures]:
+def _engines(
+    trial: Trial, lines: Sequence[TimedLine], names: Sequence[str], slots: Sequence[int] | None
+) -> Iterator[tuple[str, Measure]]:
     from studio.backends.batched_chatterbox.yardstick_runs import ours, reference
 
-    few = lines[:_ALONE]
-    yield reference(trial, few)
-    for slots in _SLOTS[trial.device]:
-        asked = few if slots == 1 else lines
-        yield ours(trial, asked, slots=slots, tries=_TRIES[trial.device])
+    few, tries = lines[:_ALONE], _TRIES[trial.device]
+    for name in names:
+        if name == "reference":
+            yield "chatterbox, one by one", lambda: [reference(trial, few)]
+            continue
+        for count in slots or _SLOTS[trial.device]:
+            asked = few if count == 1 else lines
+            yield (
+                f"this engine, {count} slots",
+                partial(_one, ours, trial, asked, slots=count, tries=tries),
+            )
+
+
+def _one(measure: Callable[..., Figures], *given: object, **named: object) -> list[Figures]:
+    return [measure(*given, **named)]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import statistics
 import subprocess
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studio.backends.device import choose_device
+from studio.backends.device import choose_device, give_back, prepare
 from studio.dialog.model import Speech
 from studio.dialog.read import read_dialog
 from studio.errors import SettingError
@@ -26,42 +29,71 @@ _DIALOGS = _ROOT / "assets" / "dialogs"
 _BATCH_RIVAL = _ROOT / "studio" / "backends" / "batched" / "batch_rival.py"
 _FRAMES_PER_CHAR = 12.5 / 15  # 15 characters a second
 _LEAST_FRAMES = 6
-_SLOTS = {"cuda": (1, 8, 32, 64), "mps": (1, 8), "cpu": (1, 8)}
+_SLOTS = {"cuda": (64, 32, 8, 1), "mps": (1, 8), "cpu": (1, 8)}
 _SIZE = {"cuda": "0.6B", "mps": "mid", "cpu": "mid"}
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}
 _TRIES = {"cuda": 20, "mps": 5, "cpu": 5}
-_ALONE = {"cuda": 8, "mps": 16, "cpu": 16}
+_ALONE = {"cuda": 4, "mps": 16, "cpu": 16}
 """Lines that an engine of one line at a time is measured on; the speed doesn't change after."""
 
-_COMPILED = {"cuda": (1, 64), "mps": (), "cpu": ()}
-"""Numbers of slots that are measured with compiled parts too."""
+_ENGINES = {
+    "cuda": ("reference", "faster", "ours"),
+    "mps": ("reference", "ours"),
+    "cpu": ("reference", "ours"),
+}
+"""Measured unless others are asked for; compiling takes minutes on a card."""
 
-_RUNS = 3
+_RUNS = {"cuda": 1, "mps": 3, "cpu": 3}
+_LONGEST_REASON = 200  # characters
+
+log = logging.getLogger(__name__)
+
+Measure = Callable[[], "Iterable[Figures]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is measured.
+
+    Attributes:
+        engines: By name, in this order; None for those that suit the device.
+        slots: Numbers of lines decoded together; None for those that suit the device.
+        tf32: See `prepare`.
+    """
+
+    engines: tuple[str, ...] | None = None
+    slots: tuple[int, ...] | None = None
+    tf32: bool = False
+
+
+ALL = Wanted()
 
 
 def engine_rows(
     *,
     size: str | None,
     device: str | None,
-    lines: int | None,
+    lines: Sequence[int] | None,
     batch_python: str | None,
     runs: int | None = None,
+    wanted: Wanted = ALL,
 ) -> Iterator[dict[str, object]]:
-    """Rows of the table, when all runs are done.
+    """Rows of the table, each as soon as it is measured; of several runs the medians at the end.
 
-    The engines take turns, so that other work on the machine hits all of them; figures are
-    medians, a ratio that of the runs' ratios, and first audio is of all runs together.
+    In several runs the engines take turns, so that other work on the machine hits all of them. A
+    ratio of the medians is that of the runs' ratios, and their first audio is of all runs together.
 
     Args:
         size: One of `yardstick.SIZES`; None for what suits the device.
         device: As in `choose_device`.
-        lines: Of the dialog.
+        lines: Of the dialog; engines that decode lines together are measured on each number.
         batch_python: A Python that has faster-qwen3-tts-batch, whose requirements are its own;
             None to leave it out.
-        runs: Times that every engine is measured.
+        runs: Times that every engine is measured; None for what suits the device.
+        wanted: Which engines, with how many slots.
 
     Raises:
-        SettingError: There is no such size.
+        SettingError: There is no such size or engine.
     """
     from studio.backends.batched.yardstick import SIZES, write_checkpoint
 
@@ -69,17 +101,44 @@ def engine_rows(
     chosen = SIZES.get(size or _SIZE[device])
     if chosen is None:
         raise SettingError(f"--size {size} can't be used; choose one of: {', '.join(SIZES)}.")
-    spoken = timed_lines(lines or _LINES[device])
+    prepare(device, tf32=wanted.tf32)
+    names = chosen_engines(wanted.engines or _ENGINES[device], tuple(_MEASURES))
+    if batch_python is not None and "batch" not in names:
+        names = (*names, "batch")
+    spoken = [timed_lines(count) for count in lines or (_LINES[device],)]
+    count = runs or _RUNS[device]
+    measured: list[dict[tuple[str, int], Figures]] = []
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as name:
         folder = write_checkpoint(Path(name) / chosen.name, chosen)
-        measured = [
-            list(_measured(folder, device, spoken, batch_python)) for _ in range(runs or _RUNS)
-        ]
-    for of_engine in zip(*measured, strict=True):
-        ratios = [one.speed / run[0].speed for one, run in zip(of_engine, measured, strict=True)]
-        middle = middle_of(of_engine)
-        row = figures_row(chosen.name, middle, middle.speed / statistics.median(ratios))
-        yield row | {"runs": len(measured)}
+        bench = _Bench(folder, device, spoken, batch_python, wanted.slots or _SLOTS[device])
+        for run in range(1, count + 1):
+            measured.append({})
+            for told in tried(bench.engines(names), device):
+                if not isinstance(told, Failed):
+                    measured[-1][told.name, told.lines] = told
+                row = any_row(chosen.name, told, _base(measured[-1]))
+                yield row | {"runs": f"{run} of {count}"}
+    if count > 1:
+        yield from _middles(chosen.name, measured)
+
+
+def _middles(
+    size: str, measured: Sequence[Mapping[tuple[str, int], Figures]]
+) -> Iterator[dict[str, object]]:
+    """A row of medians for each engine that was measured in every run."""
+    bases = [_base(run) for run in measured]
+    for which in measured[0]:
+        known = [run[which] for run in measured if which in run]
+        if len(known) == len(measured):
+            ratios = [one.speed / base for one, base in zip(known, bases, strict=True)]
+            middle = middle_of(known)
+            row = figures_row(size, middle, middle.speed / statistics.median(ratios))
+            yield row | {"runs": f"median of {len(known)}"}
+
+
+def _base(run: Mapping[tuple[str, int], Figures]) -> float:
+    """Audio seconds a second of the first engine that was measured; 1 where none was."""
+    return next((one.speed for one in run.values()), 1.0)
 
 
 def middle_of(runs: Sequence[Figures]) -> Figures:
@@ -114,32 +173,128 @@ def timed_lines(count: int) -> list[TimedLine]:
     ]
 
 
-def _measured(
-    folder: Path, device: str, lines: Sequence[TimedLine], batch_python: str | None
-) -> Iterator[Figures]:
-    from studio.backends.batched.yardstick_runs import Trial, faster, ours, reference
+def chosen_engines(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The names as they are.
 
-    trial = Trial(folder, device, _TRIES[device])
-    few = lines[: _ALONE[device]]
-    yield reference(folder, device, few)
-    if device == "cuda":
-        yield faster(folder, device, few, tries=_TRIES[device])
-    if batch_python is not None:
-        yield _batch_rival(batch_python, folder, lines)
-    for slots in _SLOTS[device]:
-        yield ours(trial, few if slots == 1 else lines, slots=slots)
-    for slots in _COMPILED[device]:
-        yield ours(replace(trial, compiles=True), few if slots == 1 else lines, slots=slots)
+    Raises:
+        SettingError: One of them is unknown.
+    """
+    for name in names:
+        if name not in known:
+            raise SettingError(f"--engines {name} can't be used; choose among: {', '.join(known)}.")
+    return tuple(names)
 
 
-def _batch_rival(python: str, folder: Path, lines: Sequence[TimedLine]) -> Figures:
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An engine that could not be measured.
+
+    Attributes:
+        name: Of the engine.
+        reason: In one line.
+    """
+
+    name: str
+    reason: str
+
+
+def tried(engines: Iterable[tuple[str, Measure]], device: str) -> Iterator[Figures | Failed]:
+    """Measure each engine; one that fails is told, and the others follow.
+
+    Args:
+        engines: Names and what measures them.
+        device: Where memory is given back after a failure.
+    """
+    for name, measure in engines:
+        try:
+            yield from measure()
+        except Exception as error:
+            log.warning("%s could not be measured", name, exc_info=error)
+            reason = " ".join(f"{type(error).__name__}: {error}".replace("|", "/").split())
+            del error
+            yield Failed(name, reason[:_LONGEST_REASON])
+            with suppress(RuntimeError):  # of a card that is lost; the next engine says so
+                give_back(device)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What all engines of a run are measured on."""
+
+    folder: Path
+    device: str
+    dialogs: Sequence[Sequence[TimedLine]]
+    batch_python: str | None
+    slots: Sequence[int]
+
+    def engines(self, names: Sequence[str]) -> Iterator[tuple[str, Measure]]:
+        """What measures each of them."""
+        for name in names:
+            yield from _MEASURES[name](self)
+
+    def few(self) -> Sequence[TimedLine]:
+        """Of the first dialog, what is enough for an engine of one line at a time."""
+        return self.dialogs[0][: _ALONE[self.device]]
+
+    def reference(self) -> Iterator[tuple[str, Measure]]:
+        """The package that the model came with."""
+        from studio.backends.batched.yardstick_runs import reference
+
+        yield "qwen_tts", lambda: [reference(self.folder, self.device, self.few())]
+
+    def faster(self) -> Iterator[tuple[str, Measure]]:
+        """faster-qwen3-tts."""
+        from studio.backends.batched.yardstick_runs import faster
+
+        tries = _TRIES[self.device]
+        yield (
+            "faster-qwen3-tts",
+            lambda: [faster(self.folder, self.device, self.few(), tries=tries)],
+        )
+
+    def batch(self) -> Iterator[tuple[str, Measure]]:
+        """faster-qwen3-tts-batch, in a Python of its own."""
+        for lines in self.dialogs:
+            yield (
+                "faster-qwen3-tts-batch",
+                partial(self._rival, lines),
+            )
+
+    def _rival(self, lines: Sequence[TimedLine]) -> list[Figures]:
+        return [_batch_rival(self.batch_python, self.folder, lines)]
+
+    def ours(self, *, compiles: bool = False) -> Iterator[tuple[str, Measure]]:
+        """This package's engine."""
+        from studio.backends.batched.yardstick_runs import Trial, ours
+
+        trial = Trial(self.folder, self.device, _TRIES[self.device], compiles)
+        for slots in self.slots:
+            dialogs = [self.few()] if slots == 1 else self.dialogs
+            yield (
+                f"this engine, {slots} slots{', compiled' if compiles else ''}",
+                partial(ours, trial, dialogs, slots=slots),
+            )
+
+
+_MEASURES: Mapping[str, Callable[[_Bench], Iterator[tuple[str, Measure]]]] = {
+    "reference": _Bench.reference,
+    "faster": _Bench.faster,
+    "batch": _Bench.batch,
+    "ours": _Bench.ours,
+    "compiled": partial(_Bench.ours, compiles=True),
+}
+
+
+def _batch_rival(python: str | None, folder: Path, lines: Sequence[TimedLine]) -> Figures:
     """Measure faster-qwen3-tts-batch in a process of its own Python.
 
     Raises:
-        SettingError: That Python can't run it.
+        SettingError: That Python can't run it, or none is named.
     """
     from studio.backends.batched.yardstick_runs import Figures
 
+    if python is None:
+        raise SettingError("--batch-python must name a Python that has faster-qwen3-tts-batch.")
     if shutil.which(python) is None:
         raise SettingError(f"--batch-python {python} can't be used: there is no such program.")
     asked = json.dumps({"folder": str(folder), "lines": [[one.text, one.frames] for one in lines]})
@@ -150,7 +305,16 @@ def _batch_rival(python: str, folder: Path, lines: Sequence[TimedLine]) -> Figur
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise SettingError(f"--batch-python {python} can't be used: {last}")
     told = json.loads(done.stdout.splitlines()[-1])
-    return Figures("faster-qwen3-tts-batch, 8", **told)
+    return Figures("faster-qwen3-tts-batch, 8", **told, lines=len(lines))
+
+
+def any_row(size: str, told: Figures | Failed, alone_s: float) -> dict[str, object]:
+    """One row of the table, of an engine that was measured or failed; see `figures_row`."""
+    if not isinstance(told, Failed):
+        return figures_row(size, told, alone_s)
+    reason = f"{told.name}: failed: {told.reason}"
+    row: dict[str, object] = dict.fromkeys(_COLUMNS, "-")
+    return row | {"engine": reason, "size": size}
 
 
 def figures_row(size: str, figures: Figures, alone_s: float) -> dict[str, object]:
@@ -166,16 +330,27 @@ def figures_row(size: str, figures: Figures, alone_s: float) -> dict[str, object
     return {
         "engine": figures.name,
         "size": size,
+        "lines": figures.lines,
         "audio s": f"{figures.audio_s:.1f}",
         "wall s": f"{figures.wall_s:.2f}",
         "audio s a second": f"{speed:.2f}",
         "times the first row": f"{speed / alone_s:.2f}",
         "ms a frame": "-" if frame_s is None else f"{1000 * frame_s:.1f}",
-        "first audio ms, p50": f"{1000 * _quantile(figures.first_s, 0.5):.0f}",
-        "p95": f"{1000 * _quantile(figures.first_s, 0.95):.0f}",
+        "first audio ms, p50": _told_ms(figures.first_s, 0.5),
+        "p95": _told_ms(figures.first_s, 0.95),
         "memory GB": f"{figures.memory_bytes / 1e9:.1f}",
         "roofline %": "-" if not (ideal_s and frame_s) else f"{100 * ideal_s / frame_s:.0f}",
     }
+
+
+_COLUMNS = (
+    *("engine", "size", "lines", "audio s", "wall s", "audio s a second", "times the first row"),
+    *("ms a frame", "first audio ms, p50", "p95", "memory GB", "roofline %"),
+)
+
+
+def _told_ms(values_s: Sequence[float], share: float) -> str:
+    return f"{1000 * _quantile(values_s, share):.0f}" if values_s else "-"
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

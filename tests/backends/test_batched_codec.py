@@ -173,3 +173,15 @@ def test_little_of_what_is_decoded_is_padding(lines, most):
     share = padded_share(lengths, way)
     print(f"{lines} lines, {sum(lengths)} frames: {len(way)} rounds, {share:.1%} padded")
     assert share < most
+
+
+def test_rounds_beside_a_listener_are_small_and_make_the_same(monkeypatch):
+    codec = BatchedCodec(decoder(), convolved_at_once=64)
+    lines = [CodedLine(spoken(seed % 3)[0][: 5 + 9 * seed]) for seed in range(6)]
+    whole = codec.decode(lines)
+    blocks: list[int] = []
+    run = codec._places.run
+    monkeypatch.setattr(codec._places, "run", lambda block: blocks.append(block.rows) or run(block))
+    made = dict(codec.decoded(lines, most_rows=2))
+    assert set(blocks) <= {1, 2}
+    assert all(np.abs(made[n] - whole[n]).max() < WITHIN for n in range(6))

@@ -19,6 +19,7 @@ from core_lines import (
     decoded,
     lines_of,
     made_core,
+    reference_codes,
     refilled,
     run_out,
     tokens_of,
@@ -304,3 +305,12 @@ def test_buckets_reach_just_to_the_slots():
     assert buckets_of(5) == (1, 2, 4, 5)
     assert buckets_of(64) == (1, 2, 4, 8, 16, 24, 32, 48, 64)
     assert buckets_of(200) == (1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 192, 200)
+
+
+@pytest.mark.parametrize("kept_bytes", [None, 0], ids=["kept", "read anew"])
+def test_prompts_padded_to_equal_lengths_make_the_same_codes(kept_bytes):
+    """As on CUDA, where libraries choose anew for each length; slots are used twice."""
+    core = made_core("base", 2, kept_bytes=kept_bytes)
+    core._lengths = core._beginnings._lengths = 16
+    made = refilled(core, 2, lines_of("base"))
+    assert all(torch.equal(codes, reference_codes(line)) for line, codes in made.items())

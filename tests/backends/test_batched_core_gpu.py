@@ -15,6 +15,7 @@ from qwen3_checkpoint import small_checkpoint
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Layout
 from studio.backends.batched.parts import PLAIN
+from studio.backends.device import prepare
 
 pytestmark = [
     pytest.mark.models,
@@ -30,6 +31,7 @@ def core_on_cuda(
 ) -> BatchedCore:
     from qwen_tts import Qwen3TTSModel
 
+    prepare("cuda")
     package = Qwen3TTSModel.from_pretrained(
         str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +14,14 @@ pytest.importorskip("torch", reason="the neural voices' packages are not install
 
 import torch
 
+from studio.backends.batched import graphs
 from studio.backends.batched.core_contract import Admission
 from studio.backends.batched.graphs import Replays
 from studio.backends.batched.prefill import passes
 from studio.backends.batched.prompts import SharedPrompt
 from studio.backends.batched.slot_step import Shape
+from studio.backends.device import CARD_TURN
+from studio.backends.qwen3.graphs import GraphSteps, _capturing
 from studio.backends.qwen3.request import Sampling
 from studio.backends.qwen3.voice import Qwen3Voice
 
@@ -54,7 +59,7 @@ def test_a_shape_is_captured_at_its_second_step_and_replayed_from_then_on(monkey
     monkeypatch.setattr(
         Replays,
         "_recorded",
-        lambda self, shape: captured.append((len(ran), shape)) or Played(self._step, shape),
+        lambda self, shape, _pool: captured.append((len(ran), shape)) or Played(self._step, shape),
     )
     ran: list[Shape] = []
     replays = Replays(ran.append, torch.device("cuda"))
@@ -73,7 +78,7 @@ def test_two_threads_never_capture_at_the_same_time(monkeypatch):
     under_way, most = 0, 0
     both = threading.Barrier(2)
 
-    def recorded(self: Replays, shape: Shape) -> Played:
+    def recorded(self: Replays, shape: Shape, _pool) -> Played:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -118,6 +123,121 @@ def test_a_failed_capture_is_told_once_and_frames_go_on(monkeypatch, caplog):
     assert [record.message for record in caplog.records] == [
         "no graph can be captured here; frames are made step by step"
     ]
+
+
+def test_after_a_failed_capture_the_shapes_captured_before_are_replayed_and_torch_is_mended(
+    monkeypatch,
+):
+    mended: list[tuple[object, bool]] = []
+    pools: list[object] = []
+
+    def recorded(self: Replays, shape: Shape, pool) -> Played:
+        pools.append(pool)
+        if shape == EIGHT:
+            raise RuntimeError("operation failed due to a previous error during capture")
+        return Played(lambda one: ran.append((one, "replayed")), shape)
+
+    def mend(_device, pool) -> None:
+        mended.append((pool, held_by_this_thread()))
+
+    monkeypatch.setattr(Replays, "_recorded", recorded)
+    monkeypatch.setattr(graphs, "mend", mend)
+    ran: list[object] = []
+    replays = Replays(ran.append, torch.device("cuda"))
+    for shape in (ONE, ONE, EIGHT, EIGHT, ONE, EIGHT):
+        replays.run(shape)
+    assert ran == [ONE, (ONE, "replayed"), EIGHT, EIGHT, (ONE, "replayed"), EIGHT]
+    assert mended == [(pools[0], True)]
+    assert pools == [pools[0]] * 2  # one pool for graphs that take turns
+
+
+def held_by_this_thread() -> bool:
+    """Whether another thread would have to wait."""
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(CARD_TURN.acquire, blocking=False).result()
+    return not taken
+
+
+def test_what_draws_from_the_shared_source_waits_for_a_capture(monkeypatch):
+    """Torch refuses to replay a graph that draws while another one is captured."""
+    opened, asked, order = threading.Event(), threading.Event(), []
+
+    def recorded(self: Replays, shape: Shape, _pool) -> Played:
+        order.append("capture begins")
+        opened.set()
+        assert asked.wait(60)
+        threading.Event().wait(0.05)  # long enough to come in if it could
+        order.append("capture ends")
+        return Played(self._step, shape)
+
+    def run(pair: torch.Tensor) -> torch.Tensor:
+        order.append("replayed")
+        return pair
+
+    monkeypatch.setattr(Replays, "_recorded", recorded)
+    replays = Replays(lambda _shape: None, torch.device("cuda"))
+    steps = GraphSteps(None, None, SimpleNamespace(run=run))
+    with ThreadPoolExecutor(1) as pool:
+        captured = pool.submit(replays.prepare, ONE)
+        assert opened.wait(60)
+        asked.set()
+        steps.fill(torch.zeros(1, 1, 4), torch.zeros(1, 1, 4))
+        captured.result(60)
+    assert order == ["capture begins", "capture ends", "replayed"]
+
+
+def test_the_package_captures_in_its_own_thread_alone_and_prints_no_table(monkeypatch, capsys):
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(torch.cuda, "graph", lambda *_, **how: made.append(how))
+    plain = torch.cuda.graph
+
+    def capture() -> None:
+        print("Capturing CUDA graph …")
+        torch.cuda.graph(None)
+        assert held_by_this_thread()
+        raise RuntimeError("no graph")
+
+    with pytest.raises(RuntimeError, match="no graph"), _capturing():
+        capture()
+    assert made == [{"capture_error_mode": "thread_local"}]
+    assert torch.cuda.graph is plain
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "Capturing CUDA graph …\n")
+
+
+def test_mending_takes_the_pool_back_only_where_it_was_begun(monkeypatch):
+    done: list[object] = []
+
+    def end(_device: int, pool) -> None:
+        if pool == (0, 1):
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        done.append(("end", pool))
+
+    class Capture:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> None:
+            done.append("trivial capture")
+
+        def __exit__(self, *_: object) -> None: ...
+
+    zeros = torch.zeros
+    for name, stand_in in {
+        "_cuda_endAllocateToPool": end,
+        "_cuda_releasePool": lambda _device, pool: done.append(("release", pool)),
+    }.items():
+        monkeypatch.setattr(torch._C, name, stand_in)
+    for name in ("CUDAGraph", "Stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: SimpleNamespace(reset=lambda: None))
+    monkeypatch.setattr(torch.cuda, "graph", Capture)
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: None)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, **_: zeros(*shape))
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: done.append("drawn"))
+    for pool in ((0, 1), (0, 2)):
+        graphs.mend(torch.device("cuda", 0), pool)
+    begun = [("end", (0, 2)), ("release", (0, 2))]
+    assert done == ["trivial capture", "drawn", *begun, "trivial capture", "drawn"]
 
 
 def test_too_little_memory_for_a_capture_is_told_before_a_frame_is_made(monkeypatch):

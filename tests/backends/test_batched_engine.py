@@ -20,6 +20,7 @@ from paper_core import FOREVER, PaperCore, codes_of, paper_task
 from qwen3_speakers import loaded_package, use_one_core
 
 from studio.audio.clip import Samples
+from studio.backends import device
 from studio.backends.batched.codec import BatchedCodec, CodedLine
 from studio.backends.batched.codec_thread import CodecThread
 from studio.backends.batched.infer import chunks, infer
@@ -261,6 +262,52 @@ def test_no_memory_for_a_single_line_is_said(rig):
     rig.core.before_step = before_step
     with pytest.raises(OutOfMemory):
         rig.speak(paper_task(1, 5))
+
+
+def test_what_to_do_about_too_little_memory_is_what_helps_lines_together():
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with Rig(1) as rig:
+        rig.core.before_step = full
+        with pytest.raises(OutOfMemory, match="TTS_BATCH_SIZE or TTS_BATCH_POSITIONS"):
+            rig.speak(paper_task(1, 5))
+        rig.core.before_admit = full
+        with pytest.raises(OutOfMemory, match="TTS_BATCH_SIZE or TTS_BATCH_POSITIONS"):
+            rig.speak(paper_task(1, 5))
+
+
+def test_an_error_that_the_card_keeps_ends_the_engine_and_names_the_remedy(monkeypatch):
+    monkeypatch.setattr(device, "_lost", threading.Event())
+    monkeypatch.setattr(device, "_answers", lambda: False)
+    with Rig(2) as rig:
+
+        def fail(_bucket: int) -> None:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+        rig.core.before_step = fail
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable, match="Restart the studio"):
+                rig.speak(paper_task(1, 5))
+        assert not rig.engine.health().alive
+
+
+def test_a_line_at_the_play_head_waits_for_no_slot_and_who_gave_way_is_whole_in_the_end():
+    admitted: list[int] = []
+    with Rig(1) as rig, ThreadPoolExecutor(2) as pool:
+        gate = Gate(rig.core)
+        rig.core.before_admit = lambda lines: admitted.extend(line.seed for line in lines)
+        first = pool.submit(rig.speak, paper_task(1, 40))
+        assert gate.reached.wait(PATIENCE_S)
+        asked: queue.SimpleQueue[Samples | End] = queue.SimpleQueue()
+        rig.engine.submit(Line(paper_task(2, 9, urgency=lambda: 0), asked.put))
+        gate.opened.set()
+        heard = []
+        while not isinstance(given := asked.get(timeout=PATIENCE_S), End):
+            heard.append(given)
+        assert_same(np.concatenate(heard), expected(2, 9))
+        assert_same(first.result(PATIENCE_S), expected(1, 40))
+    assert admitted == [1, 2, 1]
 
 
 def test_a_prompt_that_does_not_fit_fails_alone(rig):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from studio.backends.batched.backend import Qwen3BatchedBackend
 from studio.backends.batched.memory import STREAM_FRAMES
 from studio.backends.device import give_back
 from studio.backends.options import BackendOptions, BatchOptions
+from studio.errors import StudioError
 from studio.speakers.speaker import Voice
 
 pytestmark = [
@@ -83,6 +86,79 @@ def test_the_codec_replays_graphs_too(backend):
         asked = request_for(backend, VOICES["base"], urgency=lambda urgency=urgency: urgency)
         collected(backend.speak(asked))
     assert codec.captured == prepared
+
+
+def test_first_audio_beside_full_slots_at_any_length_of_text(backend):
+    """Lengths that were never read before; a library that planned for each would halt all lines."""
+    stop: list[bool] = []
+
+    def filling(number: int) -> None:
+        long, until = "And on and on. " * 20, {"cancelled": lambda: bool(stop)}
+        while not stop:
+            asked = request_for(backend, VOICES["base"], long, seed=number, **until)
+            with suppress(StudioError):
+                collected(backend.speak(asked))
+
+    def first_s(number: int) -> float:
+        asked = request_for(backend, VOICES["base"], "So. " * (3 * number + 1), urgency=lambda: 0)
+        began_s = time.perf_counter()
+        with closing(backend.speak(asked)) as chunks:
+            next(chunks)
+        return time.perf_counter() - began_s
+
+    with ThreadPoolExecutor(7) as pool:
+        for number in range(7):
+            pool.submit(filling, number)
+        try:
+            waited_s = [first_s(number) for number in range(12)]
+        finally:
+            stop.append(True)
+    usual_s = sorted(waited_s)[len(waited_s) // 2]
+    print(f"first audio {1000 * usual_s:.0f} ms, at most {1000 * max(waited_s[1:]):.0f} ms")
+    assert max(waited_s[1:]) < 5 * usual_s + 0.05
+
+
+def test_too_little_memory_for_a_bucket_means_a_smaller_one_and_all_lines_whole():
+    """A real allocator that refuses: the share of the card is held where it is."""
+    options = BackendOptions(
+        qwen3_model=str(small_checkpoint("base")),
+        device="cuda",
+        batch=BatchOptions(slots=8, positions=1_024),
+    )
+    backend = OnCuda(options)
+    backend.load(lambda _progress: None)
+    core = backend._engine._core
+    refused: list[int] = []
+    run = core._replays.run
+
+    def lacking(shape) -> None:
+        if shape.rows > 2:
+            refused.append(shape.rows)
+            give_back("cuda")
+            total = torch.cuda.get_device_properties(0).total_memory
+            torch.cuda.set_per_process_memory_fraction(torch.cuda.memory_reserved() / total)
+            try:
+                torch.empty(2**30, dtype=torch.uint8, device="cuda")
+            finally:
+                torch.cuda.set_per_process_memory_fraction(1.0)
+        run(shape)
+
+    core._replays.run = lacking
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            spoken = list(
+                pool.map(
+                    lambda seed: collected(
+                        backend.speak(request_for(backend, VOICES["base"], "No.", seed=seed))
+                    ),
+                    range(8),
+                )
+            )
+        assert refused
+        assert all(chunks for chunks in spoken)
+        assert backend.health().faults == 0
+    finally:
+        backend.unload()
 
 
 def test_unload_gives_the_memory_back_and_a_second_load_speaks_the_same():

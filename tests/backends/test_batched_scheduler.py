@@ -127,6 +127,32 @@ def test_beside_a_line_that_is_listened_to_only_a_few_are_admitted(clock):
     assert len(scheduler.admit()) == 9  # nobody listens any more
 
 
+def test_a_line_at_the_play_head_gets_the_slot_that_made_least(clock):
+    scheduler = made(clock, 3)
+    heard = Line("heard", 5, ahead=1)
+    submit(scheduler, heard, Line("far", 30), Line("near", 20))
+    assert admitted(scheduler) == {0: "heard", 1: "far", 2: "near"}
+    frames = [1, 9, 4].__getitem__
+    assert scheduler.in_the_way(frames) is None  # nobody waits
+    submit(scheduler, Line("soon", ahead=1), Line("later"))
+    assert scheduler.in_the_way(frames) is None  # nobody waits for them
+    now = Line("now", ahead=0)
+    submit(scheduler, now)
+    assert scheduler.in_the_way(frames) == 2
+    scheduler.put_back(2, Line("near again", 20))
+    assert scheduler.in_the_way(frames) is None  # one slot is enough
+    assert admitted(scheduler) == {2: "now"}
+    assert scheduler.waiting[0].name == "near again"
+
+
+def test_no_line_that_is_listened_to_is_given_up(clock):
+    scheduler = made(clock, 2)
+    submit(scheduler, Line("a", ahead=0), Line("b", ahead=1))
+    scheduler.admit()
+    submit(scheduler, Line("c", ahead=0))
+    assert scheduler.in_the_way([5, 1].__getitem__) is None
+
+
 def test_the_span_shrinks_as_high_slots_run_empty(clock):
     scheduler = made(clock)
     submit(scheduler, *(Line(f"{n}") for n in range(4)))

@@ -1,8 +1,21 @@
 """Which device a model gets, and that memory comes back from it."""
 
+import asyncio
+import threading
+
 import pytest
 
-from studio.backends.device import choose_device, give_back, memory_used_bytes
+from studio.api.health import _trouble
+from studio.backends import device
+from studio.backends.device import (
+    LOST,
+    card_lost,
+    choose_device,
+    give_back,
+    memory_used_bytes,
+    model_dtype,
+    prepare,
+)
 from studio.backends.faults import speech_faults
 from studio.errors import ModelUnavailable, OutOfMemory
 
@@ -33,6 +46,77 @@ def test_memory_of_a_cpu_model_comes_back():
     del tensors
     give_back("cpu")
     assert memory_used_bytes("cpu") - before_bytes < 50e6
+
+
+@pytest.fixture
+def chosen():
+    """What torch chooses on CUDA, brought back afterwards."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    before = cuda.cudnn_sdp_enabled(), cudnn.allow_tf32, cuda.matmul.allow_tf32
+    yield lambda: (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32, cuda.matmul.allow_tf32)
+    cuda.enable_cudnn_sdp(before[0])
+    cudnn.allow_tf32, cuda.matmul.allow_tf32 = before[1:]
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_on_a_card_attention_makes_no_plans_and_rounding_is_a_choice(chosen, tf32: bool):
+    before = chosen()
+    prepare("cpu", tf32=not tf32)
+    assert chosen() == before
+    prepare("cuda", tf32=tf32)
+    assert chosen() == (False, tf32, tf32)
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype"), [((7, 5), torch.float32), ((8, 0), torch.bfloat16)]
+)
+def test_a_card_that_only_imitates_bfloat16_gets_float32(monkeypatch, capability, dtype):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert model_dtype("cuda") is dtype
+    assert model_dtype("cpu") is torch.float32
+
+
+@pytest.fixture
+def lost(monkeypatch):
+    """A card that answers nothing any more, where an error says so."""
+    monkeypatch.setattr(device, "_lost", threading.Event())
+    monkeypatch.setattr(device, "_answers", lambda: False)
+
+
+def test_an_error_that_stays_is_told_and_nothing_is_loaded_after_it(lost):
+    assert not card_lost(RuntimeError("shapes differ"))
+    assert not card_lost(ValueError("CUDA error"))
+    prepare("cuda")
+    assert card_lost(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    assert card_lost()
+    with pytest.raises(ModelUnavailable, match="Restart the studio"):
+        prepare("cuda")
+    assert asyncio.run(_trouble(None)) == LOST
+
+
+def test_a_card_that_still_answers_is_not_lost(lost, monkeypatch):
+    monkeypatch.setattr(device, "_answers", lambda: True)
+    assert not card_lost(RuntimeError("CUDA error: invalid argument"))
+
+
+def test_a_lost_card_gives_nothing_back_and_unloading_goes_on(lost, monkeypatch):
+    def broken() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)
+    monkeypatch.setattr(torch.cuda, "empty_cache", broken)
+    give_back("cuda")
+    assert card_lost()
+
+
+def test_what_libraries_multiply_with_is_given_back_before_the_cache(monkeypatch):
+    done: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: done.append("workspaces"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("cache"))
+    give_back("cuda")
+    assert done == ["workspaces", "cache"]
 
 
 @pytest.mark.gpu

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from qwen3_reference import CASES, spoken_twice
 from qwen3_speakers import LINE, collected, request_for, speaker
 from qwen_tts import Qwen3TTSModel
 
-from studio.backends.device import memory_used_bytes
+from studio.backends.batched.graphs import Replays
+from studio.backends.device import memory_used_bytes, prepare
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.qwen3.codec import CodecStream
@@ -68,14 +71,28 @@ def test_24_lines_of_4_speakers_8_in_flight_are_as_if_alone(backend):
     assert all(map(np.array_equal, alone, together))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_greedy_codes_are_those_of_the_package(case: str, tmp_path: Path):
-    """In float32, where two kernels' sums differ too little to turn the order of two codes."""
-    folder = build_checkpoint(tmp_path / "full", CASES[case][0], full_size=True)
+@pytest.fixture(scope="module", params=["base", "custom_voice", "voice_design"])
+def both(request, folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    """A kind of checkpoint in the package and in ours, written and loaded once for its cases."""
+    kind = request.param
+    prepare("cuda")
+    if kind != "base":
+        folder = build_checkpoint(tmp_path_factory.mktemp("full") / kind, kind, full_size=True)
     package = Qwen3TTSModel.from_pretrained(
         str(folder), dtype=torch.float32, device_map="cuda", use_safetensors=True
     )
-    pair = spoken_twice(case, LINE, package, load_model(folder, "cuda", torch.float32))
+    yield kind, package, load_model(folder, "cuda", torch.float32)
+    if kind != "base":
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_greedy_codes_are_those_of_the_package(case: str, both):
+    """In float32, where two kernels' sums differ too little to turn the order of two codes."""
+    kind, package, ours = both
+    if CASES[case][0] != kind:
+        pytest.skip(f"a case of {CASES[case][0]}")
+    pair = spoken_twice(case, LINE, package, ours)
     assert torch.equal(pair.our_codes.cpu(), pair.their_codes.cpu())
 
 
@@ -100,6 +117,31 @@ def test_a_closed_line_frees_the_graphs_for_the_next(backend):
     next(chunks)
     chunks.close()
     assert len(spoken(backend, 2))
+
+
+def test_lines_go_on_while_another_model_captures_its_graphs(backend):
+    """Torch has one source of chance for all captures, from which replayed lines draw."""
+    alone = [spoken(backend, seed) for seed in range(6)]
+    begun = threading.Event()
+    number = torch.zeros(1, device="cuda")
+
+    def captured() -> int:
+        made = 0
+        for _ in range(20):
+            replays = Replays(lambda shape: number.add_(shape), torch.device("cuda", 0))
+            for shape in range(8):
+                replays.prepare(shape)
+                begun.set()
+            made += replays.captured
+            replays.close()
+        return made
+
+    with ThreadPoolExecutor(1) as pool:
+        capturing = pool.submit(captured)
+        assert begun.wait(120)
+        beside = [spoken(backend, seed) for seed in range(6)]
+        assert capturing.result() == 20 * 8
+    assert all(map(np.array_equal, alone, beside))
 
 
 def test_memory_is_given_back(folder: Path):

@@ -39,8 +39,8 @@ def test_the_table_on_a_tiny_model(model, monkeypatch, capsys):
         "| chatterbox, one by one",
         "| this engine, 2 slots",
     ]
-    assert len({row[2] for row in rows[:2]}) == len({row[2] for row in rows[2:]}) == 1
-    assert all(float(row[4]) > 0 for row in rows)
+    assert len({row[3] for row in rows[:2]}) == len({row[3] for row in rows[2:]}) == 1
+    assert all(float(row[5]) > 0 for row in rows)
 
 
 def test_an_unknown_size_is_refused_with_those_there_are():

@@ -32,16 +32,20 @@ class Beginnings:
     the same whether others came before it or not.
     """
 
-    def __init__(self, stack: Backbone, slots: SlotState, most_bytes: int) -> None:
+    def __init__(
+        self, stack: Backbone, slots: SlotState, most_bytes: int, *, lengths: int = 1
+    ) -> None:
         """Begin with nothing.
 
         Args:
             stack: Reads them.
             slots: Where lines go; used, not copied.
             most_bytes: Of all that is kept; with 0 every one is read anew.
+            lengths: See `studio.backends.batched.prefill.read`.
         """
         self._stack = stack
         self._slots = slots
+        self._lengths = lengths
         self._kept: LRUCache[Hashable, _Beginning] = LRUCache(
             most_bytes, getsizeof=lambda one: one.cached.nbytes
         )
@@ -63,7 +67,8 @@ class Beginnings:
         at_hand = {part: self._kept[part] for part in firsts if part in self._kept}
         missing = [line for part, line in firsts.items() if part not in at_hand]
         if missing:
-            read(self._stack, self._slots, missing, ends=[line.prompt.shared for line in missing])
+            ends = [line.prompt.shared for line in missing]
+            read(self._stack, self._slots, missing, ends=ends, lengths=self._lengths)
         for line in missing:
             at_hand[line.prompt.part] = self._keep(line)
         for line in begun:

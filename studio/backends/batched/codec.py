@@ -115,13 +115,18 @@ class BatchedCodec:
         return [made[number] for number in range(len(lines))]
 
     def decoded(
-        self, lines: Sequence[CodedLine], *, between: Callable[[], None] = lambda: None
+        self,
+        lines: Sequence[CodedLine],
+        *,
+        between: Callable[[], None] = lambda: None,
+        most_rows: int | None = None,
     ) -> Iterator[tuple[int, Samples]]:
         """Decode finished lines, each given out when it is done.
 
         Args:
             lines: Of any lengths.
             between: Called before each round; may decode lines that are heard as they are made.
+            most_rows: Of a round, so that the next call of `between` comes sooner.
 
         Yields:
             A line's number and its samples, as from `decode`.
@@ -132,7 +137,8 @@ class BatchedCodec:
             return
         batch = _Batch(self._step, [lines[number] for number in spoken])
         pieces: list[list[Samples]] = [[] for _ in spoken]
-        for one in rounds(batch.lengths, self._sizes, CODEC_ROW_FRAMES):
+        sizes = [size for size in self._sizes if size <= (most_rows or size)] or self._sizes[:1]
+        for one in rounds(batch.lengths, sizes, CODEC_ROW_FRAMES):
             between()
             for piece, samples in zip(one.pieces, self._round(batch, one), strict=True):
                 pieces[piece.line].append(samples)

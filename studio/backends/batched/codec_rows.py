@@ -61,7 +61,7 @@ class CodecRows:
             self._made = torch.zeros(rows * self._most_samples, device=device)
             # A copy into ordinary memory would go through a small buffer of the driver's.
             self._heard = torch.zeros(self._made.shape, pin_memory=device.type == "cuda")
-        self._replays: Replays[Block] = Replays(self._decode, device, makes="samples")
+        self._replays: Replays[Block] = Replays(self._decode, device, makes="samples", urgent=False)
 
     @property
     def captured(self) -> int:

@@ -9,16 +9,22 @@ from __future__ import annotations
 import logging
 from collections import deque
 from typing import Any
+from weakref import WeakSet
 
 import torch
 
-from studio.backends.batched.codec import BatchedCodec, CodedLine
+from studio.backends.batched.codec import BatchedCodec, CodedLine, LineStream
 from studio.backends.batched.graphs import settle
+from studio.backends.batched.memory import CODEC_ROW_FRAMES
 from studio.backends.batched.sound_thread import Frames, SoundThread
 from studio.backends.qwen3.request import FRAMES_PER_S
 
 FRAMES_AT_ONCE = 4_096
 """Of finished lines that are shared out together; each is given out when it is done."""
+
+BESIDE_A_LISTENER = 16
+"""Lines of a round while somebody listens to another: on a card a longer round keeps its chunk, and
+the frames that the chunk is made of, waiting."""
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +46,15 @@ class CodecThread(SoundThread):
             torch.OutOfMemoryError: There is none even for a single line.
         """
         self._codec = _prepared(decoder, convolved_at_once)
+        # Held by their lines alone, and gone with them however they end.
+        self._heard_now: WeakSet[LineStream] = WeakSet()
         super().__init__(decoder.device, title=title)
 
     def _batch(self, finished: deque[Frames]) -> list[Frames]:
         batch = [finished.popleft()]
         frames = len(batch[0].codes)
-        while finished and frames + len(finished[0].codes) <= FRAMES_AT_ONCE:
+        most = BESIDE_A_LISTENER * CODEC_ROW_FRAMES if self._heard_now else FRAMES_AT_ONCE
+        while finished and frames + len(finished[0].codes) <= most:
             batch.append(finished.popleft())
             frames += len(batch[-1].codes)
         return batch
@@ -55,6 +64,7 @@ class CodecThread(SoundThread):
         line = frames.line
         if line.decoder is None:
             line.decoder = self._codec.stream(line.task.voice.ref_codes)
+            self._heard_now.add(line.decoder)
         if len(frames.codes):
             line.give(line.decoder.decode(frames.codes))
         if frames.last:
@@ -64,7 +74,10 @@ class CodecThread(SoundThread):
     def _whole(self, batch: list[Frames]) -> None:
         """Decode finished lines together."""
         coded = [CodedLine(frames.codes, frames.line.task.voice.ref_codes) for frames in batch]
-        for number, samples in self._codec.decoded(coded, between=self._serve_heard):
+        rows = BESIDE_A_LISTENER if self._heard_now else None
+        for number, samples in self._codec.decoded(
+            coded, between=self._serve_heard, most_rows=rows
+        ):
             batch[number].line.give(samples)
             batch[number].line.end(batch[number].error)
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import torch
 
+from studio.backends.device import CARD_TURN, give_back
+
 log = logging.getLogger(__name__)
 
 ShapeT = TypeVar("ShapeT", bound=Hashable)
 
-_CAPTURING = threading.Lock()
-"""Guards the process's captures, of which torch bears one at a time: each begins by waiting for
-the whole device, which is an error while another stream is captured, and each marks the default
-generator and the allocator's private pool as its own."""
+Pool = tuple[int, int]
+"""What memory of graphs is known by."""
 
 
 class Replays(Generic[ShapeT]):
     """Runs a step in whatever way the device allows, with the same result."""
 
     def __init__(
-        self, step: Callable[[ShapeT], None], device: torch.device, *, makes: str = "frames"
+        self,
+        step: Callable[[ShapeT], None],
+        device: torch.device,
+        *,
+        makes: str = "frames",
+        urgent: bool = True,
     ) -> None:
         """Capture nothing yet.
 
@@ -31,14 +35,16 @@ class Replays(Generic[ShapeT]):
             step: Reads and writes tensors that stay where they are.
             device: Where they are.
             makes: What it makes, for messages.
+            urgent: Whether its kernels go before those of graphs that aren't.
         """
         self._step = step
         self._device = device
         self._makes = makes
+        self._urgent = urgent
         self._captures = device.type == "cuda"
         self._graphs: dict[ShapeT, torch.cuda.CUDAGraph] = {}
         self._met: set[ShapeT] = set()
-        self._pool: tuple[int, int] | None = None  # of memory, shared by graphs that take turns
+        self._pool: Pool | None = None  # of memory, shared by graphs that take turns
         self._stream: torch.cuda.Stream | None = None
 
     @property
@@ -71,12 +77,11 @@ class Replays(Generic[ShapeT]):
 
     def close(self) -> None:
         """Give up the graphs, the memory they hold and the step; none may be running."""
-        for graph in self._graphs.values():
-            graph.reset()
-        if self._graphs and torch.cuda.is_available():
-            # One was made for each thread and stream that multiplied matrices, 32 MB each on
-            # Hopper, and outlives both; those still needed are made anew.
-            torch._C._cuda_clearCublasWorkspaces()
+        with CARD_TURN:
+            for graph in self._graphs.values():
+                graph.reset()
+        if self._graphs:
+            give_back(self._device.type)
         self._graphs.clear()
         self._pool = self._stream = None
         self._step = _given_up
@@ -95,27 +100,76 @@ class Replays(Generic[ShapeT]):
             )
 
     def _captured(self, shape: ShapeT) -> torch.cuda.CUDAGraph:
-        with _CAPTURING:
-            return self._recorded(shape)
+        with CARD_TURN:
+            # Known beforehand: a graph whose capture failed doesn't tell its pool any more.
+            pool = self._pool or torch.cuda.graph_pool_handle()
+            try:
+                graph = self._recorded(shape, pool)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                self._stream = None
+                mend(self._device, pool)
+                raise
+        self._pool = pool
+        return graph
 
-    def _recorded(self, shape: ShapeT) -> torch.cuda.CUDAGraph:
+    def _recorded(self, shape: ShapeT, pool: Pool) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         # A stream of its own, on which nothing else ever runs: a library's workspace belongs to a
         # stream, and graphs that shared one would write over each other's sums where one thread
         # replays frames and another sound. torch's own stream for captures is the process's.
-        self._stream = self._stream or torch.cuda.Stream(self._device)
+        self._stream = self._stream or stream_of(self._device, urgent=self._urgent)
         # The outer block brings the former stream back even where ending the capture fails. Other
         # threads allocate and copy meanwhile, which is none of this graph: the allocator lends
         # from the graph's pool only to the stream that is captured.
         with (
             torch.cuda.stream(torch.cuda.current_stream(self._device)),
             torch.cuda.graph(
-                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+                graph, pool=pool, stream=self._stream, capture_error_mode="thread_local"
             ),
         ):
             self._step(shape)
-        self._pool = self._pool or graph.pool()
         return graph
+
+
+def stream_of(device: torch.device, *, urgent: bool) -> torch.cuda.Stream:
+    """A stream of its own; what is urgent goes before what fills the card for long."""
+    return torch.cuda.Stream(device, priority=-1 if urgent else 0)
+
+
+def mend(device: torch.device, pool: Pool) -> None:
+    """Bring torch out of a capture that failed; within the turn of the capture.
+
+    Ending such a capture raises before torch's allocator and its source of chance are told. The
+    one would never release memory again, and the other refuse to draw.
+
+    Args:
+        device: Where it was.
+        pool: It allocated from.
+
+    Raises:
+        RuntimeError: The device does nothing more at all.
+    """
+    index = torch.cuda.current_device() if device.index is None else device.index
+    try:
+        torch._C._cuda_endAllocateToPool(index, pool)
+    except RuntimeError:
+        log.debug("the capture ended before it allocated", exc_info=True)
+    else:
+        torch._C._cuda_releasePool(index, pool)
+    # One that succeeds ends what the failed one began.
+    number = torch.zeros(1, device=device)
+    trivial = torch.cuda.CUDAGraph()
+    with (
+        torch.cuda.stream(torch.cuda.current_stream(device)),
+        torch.cuda.graph(
+            trivial, stream=torch.cuda.Stream(device), capture_error_mode="thread_local"
+        ),
+    ):
+        number.add_(1)
+    trivial.reset()
+    torch.rand(1, device=device)
 
 
 def _given_up(_shape: Hashable) -> None:
@@ -125,5 +179,5 @@ def _given_up(_shape: Hashable) -> None:
 def settle(device: torch.device) -> None:
     """Wait until a device has done all that was asked of it, whatever the stream."""
     if device.type == "cuda":
-        with _CAPTURING:
+        with CARD_TURN:
             torch.cuda.synchronize(device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 import psutil
 
 from studio.backends.batched.core_contract import Layout
+from studio.backends.device import model_dtype
 from studio.backends.options import BatchOptions
 from studio.backends.qwen3.request import MAX_FRAMES
 from studio.errors import ModelUnavailable
@@ -90,14 +92,14 @@ class Dimensions:
 
     def beginning_bytes(self, positions: int, device: str) -> int:
         """Memory of a kept beginning: of the cache, so many positions of one line."""
-        return self.position_numbers * positions * _BYTES[device]
+        return self.position_numbers * positions * number_bytes(device)
 
     def slot_bytes(self, layout: Layout, device: str) -> int:
         """Memory of one slot."""
         frames = layout.max_frames + 1
         numbers = self.position_numbers * layout.positions + self.frame_numbers
         numbers += self.hidden * (frames + 1)  # the text of each frame, and the last state
-        return numbers * _BYTES[device] + self.vocabulary + frames * self.groups * 8
+        return numbers * number_bytes(device) + self.vocabulary + frames * self.groups * 8
 
 
 USUAL = Dimensions(2 * 28 * 8 * 128, 2 * 5 * 8 * 128 * 16, 1_024, 3_072, 16)
@@ -224,6 +226,14 @@ def room_for(
     return max(long or fitting or rooms, key=lambda room: room.layout.slots)
 
 
+def number_bytes(device: str) -> int:
+    """Of a number in the caches; on a card that is there, in the precision that suits it."""
+    torch = sys.modules.get("torch")
+    if device == "cuda" and torch is not None and torch.cuda.is_available():
+        return int(model_dtype(device).itemsize)
+    return _BYTES[device]
+
+
 def free_memory_bytes(device: str) -> int:
     """Memory that nobody uses now; imports torch for an accelerator."""
     if device == "cuda":
@@ -248,7 +258,7 @@ def weights_bytes(folder: Path | None, device: str) -> int:
     stored = _USUAL_STORED_BYTES
     if folder is not None:
         stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
-    return stored * _BYTES[device] // 2
+    return stored * number_bytes(device) // 2
 
 
 def _cached(transformer: Mapping[str, Any]) -> int:

@@ -20,6 +20,9 @@ LineT = TypeVar("LineT", bound=Prompted)
 TOGETHER_ON_CUDA = 16_384
 """Positions, padding included, of prompts read in one pass."""
 
+LENGTHS_ON_CUDA = 16
+"""Prompts there are as long as a multiple of these: of each new shape a library chooses anew."""
+
 
 def passes(lines: Sequence[LineT], positions: int) -> Iterator[list[LineT]]:
     """Group lines by length, so that little is padded.
@@ -46,6 +49,7 @@ def read(
     *,
     begun: int | Sequence[int] = 0,
     ends: Sequence[int] | None = None,
+    lengths: int = 1,
 ) -> None:
     """Read prompts in one pass, and leave each one's last state and cache in its slot.
 
@@ -58,12 +62,15 @@ def read(
         lines: Whose prompts.
         begun: Positions at each prompt's start that its slot's cache holds already.
         ends: Of each, where to stop; None for all of it.
+        lengths: Of which the pass's length is a multiple.
     """
     starts = [begun] * len(lines) if isinstance(begun, int) else list(begun)
     ends = [line.prompt.embeds.shape[1] for line in lines] if ends is None else ends
     spans = list(zip(lines, starts, ends, strict=True))
     rows = [row[start:end] for line, start, end in spans for row in line.prompt.embeds]
     prompts = pad_sequence(rows, batch_first=True)  # [lines * rows of a line, positions, hidden]
+    if lengths > 1:
+        prompts = F.pad(prompts, (0, 0, 0, -prompts.shape[1] % lengths))
     at, first, last = sent(
         torch.tensor([[line.slot, start, end - start - 1] for line, start, end in spans]),
         prompts.device,
@@ -159,10 +166,11 @@ class _Reading:
         return mask.repeat_interleave(slots.keys.shape[2] // stack.kv_heads, dim=0)[:, None]
 
 
-def reach(lines: Sequence[Prompted]) -> int:
+def reach(lines: Sequence[Prompted], lengths: int = 1) -> int:
     """Positions of a slot that reading these may write, padding included."""
     shared = max((line.prompt.shared for line in lines), default=0)
-    return shared + max((_own(line) for line in lines), default=0)
+    own = max((_own(line) for line in lines), default=0)
+    return sum(-(-part // lengths) * lengths for part in (shared, own))
 
 
 def _own(line: Prompted) -> int:

@@ -106,6 +106,24 @@ class Scheduler(Generic[LineT]):
         self._waiting = [line for line in self._waiting if id(line) not in taken]
         return admitted
 
+    def in_the_way(self, made: Callable[[int], int]) -> int | None:
+        """The slot that is to be given up for a line at the play-head; None when none has to be.
+
+        Args:
+            made: Tells the frames of the line in a slot; who has least begins again.
+        """
+        if not self._continuous or self._free():
+            return None
+        if all(line.urgency() != 0 for line in self._waiting):
+            return None
+        unheard = [slot for slot, line in self._running.items() if line.urgency() is None]
+        return min(unheard, key=made, default=None)
+
+    def put_back(self, slot: int, line: LineT) -> None:
+        """Take a line out of its slot, and let another wait before all others in its stead."""
+        del self._running[slot]
+        self._waiting.insert(0, line)
+
     def wait_s(self) -> float | None:
         """Seconds until `admit` has something to give; None until something else happens."""
         if not self._waiting or not self._free():

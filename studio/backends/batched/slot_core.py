@@ -15,7 +15,14 @@ from studio.backends.batched.choice import Breadth
 from studio.backends.batched.core_contract import BEGINNINGS_BYTES, Layout, Progress
 from studio.backends.batched.graphs import Replays
 from studio.backends.batched.news import News
-from studio.backends.batched.prefill import TOGETHER_ON_CUDA, LineT, passes, reach, read
+from studio.backends.batched.prefill import (
+    LENGTHS_ON_CUDA,
+    TOGETHER_ON_CUDA,
+    LineT,
+    passes,
+    reach,
+    read,
+)
 from studio.backends.batched.slot_step import Shape
 from studio.backends.batched.state import SlotState, Whole
 from studio.backends.batched.taken import Taken
@@ -59,12 +66,13 @@ class SlotCore(ABC, Generic[LineT]):
         together = TOGETHER_ON_CUDA if device.type == "cuda" else 0
         self._layout = layout
         self._together = together if prefill_positions is None else prefill_positions
+        self._lengths = LENGTHS_ON_CUDA if device.type == "cuda" else 1
         self._usual = usual or Breadth()
         self._stack = stack
         self._slots = slots
         usual_bytes = BEGINNINGS_BYTES[device.type]
         kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
-        self._beginnings = Beginnings(stack, slots, kept_bytes)
+        self._beginnings = Beginnings(stack, slots, kept_bytes, lengths=self._lengths)
         self._replays = Replays(step, device)
         self._news = News(slots.whole)
         self._taken: dict[int, Taken] = {}
@@ -102,7 +110,7 @@ class SlotCore(ABC, Generic[LineT]):
             turns = [entry.turn for entry in taken.values()]
             self._put(lines, turns, [entry.limit for entry in taken.values()])
         self._turns += len(lines)
-        written = reach(lines)
+        written = min(reach(lines, self._lengths), self._layout.positions)
         for slot, entry in taken.items():
             self._taken[slot] = entry
             self._dirty[slot] = written
@@ -185,7 +193,8 @@ class SlotCore(ABC, Generic[LineT]):
     def _read(self, lines: Sequence[LineT]) -> None:
         """Read prompts of about the same length into their slots, what they share once."""
         self._beginnings.give(lines)
-        read(self._stack, self._slots, lines, begun=[line.prompt.shared for line in lines])
+        begun = [line.prompt.shared for line in lines]
+        read(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
 
     @abstractmethod
     def _put(self, lines: Sequence[LineT], turns: Sequence[int], limits: Sequence[int]) -> None:

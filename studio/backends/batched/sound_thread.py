@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import torch
 
 from studio.backends.batched.line import Line, stopped
+from studio.backends.device import LOST, card_lost
 from studio.backends.faults import speech_faults
-from studio.errors import OutOfMemory, SpeechFailed, StudioError
+from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +142,9 @@ class SoundThread(ABC):
             _fail(batch, error)
         except Exception as error:
             log.warning("decoding failed", exc_info=True)
+            if card_lost(error):
+                _fail(batch, ModelUnavailable(LOST))
+                return
             reason = f"{type(error).__name__}: {error}"
             _fail(batch, SpeechFailed(f"{self._title} failed on this line's audio ({reason})."))
 

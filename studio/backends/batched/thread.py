@@ -18,9 +18,11 @@ import torch
 
 from studio.backends.base import Health
 from studio.backends.batched.core_contract import Core, Progress, Stop
+from studio.backends.batched.graphs import stream_of
 from studio.backends.batched.line import Line, stopped
 from studio.backends.batched.scheduler import Scheduler
 from studio.backends.batched.sound_thread import Frames, SoundThread
+from studio.backends.device import LOST, card_lost
 from studio.backends.faults import speech_faults
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
@@ -80,7 +82,7 @@ class Engine:
             if self._open:
                 self._inbox.put(line)
                 return
-        line.end(ModelUnavailable(f"{self._title} has stopped. Unload it and load it again."))
+        line.end(self._gone())
 
     def health(self) -> Health:
         """How the threads are; from any thread."""
@@ -106,17 +108,38 @@ class Engine:
     def _run(self) -> None:
         try:
             with torch.inference_mode(), self._stream():
-                while self._take_in():
-                    self._turn()
+                try:
+                    while self._take_in():
+                        self._turn()
+                finally:
+                    self._settle()
             error: StudioError = Cancelled("The voice was unloaded.")
-        except Exception:  # whatever it was: no reader may wait for ever
+        except Exception as fault:  # whatever it was: no reader may wait for ever
             log.exception("the engine of %s has stopped", self._title)
-            error = ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
+            card_lost(fault)
+            error = self._gone()
         self._end_all(error)
 
+    def _gone(self) -> ModelUnavailable:
+        """Why nothing is spoken any more."""
+        if card_lost():
+            return ModelUnavailable(LOST)
+        return ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
+
     def _stream(self) -> AbstractContextManager[Any]:
-        """A stream of its own: the default one and the codec's would wait for each other."""
-        return torch.cuda.stream(torch.cuda.Stream()) if self._on_cuda else nullcontext()
+        """A stream of its own: the default one and the codec's would wait for each other.
+
+        It goes before the codec's, whose rounds fill the card for many frames.
+        """
+        if not self._on_cuda:
+            return nullcontext()
+        here = torch.device("cuda", torch.cuda.current_device())
+        return torch.cuda.stream(stream_of(here, urgent=True))
+
+    def _settle(self) -> None:
+        """Wait for the last frame, which writes to memory that is about to be given up."""
+        if self._on_cuda:
+            torch.cuda.current_stream().synchronize()
 
     def _take_in(self) -> bool:
         """Take in what came, waiting while there is nothing to do; False when it has to stop."""
@@ -132,6 +155,7 @@ class Engine:
 
     def _turn(self) -> None:
         self._drop_unwanted()
+        self._make_way()
         self._admit(self._scheduler.admit())
         if self._scheduler.running:
             self._frame()
@@ -148,6 +172,13 @@ class Engine:
                     self._core.free(slot)
                 line.end(stopped())
 
+    def _make_way(self) -> None:
+        """Where all slots are taken, let a line begin again later for one at the play-head."""
+        slot = self._scheduler.in_the_way(lambda slot: self._core.progress()[slot].frames)
+        if slot is not None:
+            self._core.free(slot)
+            self._scheduler.put_back(slot, self._scheduler.running[slot].start_again())
+
     def _admit(self, lines: Sequence[tuple[int, Line]]) -> None:
         """Put lines into their slots; where not all can be, each that can be."""
         if not lines:
@@ -155,7 +186,9 @@ class Engine:
         try:
             with speech_faults(self._title):
                 self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
-        except Exception as error:  # noqa: BLE001 - it ends the lines, with its reason
+        except Exception as error:
+            if card_lost(error):
+                raise
             if len(lines) > 1:
                 for one in lines:
                     self._admit([one])
@@ -169,9 +202,11 @@ class Engine:
             with speech_faults(self._title):
                 self._core.step(self._bucket())
                 self._collect()
-        except OutOfMemory as error:
-            self._shrink(error)
-        except Exception as error:  # noqa: BLE001 - it ends the lines, with its reason
+        except OutOfMemory:
+            self._shrink()
+        except Exception as error:
+            if card_lost(error):
+                raise
             self._fault(error)
         self._steps += 1
         self._last_step_s = self._clock()
@@ -224,11 +259,11 @@ class Engine:
         event.record()
         return event
 
-    def _shrink(self, error: OutOfMemory) -> None:
+    def _shrink(self) -> None:
         """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
-            self._fail_running(error)
+            self._fail_running(self._full())
             return
         lines = list(self._scheduler.running.values())
         log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
@@ -254,11 +289,19 @@ class Engine:
 
     def _told(self, error: Exception) -> StudioError:
         """A fault as an error for the person at the page."""
+        if isinstance(error, OutOfMemory):
+            return self._full()
         if isinstance(error, StudioError):
             return error
         reason = f"{type(error).__name__}: {error}"
         return SpeechFailed(
             f"{self._title} failed on the lines in flight ({reason}). Generate this one again."
+        )
+
+    def _full(self) -> OutOfMemory:
+        return OutOfMemory(
+            f"{self._title} ran out of memory on this line. Make the line shorter, unload other "
+            "models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
         )
 
     def _end_all(self, error: StudioError) -> None:

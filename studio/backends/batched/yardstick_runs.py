@@ -62,6 +62,7 @@ class Figures:
         memory_bytes: The most that was allocated, on a CPU the process's memory at the end.
         frame_s: Time a frame took, of all lines together; None where it isn't known.
         ideal_s: What reading weights and caches once takes at this device's speed.
+        lines: It was measured on.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Figures:
     memory_bytes: int
     frame_s: float | None = None
     ideal_s: float | None = None
+    lines: int = 0
 
     @property
     def speed(self) -> float:
@@ -95,58 +97,68 @@ class Trial:
     compiles: bool = False
 
 
-def ours(trial: Trial, lines: Sequence[TimedLine], *, slots: int) -> Figures:
-    """Measure this package's engine.
+def ours(trial: Trial, dialogs: Sequence[Sequence[TimedLine]], *, slots: int) -> Iterator[Figures]:
+    """Measure this package's engine on one dialog after the other, loaded once.
 
     Args:
         trial: How.
-        lines: All are asked for at once, and nobody listens.
+        dialogs: All lines of one are asked for at once, and nobody listens.
         slots: Lines decoded together.
     """
     folder, device = trial.folder, trial.device
     model = load_model(folder, device, graphs=False)
-    ideal_s = ideal_frame_s(
-        model.package.talker, dimensions_in(folder), device, slots, lines_mean(lines)
-    )
+    frames = sum(lines_mean(lines) for lines in dialogs) / len(dialogs)
+    ideal_s = ideal_frame_s(model.package.talker, dimensions_in(folder), device, slots, frames)
     batch = BatchOptions(slots=slots, positions=_POSITIONS)
     room = room_for(dimensions_in(folder), free_memory_bytes(device), device, batch)
     core = BatchedCore(model.package, room.layout, release=True, compiles=trial.compiles)
     engine, slots = assembled(model, core, room, batch, title=TITLE)
-    figures = timed(engine, _asked(model), device, lines, slots=slots, tries=trial.tries)
-    name = f"{figures.name}, compiled" if trial.compiles else figures.name
-    return replace(figures, name=name, ideal_s=ideal_s)
+    made = timed(engine, _asked(model), device, dialogs, slots=slots, tries=trial.tries)
+    for figures in made:
+        name = f"{figures.name}, compiled" if trial.compiles else figures.name
+        yield replace(figures, name=name, ideal_s=ideal_s)
 
 
 def timed(
     engine: Engine,
     task_of: TaskOf,
     device: str,
-    lines: Sequence[TimedLine],
+    dialogs: Sequence[Sequence[TimedLine]],
     *,
     slots: int,
     tries: int,
-) -> Figures:
+) -> Iterator[Figures]:
     """Measure a running engine, and close it; the rest as for `ours`.
 
     Args:
         engine: Idle.
         task_of: Makes a task of a line.
         device: Where it is.
-        lines: All are asked for at once.
+        dialogs: All lines of one are asked for at once; first audio is that of the first one's.
         slots: Of the engine.
         tries: Times that a first line is listened to.
     """
-    with closing(engine), memory_used(device) as memory:
+    with closing(engine):
         speaking = _Speaking(engine, task_of)
         speaking.all([TimedLine("Warm.", WARM_FRAMES)] * slots)
-        steps = engine.health().steps
+        for number, lines in enumerate(dialogs):
+            yield _timed(speaking, device, lines, slots=slots, tries=0 if number else tries)
+
+
+def _timed(
+    speaking: _Speaking, device: str, lines: Sequence[TimedLine], *, slots: int, tries: int
+) -> Figures:
+    with memory_used(device) as memory:
+        steps = speaking.steps
         began_s = time.perf_counter()
         audio_s = speaking.all(lines)
         wall_s = time.perf_counter() - began_s
-        steps = engine.health().steps - steps
-        first_s = speaking.first_audio(lines[0], beside=slots - 1, tries=tries)
+        steps = speaking.steps - steps
+        first_s = speaking.first_audio(lines, beside=slots - 1, tries=tries)
     name = "this engine, 1 slot" if slots == 1 else f"this engine, {slots} slots"
-    return Figures(name, audio_s, wall_s, first_s, memory(), wall_s / steps)
+    return Figures(
+        name, audio_s, wall_s, first_s, memory(), frame_s=wall_s / steps, lines=len(lines)
+    )
 
 
 def reference(folder: Path, device: str, lines: Sequence[TimedLine]) -> Figures:
@@ -185,14 +197,13 @@ def faster(folder: Path, device: str, lines: Sequence[TimedLine], *, tries: int)
 
     figures = one_by_one("faster-qwen3-tts, one by one", device, lines, speak)
     first_s = []
-    for _ in range(tries):
+    for number in range(tries):
+        line = lines[number % len(lines)]
         began_s = time.perf_counter()
-        with closing(
-            package.generate_voice_clone_streaming(**asked(lines[0]), chunk_size=1)
-        ) as out:
+        with closing(package.generate_voice_clone_streaming(**asked(line), chunk_size=1)) as out:
             next(out)
             first_s.append(time.perf_counter() - began_s)
-    return Figures(figures.name, figures.audio_s, figures.wall_s, first_s, figures.memory_bytes)
+    return replace(figures, first_s=first_s, frame_s=None)
 
 
 def lines_mean(lines: Sequence[TimedLine]) -> float:
@@ -212,16 +223,26 @@ class _Speaking:
         with ThreadPoolExecutor(len(lines)) as pool:
             return sum(pool.map(self._speak, lines))
 
-    def first_audio(self, line: TimedLine, *, beside: int, tries: int) -> list[float]:
-        """Seconds to the first audio of a line that is listened to, beside others that run."""
+    @property
+    def steps(self) -> int:
+        """Frames that the engine has made."""
+        return self._engine.health().steps
+
+    def first_audio(self, lines: Sequence[TimedLine], *, beside: int, tries: int) -> list[float]:
+        """Seconds to the first audio of a line that is listened to, beside others that run.
+
+        Each try listens to the next line: a text of a new length may cost more.
+        """
+        if not tries:
+            return []
         stop: list[bool] = []
-        others = TimedLine(line.text, _POSITIONS)
+        others = TimedLine(lines[0].text, _POSITIONS)
         task = self._task(others, cancelled=lambda: bool(stop))
         with ThreadPoolExecutor(max(1, beside)) as pool:
             for _ in range(beside):
                 pool.submit(lambda: list(chunks(self._engine.submit, task)))
             try:
-                return [self._first(line, beside) for _ in range(tries)]
+                return [self._first(lines[n % len(lines)], beside) for n in range(tries)]
             finally:
                 stop.append(True)
 
@@ -275,7 +296,7 @@ def one_by_one(
             audio_s += speak(line)
             took_s.append(time.perf_counter() - began_s)
     frame_s = sum(took_s) / sum(line.frames for line in lines)
-    return Figures(name, audio_s, sum(took_s), took_s, memory(), frame_s)
+    return Figures(name, audio_s, sum(took_s), took_s, memory(), frame_s, lines=len(lines))
 
 
 @contextmanager

@@ -90,7 +90,9 @@ def ours(trial: Trial, lines: Sequence[TimedLine], *, slots: int, tries: int) ->
     core = TokenCore(model.t3, room.layout, dtype=model.dtype, release=True)
     made = S3GenThread if trial.sound else _Silence
     engine, slots = started(core, partial(made, model, title=TITLE), batch, title=TITLE)
-    return timed(engine, _asked(model, trial), device, lines, slots=slots, tries=tries)
+    task_of = _asked(model, trial)
+    [figures] = timed(engine, task_of, device, [lines], slots=slots, tries=tries)
+    return figures
 
 
 def reference(trial: Trial, lines: Sequence[TimedLine]) -> Figures:

@@ -18,7 +18,7 @@ from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
 from studio.backends.chatterbox.text import TOKENS_PER_S, check_speakable, max_tokens
 from studio.backends.chatterbox.variants import Variant
-from studio.backends.device import choose_device, give_back, memory_used_bytes
+from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.backends.options import BackendOptions
@@ -90,14 +90,27 @@ class ChatterboxBackend:
         """
         if self._model is not None:
             return
-        reason = self.unavailable()
-        if reason is not None:
-            raise ModelUnavailable(f"{self.title} can't run here. {reason}")
+        self._check()
         device = choose_device(self._options.device)
-        folder = fetch_weights(self._source, needs=self._variant.needs, progress=progress)
+        prepare(device, tf32=self._options.tf32)
+        folder = self.fetch(progress)
         self._model = self._open(folder, device, progress)
         self._revision = _revision(self._source, self._variant.needs)
         progress(LoadProgress(f"{self.title} is ready", 1.0))
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
+        """Download the weights where needed, and load nothing; the folder they are in.
+
+        Raises:
+            ModelUnavailable: A package or the weights are missing.
+        """
+        self._check()
+        return fetch_weights(self._source, needs=self._variant.needs, progress=progress)
+
+    def _check(self) -> None:
+        reason = self.unavailable()
+        if reason is not None:
+            raise ModelUnavailable(f"{self.title} can't run here. {reason}")
 
     def _open(
         self, folder: Path, device: str, progress: Callable[[LoadProgress], None]

@@ -35,6 +35,7 @@ from studio.backends.chatterbox.tokens import (
 )
 from studio.backends.chatterbox.variants import MULTILINGUAL, TURBO, Variant
 from studio.backends.chatterbox.voice import converted
+from studio.backends.device import model_dtype
 from studio.errors import SpeechFailed
 
 N_SOUNDS = 6_561
@@ -223,4 +224,4 @@ class ChatterboxModel:
 
 
 def _half() -> torch.dtype:
-    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return torch.bfloat16 if model_dtype("cuda") is torch.bfloat16 else torch.float16

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.device import choose_device, give_back, memory_used_bytes
+from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.backends.options import BackendOptions
@@ -52,6 +52,7 @@ class Qwen3Backend:
         """Load nothing yet."""
         self._source = options.qwen3_model or DEFAULT_SOURCE
         self._wanted_device = options.device
+        self._tf32, self._graphs = options.tf32, options.graphs
         self._silence_s = options.reference_silence_s
         self._known: tuple[Path, Checkpoint, str] | None = None  # what is in the folder at hand
         self._device = "cpu"
@@ -98,19 +99,29 @@ class Qwen3Backend:
         """
         if self._model is not None:
             return
-        reason = self.unavailable()
-        if reason is not None:
-            raise ModelUnavailable(reason)
-        folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
+        folder = self.fetch(progress)
         progress(LoadProgress("Loading Qwen3-TTS into memory"))
         self._device = choose_device(self._wanted_device)
-        self._known = _known(folder)
+        prepare(self._device, tf32=self._tf32)
         try:
             self._model = self._read_model(folder, progress)
         except BaseException:
             give_back(self._device)
             raise
         progress(LoadProgress(f"Qwen3-TTS is ready on {self._device}", 1.0))
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
+        """Fetch the weights where needed, and load nothing; the folder they are in.
+
+        Raises:
+            ModelUnavailable: A package or the weights are missing or broken.
+        """
+        reason = self.unavailable()
+        if reason is not None:
+            raise ModelUnavailable(reason)
+        folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
+        self._known = _known(folder)
+        return folder
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
@@ -160,7 +171,7 @@ class Qwen3Backend:
         """Bring the weights in a folder into memory."""
         from studio.backends.qwen3.model import load_model
 
-        return load_model(folder, self._device)
+        return load_model(folder, self._device, graphs=self._graphs)
 
     def _task(self, request: SpeechRequest) -> Task:
         from studio.backends.qwen3.model import Task

@@ -6,14 +6,17 @@ graphs; the others wait. Whoever wants several lines at once takes a batched bac
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from typing import Any
 
 import torch
 from transformers import DynamicCache
 
+from studio.backends.device import CARD_TURN
 from studio.backends.qwen3.sampling import PREDICTOR
 from studio.errors import SpeechFailed
 
@@ -41,11 +44,12 @@ class Graphs:
             dtype=talker.dtype,
             max_seq_len=MAX_POSITIONS,
         )
-        self._steps.capture()
-        # How the predictor draws is captured with it.
-        self._predictors = {
-            greedy: self._captured_predictor(greedy=greedy) for greedy in (False, True)
-        }
+        with _capturing():
+            self._steps.capture()
+            # How the predictor draws is captured with it.
+            self._predictors = {
+                greedy: self._captured_predictor(greedy=greedy) for greedy in (False, True)
+            }
 
     @contextmanager
     def line(
@@ -63,7 +67,8 @@ class Graphs:
             stop()
         try:
             if seed is not None:
-                torch.cuda.manual_seed(seed % 2**63)
+                with CARD_TURN:
+                    torch.cuda.manual_seed(seed % 2**63)
             yield GraphSteps(self._talker, self._steps, self._predictors[greedy])
         finally:
             self._lock.release()
@@ -85,6 +90,21 @@ class Graphs:
         )
         graph.capture()
         return graph
+
+
+@contextmanager
+def _capturing() -> Iterator[None]:
+    """Let the package capture while other threads go on with what is none of its graphs.
+
+    It captures in the mode that forbids others to allocate or to ask for events, and prints.
+    """
+    with CARD_TURN, redirect_stdout(sys.stderr):
+        plain = torch.cuda.graph
+        torch.cuda.graph = partial(plain, capture_error_mode="thread_local")
+        try:
+            yield
+        finally:
+            torch.cuda.graph = plain
 
 
 class GraphSteps:
@@ -115,8 +135,9 @@ class GraphSteps:
         return out.last_hidden_state[:, -1:]
 
     def fill(self, hidden: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """Replay the predictor's graph."""
-        return self._predictor.run(torch.cat([hidden, first], dim=1))
+        """Replay the predictor's graph, between the captures of other models."""
+        with CARD_TURN:  # it draws from the source that a capture takes for itself
+            return self._predictor.run(torch.cat([hidden, first], dim=1))
 
     def advance(self, embeds: torch.Tensor) -> torch.Tensor:
         """Replay the talker's graph.

@@ -15,6 +15,7 @@ import torch
 
 from studio.audio.clip import Clip, Samples
 from studio.audio.resample import resampled
+from studio.backends.device import LOST, card_lost, model_dtype
 from studio.backends.qwen3.checkpoint import Checkpoint, read_checkpoint
 from studio.backends.qwen3.codec import CodecStream
 from studio.backends.qwen3.graphs import Graphs
@@ -174,7 +175,7 @@ def load_model(
     Args:
         folder: Of the checkpoint.
         device: "cuda", "mps" or "cpu".
-        dtype: The talker's; None for bfloat16 on CUDA and float32 elsewhere.
+        dtype: The talker's; None for what suits the device.
         graphs: Whether to capture the graphs for one line at a time, on CUDA.
 
     Raises:
@@ -187,7 +188,7 @@ def load_model(
         _check_json(folder)
         from qwen_tts import Qwen3TTSModel, Qwen3TTSTokenizer
 
-        dtype = dtype or (torch.bfloat16 if device == "cuda" else torch.float32)
+        dtype = dtype or model_dtype(device)
         package_model = Qwen3TTSModel.from_pretrained(
             str(folder), device_map=device, dtype=dtype, use_safetensors=True
         )
@@ -210,6 +211,8 @@ def load_model(
         ) from error
     except (*_BROKEN, SafetensorError) as error:
         log.warning("loading %s failed", folder, exc_info=True)
+        if card_lost(error):
+            raise ModelUnavailable(LOST) from error
         raise ModelUnavailable(
             f"The Qwen3-TTS model in “{folder}” can't be loaded; a file of it is broken or "
             f"missing ({type(error).__name__}). Delete that folder and load again."
