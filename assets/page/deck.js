@@ -60,7 +60,25 @@ export class Deck {
     return !this.#pieces.length || this.#heardSample() >= this.#pieces.at(-1).end;
   }
 
-  /** @param {object} about {lineId, offset, rate} @param {Float32Array} samples @param {number} taken of the line */
+  /** What is laid and not heard to its end. @returns {Array<object>} */
+  get coming() {
+    const heard = this.#heardSample();
+    return this.#pieces.filter(({ end }) => end > heard);
+  }
+
+  /** Take a piece back and all after it; what sounds of it stops. */
+  cut(piece) {
+    for (const { node } of this.#pieces.splice(this.#pieces.indexOf(piece))) node?.stop();
+    const end = this.#pieces.at(-1)?.end ?? 0;
+    this.#next = end > this.#now() ? end : 0;
+  }
+
+  /** Count a line's samples anew. */
+  recount(lineId) {
+    this.laid.delete(lineId);
+  }
+
+  /** @param {object} about {lineId, offset, rate, pcm} @param {Float32Array} samples @param {number} taken of the line */
   sound(about, samples, taken) {
     const buffer = new AudioBuffer({ length: samples.length, sampleRate: RATE_HZ });
     buffer.copyToChannel(samples, 0);

@@ -126,8 +126,11 @@ function change(state, lineId, fields) {
   state.lines.set(lineId, next);
 }
 
+/** A line that is waited for stays so: the studio makes what it says then. */
 function outdate(line) {
-  line.state = line.take ? "stale" : "none";
+  const pending = line.state === "queued" || line.state === "generating";
+  line.state = pending ? "queued" : line.take ? "stale" : "none";
+  line.making = null;
   line.message = null;
 }
 

@@ -13,6 +13,8 @@ export class Lines {
   #colours = new Map();
   #heard = null;
   #followed = false;
+  /** The line that is being scrolled to. */
+  #aim = null;
   #sounding = null;
   #project;
 
@@ -62,7 +64,8 @@ export class Lines {
    */
   reveal(lineId, { calm = false, looks = LOOKS } = {}) {
     const row = this.#rows.get(lineId);
-    if (!row || (looks === LOOKS && this.#isSeen(row))) return;
+    if (looks === LOOKS) this.#aim = lineId;
+    if (!row || this.#aim !== lineId || (looks === LOOKS && this.#isSeen(row))) return;
     const view = this.#list.getBoundingClientRect();
     const by = this.#isSeen(row) ? 0 : row.root.getBoundingClientRect().top - view.top - view.height / 3;
     const still = calm || Math.abs(by) > view.height || matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -70,6 +73,17 @@ export class Lines {
     if (by) this.#list.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
     if (still) requestAnimationFrame(again);
     else this.#list.addEventListener("scrollend", again, { once: true });
+  }
+
+  /** The person moves the list: it goes nowhere by itself any more. */
+  letGo() {
+    this.#aim = null;
+  }
+
+  /** Whether a line is in view. @param {string} lineId */
+  sees(lineId) {
+    const row = this.#rows.get(lineId);
+    return row !== undefined && this.#isSeen(row);
   }
 
   #isSeen(row) {

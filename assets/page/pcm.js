@@ -7,12 +7,16 @@ export class LinePcm extends EventTarget {
   #odd = null;
   #abort = new AbortController();
 
-  /** @param {string} projectId @param {string} lineId @param {string} sound what is fetched */
-  constructor(projectId, lineId, sound) {
+  /** @param {string} projectId @param {string} lineId @param {string} asked what the line was heard as then */
+  constructor(projectId, lineId, asked) {
     super();
-    this.sound = sound;
+    this.asked = asked;
+    /** The take it is or becomes; null until the studio has answered. */
+    this.take = null;
     this.length = 0;
     this.complete = false;
+    /** Whether it was given up before the line was whole. */
+    this.cut = false;
     this.failed_at_ms = null;
     this.#read(projectId, lineId);
   }
@@ -20,6 +24,13 @@ export class LinePcm extends EventTarget {
   /** Stop the transfer and let nothing be told any more. */
   drop() {
     this.#abort.abort();
+  }
+
+  /** What was answered isn't wanted; it can be asked for again later. */
+  refuse() {
+    this.drop();
+    this.length = 0;
+    this.failed_at_ms = performance.now();
   }
 
   /** Float samples from `start`, at most `limit` of those that have arrived. */
@@ -31,17 +42,25 @@ export class LinePcm extends EventTarget {
   async #read(projectId, lineId) {
     try {
       const response = await lineAudio(projectId, lineId, this.#abort.signal);
+      this.take = response.headers.get("X-Take");
       const reader = response.body.getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         this.#append(part.value);
         this.dispatchEvent(new Event("grow"));
       }
-      this.complete = true;
+      this.#end();
     } catch {
       if (this.#abort.signal.aborted) return;
       this.failed_at_ms = performance.now();
     }
     this.dispatchEvent(new Event("grow"));
+  }
+
+  /** What was given up ends in half a sample. */
+  #end() {
+    this.cut = this.#odd !== null;
+    this.complete = !this.cut;
+    if (this.cut && !this.length) this.failed_at_ms = performance.now();
   }
 
   #append(bytes) {

@@ -3,6 +3,8 @@ import * as api from "./project_api.js";
 
 const BINS = 48;
 const BUNDLE = 40;
+const SOON_MS = 60;
+const RETRY_MS = 5000;
 
 /** Event "change" when more of them have come. */
 export class Peaks extends EventTarget {
@@ -29,25 +31,30 @@ export class Peaks extends EventTarget {
     return this.#known.has(take.take_id);
   }
 
-  #want(takeId) {
+  #want(takeId, wait_ms = SOON_MS) {
     this.#wanted.add(takeId);
     if (this.#asking) return;
     this.#asking = true;
-    setTimeout(() => this.#ask(), 60);
+    setTimeout(() => this.#ask(), wait_ms);
   }
 
   async #ask() {
     const bundle = [...this.#wanted].slice(0, BUNDLE);
     bundle.forEach((takeId) => this.#wanted.delete(takeId));
+    let wait_ms = SOON_MS;
     try {
       const { peaks } = await api.peaks(this.projectId, BINS, bundle);
       bundle.forEach((takeId) => this.#known.set(takeId, peaks[takeId] ?? null));
       this.dispatchEvent(new Event("change"));
-    } catch {
-      // A timeline without waveforms is still a timeline: its blocks stand for them.
-      bundle.forEach((takeId) => this.#known.set(takeId, null));
+    } catch (error) {
+      // A timeline without waveforms is still a timeline: its blocks stand for them until then.
+      if (error.status === 404) bundle.forEach((takeId) => this.#known.set(takeId, null));
+      else {
+        bundle.forEach((takeId) => this.#wanted.add(takeId));
+        wait_ms = RETRY_MS;
+      }
     }
     this.#asking = false;
-    if (this.#wanted.size) this.#want(this.#wanted.values().next().value);
+    if (this.#wanted.size) this.#want(this.#wanted.values().next().value, wait_ms);
   }
 }

@@ -16,12 +16,13 @@ const PATIENCE_MS = 3000;
  */
 export class Player extends EventTarget {
   #deck = new Deck();
-  #sounds = new Sounds(null);
+  #sounds = new Sounds(null, () => undefined);
   #stretch = new Stretch(1);
-  #cursor = { lineId: null, offset: 0 };
+  /** What is laid next; `pcm` is what was laid of that line before, null at its beginning. */
+  #cursor = { lineId: null, offset: 0, pcm: null };
   #until = null;
   #timer = null;
-  #rest = { lineId: null, offset: 0 };
+  #rest = { lineId: null, offset: 0, pcm: null };
   #pressedAt = null;
 
   constructor() {
@@ -79,19 +80,24 @@ export class Player extends EventTarget {
   load(projectId) {
     this.stop();
     this.#sounds.clear();
-    this.#sounds = new Sounds(projectId);
+    this.#sounds = new Sounds(projectId, (lineId) => this.#line(lineId));
     this.#sounds.addEventListener("grow", () => this.#pump());
     this.playlist = new Playlist();
     this.#moveTo(null, 0);
   }
 
-  /** The lines changed; the play-head keeps its line. @param {Array<object>} lines */
+  /**
+   * The lines changed; the play-head keeps its line. A line that sounds otherwise now is taken back,
+   * also while it is heard, and begins anew. @param {Array<object>} lines
+   */
   refresh(lines) {
     const before = this.playlist;
     this.playlist = new Playlist(lines);
-    if (this.playlist.indexOf(this.#rest.lineId) < 0) this.#goNear(before);
+    this.#sounds.refresh();
+    if (!this.#line(this.#rest.lineId)) this.#goNear(before);
+    this.#takeBack(before);
     const allLaid = this.playing && this.#cursor.lineId === null;
-    if (!allLaid && this.playlist.indexOf(this.#cursor.lineId) < 0) this.#cursor = { ...this.#rest };
+    if (!allLaid && !this.#line(this.#cursor.lineId)) this.#cursor = { ...this.#rest };
     this.#pump();
   }
 
@@ -119,13 +125,13 @@ export class Player extends EventTarget {
 
   /** Stop sounding; the play-head stays. */
   stop() {
-    const { lineId, offset } = this.#head();
+    const { lineId, offset, pcm } = this.#head();
     clearInterval(this.#timer);
     this.#deck.clear();
     this.playing = false;
     this.waiting = false;
     this.#until = null;
-    this.#moveTo(lineId, offset);
+    this.#moveTo(lineId, offset, pcm);
   }
 
   /** Move the play-head to `place` in samples; sounding goes on from there. */
@@ -147,14 +153,18 @@ export class Player extends EventTarget {
   #head() {
     const heard = this.playing ? this.#deck.heard : null;
     if (!heard) return this.#rest;
-    const { lineId, offset, rate } = heard.piece;
-    return { lineId, offset: Math.round(offset + heard.samples * rate) };
+    const { lineId, offset, rate, pcm } = heard.piece;
+    return { lineId, offset: Math.round(offset + heard.samples * rate), pcm };
   }
 
-  #moveTo(lineId, offset) {
+  #line(lineId) {
+    return this.playlist.lines[this.playlist.indexOf(lineId)];
+  }
+
+  #moveTo(lineId, offset, pcm = null) {
     const known = lineId ?? this.playlist.lines[0]?.line_id ?? null;
-    this.#cursor = { lineId: known, offset };
-    this.#rest = { lineId: known, offset };
+    this.#cursor = { lineId: known, offset, pcm };
+    this.#rest = { lineId: known, offset, pcm };
     this.#stretch = new Stretch(this.#stretch.rate);
     this.#tell();
   }
@@ -163,25 +173,54 @@ export class Player extends EventTarget {
   #goNear(before) {
     const index = Math.max(0, before.indexOf(this.#rest.lineId));
     const near = this.playlist.lines[Math.min(index, this.playlist.lines.length - 1)];
-    this.#rest = { lineId: near?.line_id ?? null, offset: 0 };
+    this.#rest = { lineId: near?.line_id ?? null, offset: 0, pcm: null };
+  }
+
+  /** Take back what is laid from the first piece on that no longer is how its line sounds. */
+  #takeBack(before = this.playlist) {
+    const wrong = this.#deck.coming.find((piece) => !this.#holds(piece));
+    if (!wrong) return;
+    this.#deck.cut(wrong);
+    this.#begin(this.#line(wrong.lineId) ? wrong.lineId : this.#lineAfter(wrong.lineId, before));
+  }
+
+  #holds({ lineId, pcm }) {
+    const line = this.#line(lineId);
+    return Boolean(line) && (!pcm || this.#sounds.holds(pcm, line));
+  }
+
+  /** What follows a line that is gone; nothing where only that one was to be heard. */
+  #lineAfter(lineId, before) {
+    if (this.#until) return null;
+    const after = before.lines.slice(before.indexOf(lineId));
+    return after.find(({ line_id: id }) => this.#line(id))?.line_id ?? null;
+  }
+
+  /** Lay a line from its beginning. */
+  #begin(lineId) {
+    this.#cursor = { lineId, offset: 0, pcm: null };
+    this.#stretch = new Stretch(this.rate);
+    this.#deck.recount(lineId);
   }
 
   /** Lay down what exists up to the horizon, then say where the play-head is. */
   #pump() {
     if (!this.playing) return;
+    this.#takeBack();
     while (this.#deck.ahead_s < AHEAD_S && this.#layNext());
     this.#fetchAhead();
     this.#follow();
   }
 
   #layNext() {
-    const line = this.playlist.lines[this.playlist.indexOf(this.#cursor.lineId)];
+    const line = this.#line(this.#cursor.lineId);
     if (!line) return false;
     if (!isComing(line)) return this.#advance();
     if (line.kind === "silence") return this.#laySilence(line);
     const pcm = this.#sounds.of(line);
+    if (!this.#holds(this.#cursor)) this.#begin(line.line_id);
     if (pcm.length > this.#cursor.offset) return this.#laySound(pcm);
-    return pcm.complete && this.#advance();
+    return pcm.complete && this.#finish();
   }
 
   #laySilence(line) {
@@ -194,6 +233,7 @@ export class Player extends EventTarget {
   #laySound(pcm) {
     const taken = pcm.slice(this.#cursor.offset, PIECE_SAMPLES);
     const samples = this.#stretch.push(taken);
+    this.#cursor.pcm = pcm;
     if (samples.length) this.#deck.sound(this.#about(), samples, taken.length);
     this.#cursor.offset += taken.length;
     return true;
@@ -203,12 +243,20 @@ export class Player extends EventTarget {
     return { ...this.#cursor, rate: this.rate };
   }
 
+  /** The line is laid to its end: what is still in the stretcher is its last words. */
+  #finish() {
+    const samples = this.#stretch.flush();
+    if (samples.length) this.#deck.sound(this.#about(), samples, 0);
+    return this.#advance();
+  }
+
   #advance() {
     const { lines } = this.playlist;
     const last = this.#cursor.lineId === this.#until;
     const next = lines[this.playlist.indexOf(this.#cursor.lineId) + 1]?.line_id ?? null;
     const again = last && this.loop && this.#cursor.offset > 0;
-    this.#cursor = { lineId: again ? this.#until : last ? null : next, offset: 0 };
+    this.#cursor = { lineId: again ? this.#until : last ? null : next, offset: 0, pcm: null };
+    this.#stretch = new Stretch(this.rate);
     return this.#cursor.lineId !== null;
   }
 

@@ -59,10 +59,20 @@ export function isAudible({ state, kind }) {
   return kind !== "silence" && ["generating", "ready", "stale"].includes(state);
 }
 
-/** What its sound is; another name means that what was fetched is no longer it. */
+/** What a line is heard as: a take, or what is being made of it. */
 export function soundOf({ state, take }) {
   if (state === "queued" || state === "generating") return "live";
   return take?.take_id ?? state;
+}
+
+/**
+ * Whether a take is what a line sounds like now. While a line is made that is any take but its
+ * former one, until the studio says which. @param {string | null} takeId null when not known yet
+ */
+export function isSoundOf(takeId, line) {
+  if (takeId === null) return true;
+  if (soundOf(line) !== "live") return takeId === line.take?.take_id;
+  return line.making ? takeId === line.making : takeId !== line.take?.take_id;
 }
 
 function isKnown(line) {

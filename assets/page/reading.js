@@ -1,10 +1,15 @@
 /** The dialog being read: joins the project, its rows, the player and the controls. */
+import { byId, setText } from "./dom.js";
+import { Following } from "./following.js";
 import { count } from "./format.js";
 import { announce, notice, refused } from "./notices.js";
 import { isMissing, isPending } from "./line_states.js";
 import { isAudible } from "./playlist.js";
 
 const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
+
+/** How many lines are made again without a question. */
+const ASKED_ABOVE = 20;
 
 export class Reading {
   #parts;
@@ -14,7 +19,8 @@ export class Reading {
   /** @param {object} parts project, player, lines, selection, timeline, transport */
   constructor(parts) {
     this.#parts = parts;
-    const { project, player, timeline, transport } = parts;
+    const { project, player, timeline, transport, lines } = parts;
+    this.following = new Following(lines);
     project.addEventListener("change", () => this.show());
     project.addEventListener("job", () => this.#showJob());
     player.addEventListener("change", () => this.#showPlayer());
@@ -71,11 +77,13 @@ export class Reading {
     const { project, player } = this.#parts;
     const speech = lineIds.filter((id) => project.line(id)?.kind === "speech" && !project.line(id).locked);
     if (!speech.length) return announce("Nothing here can be made again: locked or no speech.");
+    if (speech.length > ASKED_ABOVE && !(await isMeant(speech.length))) return undefined;
     const single = speech.length === 1 ? speech[0] : null;
     player.stop();
     if (single) player.unlock();
     const begun = await this.#try(() => project.render(speech, { again: true, listenFrom: speech[0] }));
     if (begun && single) await player.playFrom(single, single);
+    return undefined;
   }
 
   async cancel() {
@@ -97,6 +105,7 @@ export class Reading {
     const { player, project, transport } = this.#parts;
     player.unlock();
     if (make && !until && !(await project.agree())) return;
+    this.following.resume();
     if (!keepPlace) player.stop();
     if (make) {
       transport.begin();
@@ -124,6 +133,7 @@ export class Reading {
 
   async #seek(place) {
     const { player } = this.#parts;
+    this.following.resume();
     await player.seek(place);
     this.#focus(player.line_id);
     this.#showClock();
@@ -158,8 +168,11 @@ export class Reading {
     const { player, project, transport, lines } = this.#parts;
     if (player.playing) notice("sound");
     transport.showPlayer(player, project.line(player.line_id));
-    lines.follow(player.playing || player.place ? player.line_id : null, { reveal: player.playing });
-    lines.sounding(player.playing ? player.line_id : null);
+    const sounding = player.playing ? player.line_id : null;
+    const reveal = player.playing && this.following.free;
+    lines.follow(player.playing || player.place ? player.line_id : null, { reveal });
+    lines.sounding(sounding);
+    this.following.hear(sounding);
     this.#showClock();
   }
 
@@ -174,6 +187,17 @@ export class Reading {
       this.#showClock();
     });
   }
+}
+
+/** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
+function isMeant(lines) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("again-confirm"));
+  setText(byId("again-confirm-title"), `Make ${count(lines, "line")} again?`);
+  dialog.returnValue = "keep";
+  dialog.showModal();
+  return new Promise((answer) => {
+    dialog.onclose = () => answer(dialog.returnValue === "make");
+  });
 }
 
 function idsOf(lines) {

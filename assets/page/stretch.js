@@ -12,6 +12,8 @@ export class Stretch {
   #input = new Float32Array(0);
   #tail = null;
   #at = 0;
+  #taken = 0;
+  #given = 0;
 
   /** @param {number} rate 2 is twice as fast */
   constructor(rate) {
@@ -21,6 +23,21 @@ export class Stretch {
   /** Take samples in; give out what is finished of them. @param {Float32Array} samples */
   push(samples) {
     if (this.rate === 1) return samples;
+    this.#taken += samples.length;
+    const out = this.#windows(samples);
+    this.#given += out.length;
+    return out;
+  }
+
+  /** What is still owed of what was taken in, to the sample; a new beginning follows. */
+  flush() {
+    const owed = Math.round(this.#taken / this.rate) - this.#given;
+    if (this.rate === 1 || owed <= 0) return new Float32Array(0);
+    const enough = Math.ceil(owed * this.rate) + 4 * HALF + 2 * SEARCH;
+    return this.#windows(new Float32Array(enough)).slice(0, owed);
+  }
+
+  #windows(samples) {
     this.#input = concat(this.#input, samples);
     const out = [];
     while (Math.round(this.#at) + SEARCH + 2 * HALF <= this.#input.length) out.push(this.#window());

@@ -4,10 +4,11 @@ import { length } from "./format.js";
 import { RATE_HZ } from "./dialog.js";
 import { refused } from "./notices.js";
 import * as api from "./project_api.js";
+import { follow } from "./volume.js";
 
 export class Takes {
   #list = byId("takes");
-  #audio = new Audio();
+  #audio = follow(new Audio());
   #parts;
   #line = null;
   #known = "";
@@ -54,7 +55,8 @@ export class Takes {
     const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
     setText(find("about"), `${length((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
     const changed = take.text !== undefined && take.text !== this.#line.text;
-    setText(find("text"), changed ? `Says: ${take.text}` : "");
+    const cut = take.cut ? "Cut off before its end. " : "";
+    setText(find("text"), cut + (changed ? `Says: ${take.text}` : ""));
     this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#hear(take, currentTarget));
     this.#bind(find("choose"), `Use take ${number}`, () => this.#parts.acts.choose(this.#line.line_id, take.take_id));
     find("choose").setAttribute("aria-pressed", String(chosen));

@@ -3,6 +3,7 @@ import { byId, setData, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { RATE_HZ } from "./dialog.js";
 import { stored } from "./stored.js";
+import { setVolume } from "./volume.js";
 
 const VOLUME_KEY = "tableread.volume";
 
@@ -69,7 +70,10 @@ export class Transport extends EventTarget {
 
   #keepVolume(player) {
     this.#volume.value = stored.get(VOLUME_KEY) ?? "1";
-    const apply = () => (player.volume = Number(this.#volume.value));
+    const apply = () => {
+      player.volume = Number(this.#volume.value);
+      setVolume(Number(this.#volume.value));
+    };
     this.#volume.addEventListener("input", () => {
       apply();
       stored.set(VOLUME_KEY, this.#volume.value);

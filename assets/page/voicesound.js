@@ -1,8 +1,9 @@
 /** One sound at a time, begun and ended by the button that stands for it. */
+import { follow } from "./volume.js";
 
 /** Event "fault" with the reason when a sound can't be played. */
 export class VoiceSound extends EventTarget {
-  #audio = new Audio();
+  #audio = follow(new Audio());
   #button = null;
   #asked = 0;
   #url = null;

@@ -25,12 +25,17 @@ Bins = Annotated[int, Query(ge=1, le=4_000)]
 
 @project_audio_routes.get("/lines/{line_id}/audio")
 async def line_audio(project: Project, line_id: str) -> StreamingResponse:
-    """One line as s16le mono: live while it is made, from its take, or as silence."""
-    return StreamingResponse(
-        await line_sound(project, line_id),
-        media_type="application/octet-stream",
-        headers={"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"},
-    )
+    """One line as s16le mono: live while it is made, from its take, or as silence.
+
+    The header `X-Take` names the take it is or becomes. A line that was given up before it was
+    whole ends in half a sample.
+    """
+    sound = await line_sound(project, line_id)
+    headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
+    if sound.take_id is not None:
+        headers["X-Take"] = sound.take_id
+    media_type = "application/octet-stream"
+    return StreamingResponse(sound.chunks, media_type=media_type, headers=headers)
 
 
 @project_audio_routes.get("/takes/{line_id}/{take_id}/audio.wav")

@@ -131,6 +131,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
         "take": take,
         "n_takes": view.n_takes,
         "samples": view.samples,
+        "making": view.making,
     }
 
 
@@ -186,8 +187,8 @@ def news_body(session: Session, seq: int, news: News) -> dict[str, Any] | None:
                 if view is None:
                     return None
                 body = line_body(view, session.document)
-                wanted = ("line_id", "state", "message", "samples", "take", "n_takes", "chosen")
-                about = {"type": "line", **{name: body[name] for name in wanted}}
+                told = ("line_id", "state", "making", "message", "samples", "take", "n_takes")
+                about = {"type": "line", **{name: body[name] for name in (*told, "chosen")}}
             case JobNews():
                 about = {"type": "job", **(job_body(session) or {})}
             case StorageNews():

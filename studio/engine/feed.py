@@ -18,10 +18,11 @@ class Feed(Generic[T]):
 
     def __init__(self) -> None:
         """Start empty and open."""
-        # Guards the three fields below; readers in threads wait on it.
+        # Guards the fields below; readers in threads wait on it.
         self._changed = threading.Condition()
         self._items: list[T] = []
         self._closed = False
+        self._withdrawn = False
         self._wakers: set[_Waker] = set()
 
     def append(self, item: T) -> None:
@@ -37,10 +38,22 @@ class Feed(Generic[T]):
             self._closed = True
             self._wake()
 
+    def withdraw(self) -> None:
+        """Close it and take back what it holds: another feed begins anew."""
+        with self._changed:
+            self._withdrawn = True
+            self._closed = True
+            self._wake()
+
     @property
     def closed(self) -> bool:
         """Whether the last item is there."""
         return self._closed
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it was closed since its items don't count any more; asked after the last one."""
+        return self._withdrawn
 
     def read(self, start: int = 0) -> list[T]:
         """Items from `start` on that are there now."""

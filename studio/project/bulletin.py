@@ -37,6 +37,11 @@ class Bulletin(Generic[T]):
         """How many follow now."""
         return len(self._wakers)
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is posted."""
+        return self._closed
+
     def post(self, item: T) -> None:
         """Add an item and wake everybody."""
         with self._lock:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.pcm import to_pcm16
-from studio.audio.timeline import TakePart, lay_out
+from studio.audio.timeline import TakePart, Timeline, lay_out
 from studio.engine.feed import Feed
 from studio.engine.job import SegmentRecord, SegmentState
 from studio.errors import Cancelled, NotFound, SpeechFailed, StorageFailed
@@ -22,23 +23,47 @@ from studio.project.session import Session
 
 _SILENCE_BLOCK_BYTES = 2 * STUDIO_RATE_HZ
 
+CUT = b"\0"
+"""Half a sample, with which the sound ends of a line that was given up before it was whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSound:
+    """A line as it can be heard.
+
+    Attributes:
+        take_id: The take it is, or becomes when it is whole; None for silence.
+        chunks: s16le mono at the studio's rate. What ends in half a sample isn't the whole line.
+    """
+
+    take_id: str | None
+    chunks: AsyncIterator[bytes]
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """One segment of a line as it was when somebody began to listen."""
 
+    record: SegmentRecord
     live: Feed[Samples]
     path: Path | None
     silent_samples: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was in the feed; asked once that has ended."""
+        made = self.record.state in (SegmentState.GENERATED, SegmentState.SAVED)
+        return made and not self.live.withdrawn
 
-async def line_sound(session: Session, line_id: str) -> AsyncIterator[bytes]:
-    """Wait until a line can be heard; then its sound as s16le mono at the studio's rate.
+
+async def line_sound(session: Session, line_id: str) -> LineSound:
+    """Wait until a line can be heard.
 
     Raises:
         NotFound: The line isn't there, or nobody made it and nobody is about to.
         SpeechFailed: It could not be spoken.
-        Cancelled: It was wanted, and then wasn't any more.
+        Cancelled: It was wanted, and then wasn't any more, or the project was closed.
+        StorageFailed: Its take can't be read.
     """
     waited = False
     while True:
@@ -48,17 +73,20 @@ async def line_sound(session: Session, line_id: str) -> AsyncIterator[bytes]:
         if view is None:
             raise NotFound("This line isn't there any more.")
         if view.line.kind is LineKind.SILENCE:
-            return _silence(view.samples or 0)
+            return LineSound(None, _silence(view.samples or 0))
         if making is not None:
-            return _live(session, making, _parts(making))
+            return LineSound(making.take_id, _live(session, making, _parts(making)))
         if view.state is not LineState.QUEUED:
             break
+        if session.news.closed:
+            raise Cancelled("The project was closed before this line was spoken.")
         waited = True
         await session.news.changed(seq)
     if view.state is LineState.FAILED:
         raise SpeechFailed(view.message or "This line could not be spoken.")
     if view.take is not None:
-        return _take(session.shelf.audio(view.take))
+        laid = await asyncio.to_thread(_laid, session.shelf.audio(view.take))
+        return LineSound(view.take.take_id, _blocks(laid))
     if waited:
         raise Cancelled("This line was cancelled before it was spoken.")
     raise NotFound("Nothing was made of this line yet. Render it first.")
@@ -70,12 +98,41 @@ def peaks(path: Path, bins: int) -> list[int]:
     Raises:
         StorageFailed: The take can't be read.
     """
-    blocks = [to_pcm16(block) for block in lay_out([TakePart(0, path)]).blocks()]
-    samples = np.concatenate(blocks) if blocks else np.zeros(1, dtype=np.int16)
-    starts = np.linspace(0, len(samples), min(bins, len(samples)), endpoint=False).astype(np.intp)
-    lowest, highest = np.minimum.reduceat(samples, starts), np.maximum.reduceat(samples, starts)
+    timeline = lay_out([TakePart(0, path)])
+    n_bins = max(1, min(bins, timeline.n_samples))
+    starts = np.linspace(0, timeline.n_samples, n_bins, endpoint=False).astype(np.intp)
+    lowest = np.zeros(n_bins, dtype=np.int16)
+    highest = lowest.copy()
+    at = 0
+    for block in timeline.blocks():
+        _take_in(to_pcm16(block), starts - at, lowest, highest)
+        at += len(block)
     pairs = np.stack([lowest, highest], axis=1).ravel() >> 8
     return [int(peak) for peak in pairs]
+
+
+def _take_in(
+    samples: npt.NDArray[np.int16],
+    starts: npt.NDArray[np.intp],
+    lowest: npt.NDArray[np.int16],
+    highest: npt.NDArray[np.int16],
+) -> None:
+    """Widen the stretches that a block lies in.
+
+    Args:
+        samples: The block.
+        starts: First sample of each stretch, counted from the block's first.
+        lowest: Of each stretch; written.
+        highest: Of each stretch; written.
+    """
+    begun = np.searchsorted(starts, 0, side="right") - 1
+    ended = np.searchsorted(starts, len(samples), side="left")
+    cuts = np.maximum(starts[begun:ended], 0)
+    lows, highs = np.minimum.reduceat(samples, cuts), np.maximum.reduceat(samples, cuts)
+    # Only the first stretch can have begun in an earlier block.
+    goes_on = starts[begun] < 0
+    lowest[begun:ended] = [min(lows[0], lowest[begun]) if goes_on else lows[0], *lows[1:]]
+    highest[begun:ended] = [max(highs[0], highest[begun]) if goes_on else highs[0], *highs[1:]]
 
 
 def _parts(making: Making) -> list[_Part]:
@@ -86,7 +143,7 @@ def _part(record: SegmentRecord) -> _Part:
     # The feed before the path: once the feed is replaced, the path is there.
     live, path = record.live, record.path
     silent = record.state is SegmentState.SAVED and path is None
-    return _Part(live, path, (record.samples or 0) if silent else 0)
+    return _Part(record, live, path, (record.samples or 0) if silent else 0)
 
 
 async def _live(session: Session, making: Making, parts: list[_Part]) -> AsyncIterator[bytes]:
@@ -97,18 +154,24 @@ async def _live(session: Session, making: Making, parts: list[_Part]) -> AsyncIt
             async for chunk in _sound_of(part):
                 sent += len(chunk)
                 yield chunk
+            if not part.is_whole:
+                yield CUT
+                return
     except StorageFailed:
         # Its audio has its place before the segments go, and before the take is known. A line
         # that was dropped has none, and ends here.
         path = session.shelf.place(making.line_id, making.take_id)
-        if path.exists():
-            async for chunk in _take(path, skip_bytes=sent):
-                yield chunk
+        if not path.exists():
+            yield CUT
+            return
+        async for chunk in _blocks(await asyncio.to_thread(_laid, path), skip_bytes=sent):
+            yield chunk
 
 
 async def _sound_of(part: _Part) -> AsyncIterator[bytes]:
     if part.path is not None:
-        yield await asyncio.to_thread(_read, part.path)
+        async for block in _blocks(await asyncio.to_thread(_laid, part.path)):
+            yield block
         return
     async for silent in _silence(part.silent_samples):
         yield silent
@@ -116,8 +179,14 @@ async def _sound_of(part: _Part) -> AsyncIterator[bytes]:
         yield to_pcm16(chunk).tobytes()
 
 
-async def _take(path: Path, skip_bytes: int = 0) -> AsyncIterator[bytes]:
-    yield (await asyncio.to_thread(_read, path))[skip_bytes:]
+async def _blocks(timeline: Timeline, skip_bytes: int = 0) -> AsyncIterator[bytes]:
+    """A take a few seconds at a time, however long it is."""
+    blocks = timeline.blocks()
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        pcm = to_pcm16(block).tobytes()
+        if len(pcm) > skip_bytes:
+            yield pcm[skip_bytes:]
+        skip_bytes = max(0, skip_bytes - len(pcm))
 
 
 async def _silence(samples: int) -> AsyncIterator[bytes]:
@@ -128,8 +197,8 @@ async def _silence(samples: int) -> AsyncIterator[bytes]:
         yield bytes(block)
 
 
-def _read(path: Path) -> bytes:
+def _laid(path: Path) -> Timeline:
     timeline = lay_out([TakePart(0, path)])
     if timeline.skipped:
         raise StorageFailed(timeline.skipped[0].message)
-    return b"".join(to_pcm16(block).tobytes() for block in timeline.blocks())
+    return timeline

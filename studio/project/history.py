@@ -214,7 +214,8 @@ class History:
             last is not None
             and author.group is not None
             and last[:2] == (author.client, author.group)
-            and 0 <= at_s - last[2] <= JOIN_WITHIN_S
+            # What the studio does by itself takes its time and is one step nevertheless.
+            and (not author.client or 0 <= at_s - last[2] <= JOIN_WITHIN_S)
         )
 
     def _append(

@@ -34,6 +34,7 @@ class LineView:
         take: The chosen one.
         n_takes: Without the deleted ones.
         samples: Length of the chosen take, or of a silence; None when there is nothing to hear.
+        making: The id of the take that is being spoken; None when none is.
     """
 
     line: Line
@@ -42,6 +43,7 @@ class LineView:
     take: Take | None
     n_takes: int
     samples: int | None
+    making: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class Lines:
         if line.kind is LineKind.SILENCE:
             samples = round((line.duration_s or 0.0) * STUDIO_RATE_HZ)
         n_takes = len(self.takes(line.line_id, document))
-        return LineView(line, state, message, take, n_takes, samples)
+        making = self._making.get(line.line_id) if state is LineState.GENERATING else None
+        making_id = making.take_id if making is not None else None
+        return LineView(line, state, message, take, n_takes, samples, making_id)
 
     def takes(self, line_id: str, document: Document) -> list[Take]:
         """A line's takes without the deleted ones, the oldest first; those that are gone too."""
@@ -119,11 +123,17 @@ class Lines:
         fits = [
             take
             for take in self.takes(line.line_id, document)
-            if wanted in (None, take.seed)
+            if not take.cut
+            and wanted in (None, take.seed)
             and self._says(line, take, ground)
             and not self._shelf.is_gone(take)
         ]
         return fits[-1] if fits else None
+
+    def cut(self, line: Line, document: Document, ground: Ground) -> int:
+        """How many times a line was cut off as it says now."""
+        takes = self.takes(line.line_id, document)
+        return sum(take.cut and self._says(line, take, ground) for take in takes)
 
     def gone(
         self, line: Line, document: Document, ground: Ground, seed: int | None = None
@@ -131,7 +141,12 @@ class Lines:
         """The take that is gone and would fit: the one of a seed; for None, the chosen one."""
         for take in self.takes(line.line_id, document):
             is_meant = take.take_id == line.chosen if seed is None else take.seed == seed
-            if is_meant and self._shelf.is_gone(take) and self._fits(line, take, ground):
+            if (
+                is_meant
+                and not take.cut
+                and self._shelf.is_gone(take)
+                and self._fits(line, take, ground)
+            ):
                 return take
         return None
 

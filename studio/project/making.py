@@ -13,7 +13,7 @@ import numpy as np
 from studio.audio.clip import Clip
 from studio.audio.timeline import Part, SilencePart, TakePart, lay_out
 from studio.dialog.model import Dialog
-from studio.dialog.planning import FailedSegment, SilenceSegment, plan
+from studio.dialog.planning import SilenceSegment, plan
 from studio.engine.engine import Engine
 from studio.engine.job import Event, Job, Order, SegmentState
 from studio.errors import AudioRejected, BadInput, StorageFailed
@@ -90,6 +90,14 @@ class Making:
         """Why it can't become a take; None when it can, or was cancelled."""
         return next((failure.message for failure in self.job.failures()), None)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was stopped before its end, and what was spoken until then is there."""
+        return any(
+            record.state is SegmentState.FAILED and record.path is not None
+            for record in self.job.records
+        )
+
 
 def begin(
     recipe: Recipe, kitchen: Kitchen, notify: Callable[[Making], None], *, listen: bool
@@ -110,8 +118,10 @@ def begin(
     folder = kitchen.making / job_id
     kitchen.disk.make_folder(folder)
     backend = kitchen.engine.models.manager(recipe.backend).backend
-    line = replace(recipe.line, seed=recipe.seed).spoken()
-    planned = plan(Dialog((line,)), backend.capabilities.limits())
+    # A seed that the line names stands in it; any other one may be followed by a second one.
+    own = recipe.seed if recipe.line.seed is not None else None
+    line = replace(recipe.line, seed=own).spoken()
+    planned = plan(Dialog((line,)), backend.capabilities.limits(), seed=recipe.seed)
     begun: list[Making] = []
 
     def tell(event: Event) -> None:
@@ -135,7 +145,7 @@ def begin(
 
 
 def keep(making: Making, shelf: TakeShelf, disk: Disk) -> Take:
-    """Make a take of a line that was spoken.
+    """Make a take of a line that was spoken, or of what was spoken of one that was cut.
 
     Raises:
         StorageFailed: It can't be written, or its segments are gone.
@@ -160,6 +170,7 @@ def keep(making: Making, shelf: TakeShelf, disk: Disk) -> Take:
         created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         language=line.language,
         params=dict(line.params),
+        cut=making.is_cut,
     )
     shelf.keep(take, audio)
     disk.remove(making.job.order.folder)
@@ -167,15 +178,13 @@ def keep(making: Making, shelf: TakeShelf, disk: Disk) -> Take:
 
 
 def _joined(job: Job) -> Clip:
-    """The segments of a line and the pauses between them."""
+    """The segments of a line that have sound, and the pauses between them."""
     parts: list[Part] = []
     for record in job.records:
         segment = record.segment
-        assert not isinstance(segment, FailedSegment)
         if isinstance(segment, SilenceSegment):
             parts.append(SilencePart(segment.segment_idx, segment.duration_s))
-        else:
-            assert record.path is not None, "a finished segment has a file"
+        elif record.path is not None:
             parts.append(TakePart(segment.segment_idx, record.path))
     timeline = lay_out(parts)
     if timeline.skipped:

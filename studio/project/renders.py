@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from studio.audio.clip import STUDIO_RATE_HZ
@@ -18,6 +19,10 @@ from studio.project.news import JobNews, LineNews
 from studio.project.rendering import Rendering
 from studio.project.take import Take
 from studio.project.voices import stable_seed
+
+log = logging.getLogger(__name__)
+
+_KEPT = "What was spoken until then is among the line's takes."
 
 
 class Renders:
@@ -34,6 +39,9 @@ class Renders:
         self._core = core
         self._keeping = keeping
         self._further = further
+        # By line, the request for further takes that it is in; and those that made a step already.
+        self._requests: dict[str, str] = {}
+        self._stepped: set[str] = set()
         self.rendering = Rendering(core, self._recipe, self._told)
 
     def want(self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None) -> None:
@@ -56,6 +64,7 @@ class Renders:
             for one in ids
             if self._is_to_make(one, again=again)
         }
+        self._note_request(wanted)
         self._keeping.keep_pending({**wanted, **core.wanted})
         self.rendering.want(wanted)
         if listen_from is not None and listen_from in core.document.lines:
@@ -68,7 +77,9 @@ class Renders:
         """Go on with what a render had left to do when the studio ended."""
         core = self._core
         pending = self._keeping.pending.items()
-        self.rendering.want({one: seed for one, seed in pending if one in core.document.lines})
+        wanted = {one: seed for one, seed in pending if one in core.document.lines}
+        self._note_request(wanted)
+        self.rendering.want(wanted)
         self.fill()
 
     def cancel(self, message: str | None = None) -> None:
@@ -89,6 +100,11 @@ class Renders:
         """
         self.rendering.listen_at(self._core.line(line_id).line_id)
         self.fill()
+
+    def _note_request(self, wanted: Mapping[str, int | None]) -> None:
+        """Further takes that are asked for together are one step of undo."""
+        request = secrets.token_hex(6)
+        self._requests |= {one: request for one, seed in wanted.items() if seed is not None}
 
     def recheck(self, line_ids: Iterable[str]) -> None:
         """Lines that are being made and were changed are made of what they say now."""
@@ -111,6 +127,27 @@ class Renders:
             self._core.tools.threads.submit(self._look_at, making)
 
     def _look_at(self, making: Making) -> None:
+        try:
+            self._take_note(making)
+        # Nobody waits for this thread: a fault that it ends with would leave the line waiting.
+        except Exception as error:
+            log.exception("project %s line %s", self._core.folder.root.name, making.line_id)
+            self._break_off(making, error)
+
+    def _break_off(self, making: Making, error: Exception) -> None:
+        core = self._core
+        with core.lock:
+            if core.closed or core.making.get(making.line_id) is not making:
+                return
+            reason = f"{type(error).__name__}: {error}"
+            message = f"The studio failed on this line ({reason}). Read it again."
+            self.rendering.fail(making.line_id, making.recipe.key, message)
+            self.fill()
+            core.news.post(LineNews(making.line_id))
+            if not self.rendering.busy:
+                core.news.post(JobNews())
+
+    def _take_note(self, making: Making) -> None:
         with self._core.lock:
             if making.done:
                 return
@@ -137,21 +174,23 @@ class Renders:
     def _keep(self, making: Making) -> None:
         """Keep a line's take, or say why there is none. Writes without the lock."""
         take, message = None, making.message
-        if message is None:
+        if message is None or making.is_cut:
             try:
                 take = keep(making, self._core.shelf, self._core.folder.disk)
             except StorageFailed as error:
-                message = str(error)
+                message = f"{message or ''} {error}".strip()
+            else:
+                message = f"{message} {_KEPT}" if message else None
         if take is None:
             self._core.folder.disk.remove(making.job.order.folder)
         with self._core.lock:
             if self._core.closed:
                 return
-            if take is not None:
+            if take is not None and not take.cut:
                 self._try_to_choose(take, again=making.recipe.again)
             if self._core.making.get(making.line_id) is making:
                 self.rendering.heard(making)
-                if take is not None:
+                if take is not None and not take.cut:
                     self.rendering.settle(making.line_id, take.samples / STUDIO_RATE_HZ)
                 else:
                     self.rendering.fail(making.line_id, making.recipe.key, message or "")
@@ -198,10 +237,19 @@ class Renders:
             chosen = replace(chosen, seed=take.seed)
         after = replace(core.document, lines={**core.document.lines, line.line_id: chosen})
         # A further take stands in for one that was good: that is a step one can take back.
-        is_step = again and is_ready
-        step = core.record(after, STUDIO, Kind.EDIT if is_step else Kind.MADE)
+        request = self._requests.pop(line.line_id, None) if again else None
+        is_step = again and is_ready and not self._is_covered(request)
+        author = replace(STUDIO, group=request)
+        step = core.record(after, author, Kind.EDIT if is_step else Kind.MADE)
         if step is not None and is_step:
+            self._stepped |= {request} if request else set()
             self._further(step)
+
+    def _is_covered(self, request: str | None) -> bool:
+        """Whether somebody edited on top of a request's step: undo is to meet that edit first."""
+        last = self._core.history.marks.last
+        is_on_top = last is not None and last[:2] == (STUDIO.client, request)
+        return request in self._stepped and not is_on_top
 
     def _recipe(self, line_id: str, seed: int | None) -> Recipe | None:
         """How a line is made; None where there is nothing to make, also since a take fits."""
@@ -217,6 +265,9 @@ class Renders:
             self._try_to_choose(fitting, again=again)
             return None
         settled = stable_seed(line, core.document.settings.seed) if seed is None else seed
+        if seed is None and line.seed is None:
+            # With the same seed it would be cut off as before.
+            settled = (settled + core.lines.cut(line, core.document, ground)) % 2**31
         recipe = Recipe(
             line,
             core.lines.key(line, ground),

@@ -24,6 +24,7 @@ class Take:
         voice: Who spoke, in words.
         samples: Length at the studio's rate.
         created_at: ISO 8601 in UTC.
+        cut: Whether the voice was stopped before the end of the line; never chosen by itself.
     """
 
     take_id: str
@@ -37,6 +38,7 @@ class Take:
     created_at: str
     language: str | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
+    cut: bool = False
 
 
 _TAKE: TypeAdapter[Take] = TypeAdapter(Take)

@@ -39,6 +39,15 @@ DIALOGS = f"""
   <dl class="facts keys-list">{_KEY_LIST}</dl>
   <form method="dialog"><button class="button">Close</button></form>
 </dialog>
+<dialog id="again-confirm" aria-labelledby="again-confirm-title">
+  <h2 id="again-confirm-title"></h2>
+  <p>Each gets a further take with another seed, which is then heard. The takes there are stay, and
+    one undo brings them all back.</p>
+  <form method="dialog" class="panel-row">
+    <button class="button" value="keep">Leave them</button>
+    <button class="button primary" value="make">Make them again</button>
+  </form>
+</dialog>
 <dialog id="conflicts" class="wide" aria-labelledby="conflicts-title">
   <h2 id="conflicts-title" tabindex="-1">Changed in two places</h2>
   <p class="soft">Somebody else changed the same thing before your edit arrived. Theirs stands

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from gated import GatedDraft
 from project_scenes import IDA, Bench, document_of, ops, rendered, text_edit, until
 from scenes import OpenStudio, dialog_of
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import write_wav
+from studio.audio.pcm import to_pcm16
+from studio.audio.timeline import BLOCK_SAMPLES
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.read import read_dialog_text
 from studio.errors import (
@@ -68,7 +72,8 @@ def states(session: Session) -> list[str]:
 
 def heard(session: Session, line_id: str) -> bytes:
     async def hear() -> bytes:
-        return b"".join([chunk async for chunk in await line_sound(session, line_id)])
+        sound = await line_sound(session, line_id)
+        return b"".join([chunk async for chunk in sound.chunks])
 
     return asyncio.run(hear())
 
@@ -224,7 +229,7 @@ def test_a_listener_hears_a_line_to_its_end_though_its_segments_become_a_take(
             until(lambda: job.events.closed)
             sound = await line_sound(session, line_id)
         until(lambda: not session.busy)
-        return b"".join([chunk async for chunk in sound])
+        return b"".join([chunk async for chunk in sound.chunks])
 
     assert asyncio.run(listen()) == heard(session, line_id)
 
@@ -392,13 +397,181 @@ def test_a_take_found_without_its_record_is_no_take(bench: Bench) -> None:
 
 
 def test_peaks_are_of_the_loudest_samples(tmp_path: Path) -> None:
-    import numpy as np
-
     samples = np.zeros(1_000, dtype=np.float32)
     samples[100], samples[900] = 0.5, -1.0
     write_wav(tmp_path / "take.wav", Clip(samples))
     assert peaks(tmp_path / "take.wav", 2) == [0, 64, -128, 0]
     assert len(peaks(tmp_path / "take.wav", 4_000)) == 2_000
+
+
+def chosen(session: Session) -> list[str | None]:
+    return [line.chosen for line in session.document]
+
+
+def test_further_takes_asked_for_together_are_one_step_of_undo(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(6))
+    gated.let_through(6)
+    rendered(session)
+    before = chosen(session)
+    session.render(list(session.document.order), again=True)
+    gated.let_through(1)
+    until(lambda: chosen(session) != before)
+    gated.let_through(5)
+    until(lambda: not session.busy)
+    after = chosen(session)
+    assert not set(before) & set(after)
+    session.undo(IDA, session.rev)
+    assert chosen(session) == before
+    session.redo(IDA)
+    assert chosen(session) == after
+
+
+def test_what_is_typed_while_further_takes_are_made_is_undone_first(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(6))
+    gated.let_through(6)
+    rendered(session)
+    before = chosen(session)
+    first = session.document.order[0]
+    session.render(list(session.document.order[1:]), again=True)
+    gated.let_through(1)
+    until(lambda: chosen(session) != before)
+    set_text(session, first, "Typed meanwhile.")
+    gated.let_through(4)
+    until(lambda: not session.busy)
+    after = chosen(session)[1:]
+    session.undo(IDA, session.rev)
+    assert session.document.lines[first].text == "This is line 0."
+    assert chosen(session)[1:] == after
+
+
+def test_a_line_that_was_cut_off_keeps_what_was_spoken_and_is_not_ready(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(1))
+    line_id = session.document.order[0]
+    gated.faults["This is line 0."] = SpeechFailed("It did not come to its end.")
+    session.render(None)
+    until(lambda: gated.in_speak == 1)
+    # As the engine leaves the record of a segment that was cut: failed, with a file.
+    job = session.making(line_id).job
+    path = job.segment_path(job.records[0])
+    write_wav(path, Clip(tone(0.5, 140.0)))
+    job.records[0].path, job.records[0].samples = path, 12_000
+    gated.let_through(1)
+    until(lambda: not session.busy)
+    view = session.view(line_id)
+    assert (view.state, view.take, view.n_takes) == (LineState.FAILED, None, 1)
+    assert "come to its end" in view.message
+    assert "among the line's takes" in view.message
+    (cut,) = session.takes(line_id)
+    assert (cut.cut, cut.samples) == (True, 12_000)
+    assert session.shelf.audio(cut).stat().st_size == 44 + 24_000
+    assert session.run.failed == 1
+
+    gated.faults.clear()
+    gated.let_through(1)
+    rendered(session)
+    whole = session.view(line_id).take
+    assert not whole.cut
+    assert whole.seed == cut.seed + 1, "the same seed would be cut off again"
+    assert not list((session.folder.root / ".making").iterdir())
+
+
+def test_a_fault_of_the_studio_fails_its_line_and_the_others_go_on(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = project(studio, "Ida: Hello.\nTom: Well.\nIda: Bye.")
+    keep = session.shelf.keep
+
+    def broken(take, audio):
+        if take.text == "Well.":
+            raise RuntimeError("unforeseen")
+        keep(take, audio)
+
+    monkeypatch.setattr(session.shelf, "keep", broken)
+    session.render(None)
+    until(lambda: not session.busy)
+    assert states(session) == ["ready", "failed", "ready"]
+    assert "unforeseen" in session.view(session.document.order[1]).message
+    monkeypatch.undo()
+    rendered(session)
+    assert states(session) == ["ready"] * 3
+
+
+def test_peaks_are_the_same_however_the_bins_lie_in_the_blocks(tmp_path: Path) -> None:
+    samples = np.random.default_rng(7).uniform(-1, 1, 3 * BLOCK_SAMPLES + 17).astype(np.float32)
+    write_wav(tmp_path / "take.wav", Clip(samples))
+    pcm = to_pcm16(samples)
+    for bins in (1, 2, 3, 48, 4_000):
+        starts = np.linspace(0, len(pcm), bins, endpoint=False).astype(int)
+        lows, highs = np.minimum.reduceat(pcm, starts), np.maximum.reduceat(pcm, starts)
+        whole = np.stack([lows, highs], axis=1).ravel() >> 8
+        assert peaks(tmp_path / "take.wav", bins) == whole.tolist()
+
+
+def test_a_long_take_is_never_whole_in_memory(studio: Studio) -> None:
+    session = project(studio, "Ida: Hello.")
+    rendered(session)
+    take = session.view(session.document.order[0]).take
+    path = session.shelf.audio(take)
+    with soundfile.SoundFile(path, "w", 24_000, 1, "PCM_16") as long:
+        for _ in range(600):
+            long.write(np.zeros(24_000, dtype=np.int16))
+
+    async def longest() -> int:
+        sound = await line_sound(session, take.line_id)
+        return max([len(chunk) async for chunk in sound.chunks])
+
+    tracemalloc.start()
+    assert asyncio.run(longest()) <= 2 * BLOCK_SAMPLES
+    assert len(peaks(path, 200)) == 400
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 * 2**20, "a take of 29 MB"
+
+
+def test_what_is_given_up_in_mid_line_ends_in_half_a_sample(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(1))
+    line_id = session.document.order[0]
+    session.render(None)
+    until(lambda: gated.in_speak == 1)
+
+    async def listen() -> tuple[str | None, bytes]:
+        sound = await line_sound(session, line_id)
+        await asyncio.to_thread(session.cancel)
+        return sound.take_id, b"".join([chunk async for chunk in sound.chunks])
+
+    given_up, heard_of_it = asyncio.run(listen())
+    assert len(heard_of_it) % 2 == 1
+    gated.let_through(10)
+    rendered(session)
+    assert len(heard(session, line_id)) % 2 == 0
+    assert session.view(line_id).take.take_id != given_up
+
+
+def test_who_waits_for_a_line_is_let_go_when_the_project_closes(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(40))
+    last = session.document.order[-1]
+    session.render(None)
+    until(lambda: gated.in_speak >= 1)
+
+    async def listen() -> None:
+        waiting = asyncio.ensure_future(line_sound(session, last))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(session.close)
+        await asyncio.wait_for(waiting, timeout=20)
+
+    with pytest.raises(Cancelled, match="closed"):
+        asyncio.run(listen())
+    gated.let_through(100)
 
 
 def test_two_authors_are_told_of_each_other(studio: Studio) -> None:

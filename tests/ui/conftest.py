@@ -70,8 +70,11 @@ def _wait_until_up(server: Server, log: Path) -> None:
     pytest.fail(f"The studio did not start:\n{log.read_text(encoding='utf-8')}")
 
 
-def started(folder: Path, port: int) -> Server:
-    """The studio on a port, on the draft voice, with models that soon count as idle."""
+def started(folder: Path, port: int, script: Path | None = None) -> Server:
+    """The studio on a port, on the draft voice, with models that soon count as idle.
+
+    Another voice may be put in by a script that is run with the workspace and the port.
+    """
     environ = os.environ | {
         "TTS_BACKEND": "draft",
         "MODEL_IDLE_TIMEOUT_SECONDS": "3",
@@ -79,6 +82,9 @@ def started(folder: Path, port: int) -> Server:
     }
     command = [sys.executable, "-c", START, "serve", "--port", str(port), "--no-browser"]
     command += ["--workspace", str(folder / "workspace")]
+    if script is not None:
+        command = [sys.executable, str(script), str(folder / "workspace"), str(port)]
+        environ = environ | {"PYTHONPATH": str(ROOT)}
     log = folder / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -100,6 +106,22 @@ def server(tmp_path_factory) -> Iterator[Server]:
     yield server
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
+    """Starts a studio of a module's own by a script beside the tests."""
+    alive = []
+
+    def begin(script: str) -> Server:
+        folder = tmp_path_factory.mktemp(Path(script).stem)
+        alive.append(started(folder, _free_port(), Path(__file__).with_name(script)))
+        return alive[-1]
+
+    yield begin
+    for server in alive:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=20)
 
 
 @pytest.fixture

@@ -97,6 +97,67 @@ def test_one_key_makes_another_take_and_both_can_be_compared(page, write):
     saved(page)
 
 
+def test_many_lines_are_made_again_only_after_a_question_and_one_undo_brings_all_back(page, write):
+    write("\n".join(f"Mara: Go {n}." for n in range(21)), 21)
+    make(page)
+    first = take_ids(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("r")
+    page.wait_for_selector("#again-confirm[open]")
+    assert page.inner_text("#again-confirm-title") == "Make 21 lines again?"
+    page.click("#again-confirm button[value=keep]")
+    assert take_ids(page) == first
+    page.evaluate("() => document.querySelector('#lines .line').focus()")
+    page.keyboard.press("r")
+    page.click("#again-confirm button[value=make]")
+    page.wait_for_function(
+        """old => window.tableread.project.lines.every(
+             ({ take, state }, at) => state === 'ready' && take.take_id !== old[at])""",
+        arg=first,
+        timeout=60_000,
+    )
+    ready(page)
+    page.click("#undo")
+    page.wait_for_function(
+        "old => window.tableread.project.lines.every(({ take }, at) => take?.take_id === old[at])",
+        arg=first,
+    )
+
+
+def test_a_take_is_as_loud_as_the_slider_says(page, write):
+    write("Mara: One and two.", 1)
+    make(page)
+    page.evaluate(
+        """() => {
+          const { play } = HTMLMediaElement.prototype;
+          HTMLMediaElement.prototype.play = function () {
+            window.sounding = this;
+            return play.call(this);
+          };
+        }"""
+    )
+    choose(page, 0)
+    page.fill("#volume", "0.25")
+    page.click("#takes .take-play")
+    page.wait_for_function("() => window.sounding?.volume === 0.25")
+    page.fill("#volume", "1")
+    assert page.evaluate("() => window.sounding.volume") == 1
+
+
+def test_waveforms_come_once_the_studio_answers_again(page, write):
+    write("Mara: One and two.", 1)
+    page.route("**/peaks?**", lambda route: route.abort())
+    make(page)
+    with page.expect_event("requestfailed", lambda request: "/peaks?" in request.url):
+        page.evaluate("() => window.tableread.reading.show()")
+    page.unroute("**/peaks?**")
+    page.wait_for_function(
+        "() => window.tableread.timeline.drawn(window.tableread.project.lines[0].take)"
+    )
+
+
 def test_a_locked_line_is_left_alone(page, write):
     write("Mara: One.\nTomas: Two.", 2)
     make(page)
