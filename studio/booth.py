@@ -14,7 +14,6 @@ from studio.audio.clip import Clip
 from studio.audio.decode import decode
 from studio.audio.encode import write_wav
 from studio.audio.guarded import decode_guarded
-from studio.backends.base import Capabilities
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.planning import MOOD, plan
 from studio.engine.converter import check_converts
@@ -118,10 +117,12 @@ class Booth:
         self, speaker: Speaker, cast: Cast, sentence: Sentence, backend_name: str
     ) -> Clip:
         capabilities = self._engine.models.manager(backend_name).backend.capabilities
-        line = _line(speaker, sentence, capabilities)
+        line = _line(speaker, sentence)
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             order = Order(
-                plan=plan(Dialog((line,)), capabilities.limits(), seed=0),
+                plan=plan(
+                    Dialog((line,)), capabilities.limits(), seed=0, languages_of=cast.languages_of
+                ),
                 backend_name=backend_name,
                 cast=cast,
                 folder=Path(folder),
@@ -157,7 +158,7 @@ def _whole(job: Job) -> Clip:
     return decode(path)
 
 
-def _line(speaker: Speaker, sentence: Sentence, capabilities: Capabilities) -> Speech:
+def _line(speaker: Speaker, sentence: Sentence) -> Speech:
     text = " ".join(sentence.text.split())
     if not text:
         raise BadInput("Write a sentence to hear.")
@@ -165,18 +166,8 @@ def _line(speaker: Speaker, sentence: Sentence, capabilities: Capabilities) -> S
         raise BadInput(
             f"The sentence has {len(text)} characters; {MAX_PREVIEW_CHARS} are the most here."
         )
-    language = sentence.language or _spoken_language(speaker.language, capabilities)
     params = {} if sentence.mood is None else {MOOD: sentence.mood}
-    return Speech(speaker.name, text, language, params=params, line_number=1)
-
-
-def _spoken_language(code: str | None, capabilities: Capabilities) -> str | None:
-    """A speaker's language where the backend has it; for another one the backend's own choice."""
-    if code is None:
-        return None
-    base = code.casefold().split("-")[0]
-    known = any(one.casefold().split("-")[0] == base for one in capabilities.languages)
-    return code if known else None
+    return Speech(speaker.name, text, sentence.language, params=params, line_number=1)
 
 
 def _no_audio(written: str) -> NoReturn:

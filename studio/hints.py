@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from studio.backends.base import Capabilities
+from studio.dialog.language import is_read_as_english
+from studio.dialog.limits import Limits
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard
-from studio.dialog.planning import FailedSegment, Limits, Segment, SpeechSegment, plan
+from studio.dialog.planning import FailedSegment, Segment, SpeechSegment, plan
 from studio.errors import BadInput, SettingError
 from studio.project import folder as places
 from studio.project.checks import file_name
@@ -36,7 +39,9 @@ def line_hints(
     """
     document = session.document
     assigned = {name: one for name, one in document.cast.items() if one is not None}
-    reader = _Reader(_limits(studio, document), Cast(studio.speakers, {}, assigned))
+    cast = Cast(studio.speakers, {}, assigned, language=document.settings.language)
+    can = _capabilities(studio, document)
+    reader = _Reader(can, can.limits(), cast, _first_lines(document))
     hints = {}
     for line in document:
         if line_ids is not None and line.line_id not in line_ids:
@@ -48,14 +53,23 @@ def line_hints(
     return {line_id: messages for line_id, messages in hints.items() if messages}
 
 
-def _limits(studio: Studio, document: Document) -> Limits:
-    """What the voice can take that speaks a project."""
+def _capabilities(studio: Studio, document: Document) -> Capabilities:
+    """What the backend can do that speaks a project."""
     models = studio.engine.models
     try:
         manager = models.manager(document.settings.backend or studio.backend_name)
     except SettingError:
         manager = models.manager(studio.backend_name)
-    return manager.backend.capabilities.limits()
+    return manager.backend.capabilities
+
+
+def _first_lines(document: Document) -> frozenset[str]:
+    """The first line of each speaker that doesn't name its language."""
+    first: dict[str, str] = {}
+    for line in document:
+        if line.speaker is not None and line.language is None and heard(line.text):
+            first.setdefault(name_key(line.speaker), line.line_id)
+    return frozenset(first.values())
 
 
 def _missing(session: Session, line: Line) -> list[str]:
@@ -76,15 +90,54 @@ def _missing(session: Session, line: Line) -> list[str]:
 class _Reader:
     """Plans lines one by one; what is asked of the library is asked once."""
 
+    can: Capabilities
     limits: Limits
     cast: Cast
+    first_lines: Collection[str]
     moods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    lacks: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
 
     def hints(self, line: Line) -> list[str]:
-        planned = plan(Dialog((line.spoken(),)), self.limits)
+        planned = plan(Dialog((line.spoken(),)), self.limits, languages_of=self._languages)
         failed = [one.message for one in planned.segments if isinstance(one, FailedSegment)]
         told = [notice.message for notice in planned.notices]
-        return [*failed, *told, *self._mood_hints(planned.segments)]
+        return [
+            *failed,
+            *told,
+            *self._voice_hints(planned.segments),
+            *self._mood_hints(planned.segments),
+            *self._language_hints(line),
+        ]
+
+    def _languages(self, name: str) -> tuple[str, ...]:
+        if name not in self.languages:
+            self.languages[name] = self.cast.languages_of(name)
+        return self.languages[name]
+
+    def _language_hints(self, line: Line) -> list[str]:
+        """Once a speaker: a person who writes English need not say it line by line."""
+        if not self.can.asks_language or line.line_id not in self.first_lines:
+            return []
+        told = self._languages(line.speaker or "")
+        if not is_read_as_english(line.text, told, self.limits):
+            return []
+        return [
+            "Nobody says which language this speaker's lines are in, so they are read as English."
+            " Choose the language of the script above the cast, or that of the voice or the line."
+        ]
+
+    def _voice_hints(self, segments: Iterable[Segment]) -> list[str]:
+        """Why the speaker has no voice on this backend."""
+        for segment in segments:
+            if isinstance(segment, SpeechSegment):
+                key = (name_key(segment.speaker), segment.mood)
+                if key not in self.lacks:
+                    kinds = self.can.voice_kinds()
+                    self.lacks[key] = self.cast.lack(segment.speaker, segment.mood, kinds)
+                lack = self.lacks[key]
+                return [] if lack is None else [lack]
+        return []
 
     def _mood_hints(self, segments: Iterable[Segment]) -> list[str]:
         for segment in segments:

@@ -80,9 +80,15 @@ class Jobs:
             raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)
         job_id = secrets.token_hex(8)
         cast = Cast(self._library, options.voices, options.assigned)
-        planned = plan(dialog, backend.capabilities.limits(), seed=options.seed)
+        planned = plan(
+            dialog,
+            backend.capabilities.limits(),
+            seed=options.seed,
+            languages_of=cast.languages_of,
+        )
+        told = cast.notices(planned.segments, backend.capabilities.voice_kinds())
         order = Order(
-            plan=replace(planned, notices=planned.notices + cast.notices(planned.segments)),
+            plan=replace(planned, notices=planned.notices + told),
             backend_name=name,
             cast=cast,
             folder=writable(options.folder or self._root / job_id),

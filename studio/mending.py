@@ -54,7 +54,7 @@ class Mending:
     def put_back(self, speaker_id: str, sample_id: str | None, mended: Mended) -> Speaker:
         """Let a part of a recording take a sample's place; its mood and its consent stay.
 
-        The recording stays among the uploads, so that the sample can be brought back.
+        The library keeps the former recording, so that the sample can be brought back.
 
         Raises:
             NotFound: The speaker, the sample or the recording isn't there any more.

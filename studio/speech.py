@@ -77,7 +77,13 @@ class Reading:
         backend = self._engine.models.manager(backend_name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in half a minute.", retry_after_s=30)
-        planned = plan(dialog, backend.capabilities.limits(), seed=options.seed)
+        cast = _GivenCast(studio.speakers, options.voices)
+        planned = plan(
+            dialog,
+            backend.capabilities.limits(),
+            seed=options.seed,
+            languages_of=cast.languages_of,
+        )
         _check_speakable(planned.segments)
         self._folder = Path(tempfile.mkdtemp(prefix="reading-", dir=_readings(studio)))
         self.job = Job(
@@ -85,7 +91,7 @@ class Reading:
             Order(
                 plan=planned,
                 backend_name=backend_name,
-                cast=_GivenCast(studio.speakers, options.voices),
+                cast=cast,
                 folder=self._folder,
                 resolve_audio=_refuse_audio,
             ),

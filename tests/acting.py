@@ -30,8 +30,13 @@ class ActingDraft(DraftBackend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """The draft voice's, and conversion."""
-        return replace(super().capabilities, voice_conversion=True, described_voices=True)
+        """The draft voice's, conversion, and words on how a line is spoken."""
+        return replace(
+            super().capabilities,
+            voice_conversion=True,
+            described_voices=True,
+            instructions=True,
+        )
 
     def convert(
         self,

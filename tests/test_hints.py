@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import soundfile
+from project_scenes import IDA, ops
 from voice_like import voice_like
 
 from studio.dialog.read import read_dialog_text
@@ -59,3 +62,36 @@ def test_a_recording_that_is_there_is_no_matter(studio, session):
     folder.mkdir(exist_ok=True)
     soundfile.write(folder / "door.wav", voice_like(1).samples, 24_000)
     assert told(studio, session)[5] == ""
+
+
+def on(monkeypatch, studio, **abilities):
+    """Let the draft voice say that it can do something else."""
+    backend = studio.backends()["draft"]
+    monkeypatch.setattr(backend, "capabilities", replace(backend.capabilities, **abilities))
+
+
+def test_a_speaker_without_a_sample_is_told_where_the_engine_has_no_voice_of_its_own(
+    studio, monkeypatch
+):
+    studio.speakers.add("Tomas", sample=voice_like(5))
+    session = studio.projects.create("Scene", read_dialog_text("Mara: Hi.\nTomas: Hi.").dialog)
+    assert told(studio, session) == ["", ""]
+    on(monkeypatch, studio, builtin_voice=False, cloning=True)
+    first, second = told(studio, session)
+    assert "Mara has no sample" in first
+    assert "Add a recording" in first
+    assert second == ""
+
+
+def test_text_that_is_read_as_english_for_want_of_a_language_is_told_once_a_speaker(
+    studio, monkeypatch
+):
+    script = "Mara: Guten Tag.\nMara: Na so was.\nTomas: Привет.\n[Ida | lang:de] Ja."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    assert told(studio, session) == [""] * 4
+    on(monkeypatch, studio, asks_language=True)
+    first, *others = told(studio, session)
+    assert "read as English" in first
+    assert others == [""] * 3
+    session.edit(ops({"op": "settings", "fields": {"language": "de"}}), IDA, session.rev)
+    assert told(studio, session) == [""] * 4

@@ -2,6 +2,7 @@
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
 import { count, fold } from "./format.js";
 import { announce } from "./notices.js";
+import { suggestions } from "./voicesuggest.js";
 
 const KINDS = {
   sample: "own sample",
@@ -11,13 +12,15 @@ const KINDS = {
 };
 
 /**
- * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own, and
+ * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own,
+ * "preset" with `detail` {name, preset} when one of the engine's voices is to be the name's own, and
  * "rename" with `detail` {from, to}.
  */
 export class Cast extends EventTarget {
   #speakers = [];
   #library = [];
   #choices = {};
+  #engine = null;
   #addSample;
   #shown = null;
   #renamed = null;
@@ -26,6 +29,7 @@ export class Cast extends EventTarget {
   constructor(addSample) {
     super();
     this.#addSample = addSample;
+    byId("cast-suggested").addEventListener("click", () => this.#useAll());
   }
 
   /**
@@ -42,35 +46,69 @@ export class Cast extends EventTarget {
 
   #refresh() {
     const speakers = this.#speakers;
+    const suggested = suggestions(speakers, this.#choices, this.#library, this.#engine);
     const names = this.#library.map(({ speaker_id: id, name }) => [id, name]);
-    const shown = JSON.stringify([speakers, names, this.#choices]);
+    const shown = JSON.stringify([
+      speakers, names, this.#choices, [...suggested], this.#engine?.builtin_voice,
+    ]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const list = byId("cast");
     const held = list.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
-    list.replaceChildren(...speakers.map((speaker) => this.#row(speaker)));
+    list.replaceChildren(...speakers.map((speaker) => this.#row(speaker, suggested.get(speaker.name))));
+    setHidden(byId("cast-suggested"), suggested.size < 2);
     const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
     if (label) controlOf(list, label).focus();
   }
 
-  /** @param {Array<object>} library the voices there are */
-  know(library) {
+  /** @param {Array<object>} library the voices there are @param {object} offer what the engine can do */
+  know(library, offer) {
     this.#library = library;
+    this.#engine = offer;
     this.#refresh();
   }
 
-  #row({ name, colour, lines, voice }) {
+  #row({ name, colour, lines, voice }, suggested) {
     const row = fromTemplate("cast-template");
     row.querySelector(".swatch").style.background = safeColour(colour);
     setText(row.querySelector(".voice-name"), name);
     setText(row.querySelector(".voice-kind"), count(lines, "line"));
     this.#offerName(row, name);
-    this.#offer(row.querySelector(".voice-choice"), name, KINDS[voice]);
+    this.#offer(row.querySelector(".voice-choice"), name, this.#kind(voice));
+    this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
     add.ariaLabel = `Add a sample for ${name}`;
     add.addEventListener("click", () => this.#addSample(name));
     return row;
+  }
+
+  #kind(voice) {
+    return voice === "built-in" && this.#engine?.builtin_voice === false ? "no voice yet" : KINDS[voice];
+  }
+
+  #offerSuggested(button, name, suggested) {
+    setHidden(button, !suggested);
+    if (!suggested) return;
+    setText(button, `Use ${suggested.label}`);
+    button.ariaLabel = `Use ${suggested.label} for ${name}`;
+    button.addEventListener("click", () => {
+      this.#use(name, suggested);
+      announce(`${name}: ${suggested.label}.`);
+    });
+  }
+
+  #use(name, { voice, preset }) {
+    if (preset) return this.dispatchEvent(new CustomEvent("preset", { detail: { name, preset } }));
+    this.#choices[fold(name)] = voice;
+    return this.dispatchEvent(new CustomEvent("choose", { detail: { name, voice } }));
+  }
+
+  #useAll() {
+    const all = suggestions(this.#speakers, this.#choices, this.#library, this.#engine);
+    for (const [name, suggested] of all) this.#use(name, suggested);
+    announce(`${count(all.size, "voice")} chosen.`);
+    this.#refresh();
   }
 
   /** Another name for all lines of a speaker, written where the name stands. */

@@ -1,10 +1,18 @@
 /** Who speaks for whom: what the cast panel shows is what the project holds. */
 
+import { ScriptLanguage } from "./script_language.js";
+
 /** @param {import("./project.js").Project} project @param {import("./speakers.js").Speakers} speakers */
 export function followCast(project, speakers) {
+  const language = new ScriptLanguage();
   project.addEventListener("change", ({ detail }) => {
-    if (detail.meta) speakers.showCast(project.view.speakers, project.view.cast);
+    if (!detail.meta) return;
+    speakers.showCast(project.view.speakers, project.view.cast);
+    language.show(project.view.settings.language ?? null);
   });
+  speakers.addEventListener("offer", ({ detail }) => language.offer(detail.languages));
+  language.addEventListener("choose", ({ detail }) =>
+    project.edit([{ op: "settings", fields: { language: detail } }]));
   speakers.addEventListener("changed", () => project.look());
   speakers.addEventListener("rename", ({ detail }) => project.edit([{ op: "rename_speaker", ...detail }]));
   speakers.addEventListener("choose", ({ detail }) =>

@@ -26,8 +26,9 @@ export class LinePanel {
   }
 
   /** @param {object} backend whose parameters and languages are offered */
-  offer({ params, languages }) {
-    this.#params.offer(params);
+  offer({ params, languages, instructions }) {
+    this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
+    setHidden(byId("instruct-part"), !instructions);
     const shown = JSON.stringify(languages);
     if (shown !== this.#languages) {
       this.#languages = shown;
@@ -66,6 +67,8 @@ export class LinePanel {
     }
     field("mood").addEventListener("change", ({ target }) =>
       this.#setParam({ name: "mood", value: target.value || null }));
+    field("instruct").addEventListener("change", ({ target }) =>
+      this.#setParam({ name: "instruct", value: target.value.trim() || null }));
     field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
     field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
     const buttons = {
@@ -120,6 +123,7 @@ export class LinePanel {
     this.#offerLanguage(shared(lines, "language"));
     this.#offerMoods(lines);
     put("seed", shared(lines, "seed"));
+    put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
@@ -177,7 +181,7 @@ export class LinePanel {
     const { project, selection } = this.#parts;
     const ops = selection.ids
       .map((lineId) => project.line(lineId))
-      .filter(({ kind }) => kind === "speech")
+      .filter(({ kind, params }) => kind === "speech" && (value !== null || name in (params ?? {})))
       .map(({ line_id: lineId, params }) => {
         const { [name]: _, ...others } = params ?? {};
         const next = value === null ? others : { ...others, [name]: value };

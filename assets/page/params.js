@@ -1,5 +1,5 @@
 /** Controls for what the chosen voice engine lets a line say about itself. */
-import { byId, fromTemplate, setText } from "./dom.js";
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { holdsTyping } from "./typed.js";
 
 /** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
@@ -7,9 +7,12 @@ export class Params extends EventTarget {
   #list = byId("params");
   #shown = null;
   #rows = new Map();
+  #strays = null;
+  #elsewhere = new Set();
 
-  /** @param {Array<object>} params of the engine */
-  offer(params) {
+  /** @param {Array<object>} params of the engine @param {string[]} elsewhere those with fields of their own */
+  offer(params, elsewhere) {
+    this.#elsewhere = new Set(elsewhere);
     const shown = JSON.stringify(params);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -27,6 +30,33 @@ export class Params extends EventTarget {
       number.placeholder = own === undefined ? "different" : "";
       reset.hidden = own === null;
     }
+    this.#showStrays(lines);
+  }
+
+  /** Settings of the lines that the engine hasn't: seen, and taken away. */
+  #showStrays(lines) {
+    const all = lines.flatMap(({ params }) => Object.entries(params ?? {}));
+    const strays = new Map();
+    for (const [name, value] of all) {
+      if (!this.#rows.has(name) && !this.#elsewhere.has(name)) {
+        strays.set(name, (strays.get(name) ?? new Set()).add(String(value)));
+      }
+    }
+    const shown = JSON.stringify([...strays].map(([name, values]) => [name, ...values]));
+    if (shown === this.#strays) return;
+    this.#strays = shown;
+    setHidden(byId("strays-part"), strays.size === 0);
+    byId("strays").replaceChildren(...[...strays].map(([name, values]) => this.#stray(name, values)));
+  }
+
+  #stray(name, values) {
+    const row = fromTemplate("stray-template");
+    setText(row.querySelector(".stray-name"), values.size > 1 ? `${name}: different` : `${name}: ${[...values][0]}`);
+    const remove = row.querySelector("button");
+    remove.ariaLabel = `Remove ${name}`;
+    remove.addEventListener("click", () =>
+      this.dispatchEvent(new CustomEvent("change", { detail: { name, value: null } })));
+    return row;
   }
 
   #row(param) {

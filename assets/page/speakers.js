@@ -4,18 +4,25 @@ import { Cast } from "./cast.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
 import { fold, length } from "./format.js";
 import { done, refused } from "./notices.js";
+import { VoiceRemoved } from "./voiceremoved.js";
+import { place } from "./voicesamples.js";
 import { VoicePanel } from "./voicepanel.js";
 import { VoiceSample } from "./voicesample.js";
 import { VoiceSound } from "./voicesound.js";
 
 const SHOWN_TAGS = 24;
 
-/** Event "changed" after the library was changed, from here or elsewhere, and the events of `Cast`. */
+/**
+ * Events: "changed" after the library was changed, from here or elsewhere, "offer" with `detail` what
+ * the engine can do, and those of `Cast`.
+ */
 export class Speakers extends EventTarget {
   #cast = new Cast((name) => this.#sample.begin({ name }));
   #sound = new VoiceSound();
   #sample = new VoiceSample(this.#sound);
   #panel = new VoicePanel(this.#sound, this.#sample);
+  #removed = new VoiceRemoved();
+  #offer = null;
   #search = /** @type {HTMLInputElement} */ (byId("voice-search"));
   #library = [];
   #known = null;
@@ -31,6 +38,8 @@ export class Speakers extends EventTarget {
     const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
     this.#sound.addEventListener("fault", (event) => fault(event) || refused("It can't be heard", event.detail));
     this.#panel.addEventListener("changed", () => this.#reload());
+    this.#removed.addEventListener("changed", () => this.#reload());
+    this.#cast.addEventListener("preset", ({ detail }) => this.#givePreset(detail));
     this.#sample.addEventListener("changed", ({ detail }) => this.#added(detail));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
@@ -67,15 +76,18 @@ export class Speakers extends EventTarget {
     }
   }
 
-  #take({ speakers, problems, offer }) {
+  #take({ speakers, problems, removed, offer }) {
     const first = this.#rows.size === 0;
     this.#library = speakers;
+    this.#offer = offer;
     this.#panel.know(speakers, offer);
     this.#sample.know(speakers, offer);
-    this.#cast.know(speakers);
+    this.#cast.know(speakers, offer);
+    this.#removed.show(removed);
+    this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
     const rows = new Map();
     for (const speaker of speakers) {
-      const key = JSON.stringify(speaker);
+      const key = JSON.stringify([speaker, offer.builtin_voice]);
       rows.set(key, this.#rows.get(key) ?? this.#row(speaker));
     }
     this.#rows = rows;
@@ -89,11 +101,22 @@ export class Speakers extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 
-  #added({ speaker, made, former }) {
+  /** Let a speaker have one of the engine's own voices, as was suggested. */
+  async #givePreset({ name, preset }) {
+    const known = this.#library.find((one) => fold(one.name) === fold(name));
+    try {
+      await (known ? api.changeSpeaker(known.speaker_id, { preset }) : api.addSpeaker({ name, preset }));
+    } catch (error) {
+      refused(`${name} can't have this voice`, error);
+    }
+    this.#reload();
+  }
+
+  #added({ speaker, made }) {
     const name = speaker.name;
     this.#panel.refresh(speaker);
     this.#reload();
-    if (made === "mended") return this.#panel.mended(former);
+    if (made === "mended") return this.#panel.mended();
     const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
     return done(text);
   }
@@ -102,8 +125,12 @@ export class Speakers extends EventTarget {
     const wanted = fold(this.#search.value).split(/\s+/).filter(Boolean);
     const matches = this.#library.map((speaker) => this.#matches(speaker, wanted));
     const rows = [...this.#rows.values()].filter((_, idx) => matches[idx]);
-    arrange(byId("library"), rows);
-    this.#rove(rows);
+    const held = document.activeElement?.closest("#library .voice");
+    const control = document.activeElement?.classList[0];
+    place(byId("library"), rows);
+    const anew = held && !held.isConnected && rows.find(({ dataset }) => dataset.id === held.dataset.id);
+    this.#rove(rows, anew || undefined);
+    if (anew) anew.querySelector(`.${control}`).focus();
     const all = this.#library.length;
     setText(byId("library-count"), rows.length < all ? `${rows.length} of ${all}` : all ? String(all) : "");
     setHidden(byId("library-search"), all < 2);
@@ -149,9 +176,10 @@ export class Speakers extends EventTarget {
   #row(speaker) {
     const row = fromTemplate("voice-template");
     const { speaker_id: id, name, colour, samples, tags } = speaker;
+    row.dataset.id = id;
     row.querySelector(".swatch").style.background = safeColour(colour);
     setText(row.querySelector(".voice-name"), name);
-    setText(row.querySelector(".voice-kind"), kind(speaker));
+    setText(row.querySelector(".voice-kind"), kind(speaker, this.#offer));
     setText(row.querySelector(".voice-labels"), tags.join(", "));
     row.querySelector(".voice-open").addEventListener("click", () => this.#panel.open(speaker));
     const listen = row.querySelector(".voice-listen");
@@ -199,9 +227,10 @@ export class Speakers extends EventTarget {
 }
 
 /** What a voice is made of, in a few words. */
-function kind({ samples, preset, description }) {
+function kind({ samples, preset, description }, offer) {
   const [first, ...others] = samples;
-  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : "built-in voice";
+  const own = offer.builtin_voice ? "built-in voice" : "no voice yet";
+  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : own;
   const seconds = first.seconds === null ? "missing" : length(first.seconds);
   const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
   return ["sample, " + seconds, ...moods].join(" · ");
@@ -211,13 +240,4 @@ function problem(text) {
   const row = document.createElement("li");
   setText(row, text);
   return row;
-}
-
-/** Put rows in order without moving those that stand right: a moved field loses its focus. */
-function arrange(list, rows) {
-  const kept = new Set(rows);
-  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
-  rows.forEach((row, idx) => {
-    if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
-  });
 }

@@ -14,6 +14,12 @@ export const addSample = (id, body) => json(`${speaker(id)}/samples`, { method: 
 export const changeSample = (id, sampleId, body) =>
   json(sample(id, sampleId), { method: "PATCH", body });
 export const removeSample = (id, sampleId) => json(sample(id, sampleId), { method: "DELETE" });
+export const restoreSample = (id, formerId) =>
+  json(`${speaker(id)}/formers/${part(formerId)}/restore`, { method: "POST" });
+export const forgetSample = (id, formerId) =>
+  json(`${speaker(id)}/formers/${part(formerId)}`, { method: "DELETE" });
+export const restoreSpeaker = (id) => json(`speakers/removed/${part(id)}/restore`, { method: "POST" });
+export const forgetSpeaker = (id) => request(`speakers/removed/${part(id)}`, { method: "DELETE" });
 /** A kept sample as an upload, to be looked at and cut. */
 export const openSample = (id, sampleId, signal) =>
   json(`${sample(id, sampleId)}/open`, { method: "POST", signal });

@@ -1,22 +1,24 @@
 /** The panel of one voice: its samples by mood, hearing it, its details, taking it along. */
 import { VoiceAct } from "./voiceact.js";
 import * as api from "./voiceapi.js";
-import { byId, fromTemplate, safeColour, setHidden, setText } from "./dom.js";
-import { length } from "./format.js";
-import { VoiceSheet } from "./voicesheet.js";
+import { byId, safeColour, setHidden, setText } from "./dom.js";
+import { announce, done, refused } from "./notices.js";
+import { VoiceDetails } from "./voicedetails.js";
+import { VoiceSamples } from "./voicesamples.js";
+import { VoiceSheet, ask } from "./voicesheet.js";
 import { stored } from "./stored.js";
 
 const SENTENCE_KEY = "tableread.sentence";
-const CONSENT = "I may use this voice: it is mine, or its owner agreed to have it cloned.";
 
 /** Event "changed" after the voice was changed or removed. */
 export class VoicePanel extends EventTarget {
   #sheet = new VoiceSheet(/** @type {HTMLDialogElement} */ (byId("voice-panel")));
+  #details = new VoiceDetails();
+  #samples;
   #sound;
   #act;
   #speaker = null;
-  #formers = new Map();
-  #sample;
+  #saving = Promise.resolve();
   #offer = null;
   #sentence = /** @type {HTMLTextAreaElement} */ (byId("voice-sentence"));
 
@@ -24,8 +26,12 @@ export class VoicePanel extends EventTarget {
   constructor(sound, sample) {
     super();
     this.#sound = sound;
-    this.#sample = sample;
     this.#act = new VoiceAct(this.#sheet, sound);
+    this.#samples = new VoiceSamples(sound);
+    this.#samples.addEventListener("do", ({ detail }) => this.#ask(detail));
+    this.#samples.addEventListener("mend", ({ detail }) => sample.mend(this.#speaker, detail));
+    this.#details.addEventListener("change", () => this.#keep(this.#details.fresh));
+    this.#details.addEventListener("save", () => this.#save());
     this.#sheet.addEventListener("closed", () => this.#left());
     this.#sentence.value =
       stored.get(SENTENCE_KEY) ?? "The lamp is still burning, and nobody is home.";
@@ -35,10 +41,6 @@ export class VoicePanel extends EventTarget {
     byId("voice-preview").addEventListener("click", () => this.#preview());
     byId("voice-sample-add").addEventListener("click", () => sample.begin({ speaker: this.#speaker }));
     byId("voice-remove").addEventListener("click", () => this.#remove());
-    byId("voice-details").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#save();
-    });
   }
 
   /** @param {Array<object>} speakers the library @param {object} offer what the engine can do */
@@ -46,12 +48,12 @@ export class VoicePanel extends EventTarget {
     this.#offer = offer;
     this.#showOffer();
     const same = speakers.find(({ speaker_id: id }) => id === this.#speaker?.speaker_id);
-    const changed = same && JSON.stringify(same) !== JSON.stringify(this.#speaker);
-    if (changed && !byId("voice-panel").contains(document.activeElement)) this.#show(same);
+    if (same && JSON.stringify(same) !== JSON.stringify(this.#speaker)) this.#show(same);
   }
 
   /** Open the panel of a voice. */
   open(speaker) {
+    this.#details.begin(speaker, this.#offer);
     this.#show(speaker);
     this.#act.begin(speaker);
     this.#showOffer();
@@ -70,19 +72,10 @@ export class VoicePanel extends EventTarget {
     if (speaker.speaker_id === this.#speaker?.speaker_id) this.#show(speaker);
   }
 
-  /** A kept sample was mended. @param {object} former {sampleId, upload_id, transcript}: how it was */
-  mended(former) {
-    this.#formersOf(former.sampleId).push(former);
-    this.#show(this.#speaker);
+  /** A kept sample was mended. */
+  mended() {
     this.#sheet.say("The sample is changed. Undo brings the former recording back.", "done");
     byId("voice-title").focus();
-  }
-
-  /** How a sample of this voice was before each change since the page was opened. */
-  #formersOf(sampleId) {
-    const key = `${this.#id}/${sampleId}`;
-    if (!this.#formers.has(key)) this.#formers.set(key, []);
-    return this.#formers.get(key);
   }
 
   #show(speaker) {
@@ -90,10 +83,10 @@ export class VoicePanel extends EventTarget {
     const { speaker_id: id, name, colour, samples } = speaker;
     setText(byId("voice-title"), name);
     byId("voice-panel").querySelector(".swatch").style.background = safeColour(colour);
-    byId("voice-samples").replaceChildren(...samples.map((sample) => this.#sampleRow(sample)));
+    this.#samples.show(speaker);
     byId("voice-export").href = api.voiceUrl(id);
     this.#showMoods(name, samples);
-    this.#fill(speaker);
+    this.#details.show(speaker, this.#offer);
   }
 
   #showMoods(name, samples) {
@@ -105,17 +98,13 @@ export class VoicePanel extends EventTarget {
     setHidden(select.closest("label"), moods.length === 0);
     setHidden(byId("voice-mood-hint"), samples.length === 0);
     setText(byId("voice-mood-example"), `[${name} | mood:${moods[0] ?? "angry"}] …`);
-    setText(byId("voice-own"), samples.length ? "" : ownVoice(this.#speaker));
-    setHidden(byId("voice-own"), samples.length > 0);
+    this.#showOwn();
   }
 
-  #fill({ name, language, tags, colour, preset, description }) {
-    byId("voice-name").value = name;
-    byId("voice-language").value = language ?? "";
-    byId("voice-labels").value = tags.join(", ");
-    byId("voice-colour").value = safeColour(colour);
-    byId("voice-description").value = description ?? "";
-    this.#showPresets(preset);
+  #showOwn() {
+    const own = this.#speaker?.samples.length === 0;
+    setText(byId("voice-own"), own ? ownVoice(this.#speaker, this.#offer) : "");
+    setHidden(byId("voice-own"), !own);
   }
 
   #showOffer() {
@@ -124,52 +113,9 @@ export class VoicePanel extends EventTarget {
     byId("voice-languages").replaceChildren(
       ...languages.map(([code, name]) => new Option(name, code)),
     );
-    this.#showPresets(this.#speaker?.preset);
-    const described = this.#offer.described_voices || Boolean(this.#speaker?.description);
-    setHidden(byId("voice-description").closest("label"), !described);
+    this.#details.offer(this.#offer);
+    this.#showOwn();
     setHidden(byId("voice-act"), !this.#offer.voice_conversion);
-  }
-
-  #showPresets(chosen) {
-    const presets = this.#offer?.presets ?? [];
-    fillPresets(byId("voice-preset"), presets, chosen, "none: the sample, or left to the engine");
-    setHidden(byId("voice-preset").closest("label"), presets.length === 0 && !chosen);
-  }
-
-  #sampleRow({ sample_id: sampleId, mood, seconds, transcript, consent_at: consent }) {
-    const row = fromTemplate("sample-template");
-    const what = mood ?? "main";
-    const part = (name) => row.querySelector(`.sample-${name}`);
-    const change = (body) => this.#do(() => api.changeSample(this.#id, sampleId, body));
-    setHidden(part("main"), mood !== null);
-    setHidden(part("mood"), mood === null);
-    setText(part("length"), seconds === null ? "missing" : length(seconds));
-    part("mood").value = mood ?? "";
-    part("mood").ariaLabel = `Mood of the ${what} sample`;
-    part("mood").addEventListener("change", () => change({ mood: part("mood").value }));
-    part("transcript").value = transcript ?? "";
-    part("transcript").ariaLabel = `What is said in the ${what} sample`;
-    part("transcript").addEventListener("change", () =>
-      change({ transcript: part("transcript").value.trim() || null }),
-    );
-    part("consent").checked = Boolean(consent);
-    setText(part("consent-text"), consent ? `${CONSENT} (Ticked on ${day(consent)}.)` : CONSENT);
-    part("consent").addEventListener("change", () => change({ consent: part("consent").checked }));
-    part("listen").ariaLabel = `Listen to the ${what} sample`;
-    part("listen").addEventListener("click", () =>
-      this.#sound.toggle(part("listen"), () => api.sampleUrl(this.#id, sampleId)),
-    );
-    part("mend").ariaLabel = `Trim or repair the ${what} sample`;
-    part("mend").addEventListener("click", () => {
-      const sample = this.#speaker.samples.find((one) => one.sample_id === sampleId);
-      this.#sample.mend(this.#speaker, sample);
-    });
-    part("undo").ariaLabel = `Undo the change of the ${what} sample`;
-    setHidden(part("undo"), this.#formersOf(sampleId).length === 0);
-    part("undo").addEventListener("click", () => this.#undoMending(sampleId, what));
-    part("remove").ariaLabel = `Remove the ${what} sample`;
-    part("remove").addEventListener("click", () => this.#removeSample(sampleId, what));
-    return row;
   }
 
   get #id() {
@@ -182,91 +128,85 @@ export class VoicePanel extends EventTarget {
     this.#sound.toggle(byId("voice-preview"), (signal) => api.preview(this.#id, body, signal));
   }
 
-  #save() {
-    const body = {
-      name: byId("voice-name").value,
-      language: byId("voice-language").value.trim() || null,
-      tags: written(byId("voice-labels").value),
-      colour: byId("voice-colour").value,
-      preset: byId("voice-preset").value || null,
-      description: byId("voice-description").value.trim() || null,
+  /** Keep details that were typed, one request after the other; whether there was no refusal. */
+  #keep(body) {
+    if (!body || !this.#speaker) return this.#saving;
+    const id = this.#id;
+    const send = async () => {
+      try {
+        const speaker = await api.changeSpeaker(id, body);
+        this.#details.taken(body);
+        if (this.#speaker?.speaker_id === id) this.#show(speaker);
+        announce("Saved.");
+        return true;
+      } catch (error) {
+        this.#details.refused(body);
+        if (!this.tell(error)) refused("The details of this voice aren't saved", error);
+        return false;
+      } finally {
+        this.dispatchEvent(new Event("changed"));
+      }
     };
-    return this.#do(() => api.changeSpeaker(this.#id, body), "Saved.");
+    this.#saving = this.#saving.then(send);
+    return this.#saving;
   }
 
-  async #do(act, done = "") {
+  async #save() {
     this.#sheet.say("");
-    const fine = await this.#sheet.tries(async () => this.#show(await act()));
-    if (fine) this.#sheet.say(done, "done");
-    else if (this.#speaker) this.#show(this.#speaker);
+    await this.#keep(this.#details.fresh);
+    const left = this.#details.body;
+    if (!left || (await this.#keep(left)) !== false) this.#sheet.say("Saved.", "done");
+  }
+
+  async #ask({ act, said, focus }) {
+    this.#sheet.say("");
+    try {
+      const speaker = await act();
+      this.refresh(speaker);
+      this.#sheet.say(said, "done");
+      if (focus && this.#sheet.isOpen) byId(focus).focus();
+    } catch (error) {
+      this.#samples.refused();
+      if (!this.tell(error)) refused("The sample isn't changed", error);
+    }
     this.dispatchEvent(new Event("changed"));
-  }
-
-  async #undoMending(sampleId, what) {
-    const formers = this.#formersOf(sampleId);
-    const { upload_id, transcript } = formers.at(-1);
-    await this.#do(async () => {
-      const speaker = await api.putBack(this.#id, sampleId, { upload_id, transcript });
-      formers.pop();
-      return speaker;
-    }, `The ${what} sample is as it was.`);
-    byId("voice-title").focus();
-  }
-
-  #removeSample(sampleId, what) {
-    const { name } = this.#speaker;
-    ask(`Remove the ${what} sample of ${name}?`, "The recording is deleted.", async () => {
-      await this.#do(() => api.removeSample(this.#id, sampleId));
-      byId("voice-sample-add").focus();
-    });
   }
 
   #remove() {
     const { name, speaker_id: id } = this.#speaker;
-    const text = "The recordings are deleted. Lines of this name are read with the built-in voice.";
+    const text = "It can be brought back for 30 days, under Removed voices.";
     ask(`Remove ${name}?`, text, async () => {
-      if (await this.#sheet.tries(() => api.removeSpeaker(id))) this.#sheet.close();
+      if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
+        this.#details.begin(this.#speaker, this.#offer); // what was typed goes with it
+        this.#sheet.close();
+        done(`${name} is removed.`);
+        byId("voice-new").focus();
+      }
       this.dispatchEvent(new Event("changed"));
     });
   }
 
   #left() {
+    if (this.#speaker) this.#keep(this.#details.fresh);
     this.#sound.hush();
     this.#act.leave();
     this.#speaker = null;
   }
 }
 
-/** Offer a backend's own voices; one that it hasn't stays as it is. */
-export function fillPresets(select, presets, chosen, none) {
-  const options = presets.map(({ preset_id: id, label }) => new Option(label, id));
-  const known = !chosen || presets.some(({ preset_id: id }) => id === chosen);
-  if (!known) options.push(new Option(`${chosen} (of another engine)`, chosen));
-  if (none) options.unshift(new Option(none, ""));
-  select.replaceChildren(...options);
-  select.value = chosen ?? options[0]?.value ?? "";
-}
-
-/** Tags as they are typed, with commas between them. */
-export function written(text) {
-  return text.split(",").map((tag) => tag.trim()).filter(Boolean);
-}
-
-function ownVoice({ preset, description }) {
-  if (preset) return `It has no sample and speaks with the engine's voice ${preset}.`;
+/** What speaks for a voice without a sample. */
+export function ownVoice({ preset, description }, offer) {
+  const manner = description && offer?.instructions ? `, ${description}` : "";
+  if (preset) return `It has no sample and speaks with the engine's voice ${preset}${manner}.`;
   if (description) return `It has no sample and is described: ${description}`;
+  if (offer && !offer.builtin_voice) {
+    return `It has no sample, and ${offer.title} has no voice of its own for it. ${remedy(offer)}`;
+  }
   return "It has no sample and is read with the engine's built-in voice. Add a recording of 5 to 20 seconds.";
 }
 
-function day(iso) {
-  return new Date(iso).toLocaleDateString(undefined, { dateStyle: "medium" });
-}
-
-function ask(title, text, act) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
-  setText(byId("confirm-title"), title);
-  setText(byId("confirm-text"), text);
-  dialog.returnValue = "keep";
-  dialog.onclose = () => dialog.returnValue === "remove" && act();
-  dialog.showModal();
+function remedy({ cloning, described_voices: described }) {
+  if (cloning) return "Add a recording of 5 to 20 seconds, or choose another voice engine.";
+  if (described) return "Describe the voice in words, or choose another voice engine.";
+  return "Choose one of the engine's voices, or another voice engine.";
 }

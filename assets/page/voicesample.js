@@ -3,16 +3,16 @@ import * as api from "./voiceapi.js";
 import { byId, setHidden, setText } from "./dom.js";
 import { length } from "./format.js";
 import { showFigures, showFound } from "./voicefigures.js";
-import { fillPresets } from "./voicepanel.js";
-import { VoiceSheet } from "./voicesheet.js";
+import { fillPresets } from "./voicedetails.js";
+import { VoiceSheet, ask } from "./voicesheet.js";
 import { VoiceSource } from "./voicesource.js";
 import { VoiceWave } from "./voicewave.js";
 
 const MOST_S = 60;
 
 /**
- * Event "changed" with `detail` {speaker, made, former} after a voice or a sample was added, or a
- * kept one was mended; `former` brings that one back.
+ * Event "changed" with `detail` {speaker, made} after a voice or a sample was added, or a kept one
+ * was mended.
  */
 export class VoiceSample extends EventTarget {
   #sheet = new VoiceSheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
@@ -26,12 +26,16 @@ export class VoiceSample extends EventTarget {
   #upload = null;
   #asked = 0;
   #stop = null;
+  #recorded = false;
+  #reading = false;
+  #duration_s = 0;
 
   /** @param {import("./voicesound.js").VoiceSound} sound */
   constructor(sound) {
     super();
     this.#sound = sound;
     this.#sheet.addEventListener("closed", () => this.#left());
+    this.#sheet.mayClose = () => this.#mayClose();
     this.#source.addEventListener("begin", () => sound.hush());
     this.#source.addEventListener("fault", ({ detail }) => this.#sheet.say(detail.message));
     this.#source.addEventListener("sound", ({ detail }) => this.#send(detail));
@@ -106,6 +110,7 @@ export class VoiceSample extends EventTarget {
     for (const id of ["sample-mood", "sample-language", "sample-transcript", "sample-description"]) {
       byId(id).value = "";
     }
+    byId("sample-manner").value = "";
     byId("sample-consent").checked = false;
     byId("sample-sentence").value = byId("voice-sentence").value;
     byId("sample-kinds").querySelector("[value=sample]").checked = true;
@@ -130,31 +135,56 @@ export class VoiceSample extends EventTarget {
     for (const part of byId("sample-form").querySelectorAll("[data-kind]")) {
       setHidden(part, part.dataset.kind !== kind);
     }
+    if (!this.#offer?.instructions) setHidden(byId("sample-manner").closest("label"), true);
     this.#sheet.say("");
   }
 
-  #send({ blob, name }) {
-    return this.#read(`“${name}”`, (signal) => api.send(blob, name, signal));
+  async #send({ blob, name }) {
+    const read = await this.#read(`“${name}”`, (signal) => api.send(blob, name, signal));
+    if (read) this.#recorded = !(blob instanceof File);
   }
 
-  /** Let the studio read a recording, and look at what it found. */
+  /** Let the studio read a recording, and look at what it found; the one before stays until then. */
   async #read(what, send) {
     this.#sound.hush();
     this.#stop?.abort();
     const stop = (this.#stop = new AbortController());
-    this.#forget();
-    setHidden(byId("sample-editor"), true);
+    this.#asked += 1;
+    const state = this.#upload ? byId("sample-state").textContent : "";
+    this.#reading = true;
+    byId("sample-editor").setAttribute("aria-busy", "true");
     this.#sheet.say("");
     setText(byId("sample-state"), `${what} is being read…`);
     let found = null;
     await this.#sheet.tries(async () => (found = await send(stop.signal)));
-    if (stop !== this.#stop) return found && api.drop(found.upload_id);
-    setText(byId("sample-state"), found ? `${what}, ${length(found.duration_s)}` : "");
+    if (stop !== this.#stop) {
+      if (found) api.drop(found.upload_id);
+      return false;
+    }
+    this.#reading = false;
+    byId("sample-editor").removeAttribute("aria-busy");
+    setText(byId("sample-state"), found ? `${what}, ${length(found.duration_s)}` : state);
     if (found) this.#edit(found);
+    return Boolean(found);
+  }
+
+  /** What a file can't bring again is asked about before it is dropped. */
+  #mayClose() {
+    const [start, end] = this.#upload ? this.#wave.range : [0, 0];
+    const words = ["sample-transcript", "sample-mood"].some((id) => byId(id).value.trim());
+    const worked = words || this.#repaired || start > 0 || end < Math.min(this.#duration_s, MOST_S);
+    if (!this.#upload || this.#kept || !(this.#recorded || worked)) return true;
+    const text = this.#recorded
+      ? "It was recorded here, and is kept nowhere else."
+      : "What you cut and wrote is lost; the file itself stays where it is.";
+    ask("Close without this recording?", text, () => this.#sheet.close());
+    return false;
   }
 
   #edit(found) {
+    this.#forget();
     this.#upload = found.upload_id;
+    this.#duration_s = found.duration_s;
     byId("sample-repair").setAttribute("aria-pressed", "false");
     setHidden(byId("sample-editor"), false);
     this.#wave.show(found.outline, found.duration_s, MOST_S);
@@ -211,6 +241,9 @@ export class VoiceSample extends EventTarget {
 
   async #keep() {
     this.#sheet.say("");
+    if (this.#upload && this.#reading) {
+      return this.#sheet.say("The recording is still being read. Wait a moment.");
+    }
     const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
     button.disabled = true;
     await this.#sheet.tries(async () => {
@@ -220,6 +253,7 @@ export class VoiceSample extends EventTarget {
       this.dispatchEvent(new CustomEvent("changed", { detail }));
     });
     button.disabled = false;
+    return undefined;
   }
 
   async #add() {
@@ -228,14 +262,14 @@ export class VoiceSample extends EventTarget {
     return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
   }
 
-  /** The recording stays with the studio, so that the sample can be as it was. */
+  /** The studio keeps the former recording, so that the sample can be as it was. */
   async #putBack() {
     if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
-    const { sample_id: sampleId, transcript: former } = this.#kept;
+    const { sample_id: sampleId } = this.#kept;
     const transcript = byId("sample-transcript").value.trim() || null;
     const mended = { upload_id: this.#upload, transcript, ...this.#cut() };
     const speaker = await api.putBack(this.#speaker.speaker_id, sampleId, mended);
-    return { speaker, made: "mended", former: { sampleId, upload_id: this.#upload, transcript: former } };
+    return { speaker, made: "mended" };
   }
 
   /** What the form says, as the studio takes it. */
@@ -243,7 +277,8 @@ export class VoiceSample extends EventTarget {
     if (this.#speaker) return this.#taken();
     const name = byId("speaker-name").value;
     const kind = this.#kind;
-    if (kind === "preset") return { name, preset: byId("sample-preset").value };
+    const manner = this.#offer?.instructions ? byId("sample-manner").value.trim() || null : null;
+    if (kind === "preset") return { name, preset: byId("sample-preset").value, description: manner };
     if (kind === "described") return { name, description: this.#described() };
     if (kind === "built-in") return { name };
     return { name, language: byId("sample-language").value.trim() || null, sample: this.#taken() };
@@ -271,6 +306,8 @@ export class VoiceSample extends EventTarget {
     this.#sound.hush();
     this.#stop?.abort();
     this.#stop = null;
+    [this.#recorded, this.#reading] = [false, false];
+    byId("sample-editor").removeAttribute("aria-busy");
     this.#forget();
   }
 

@@ -1,5 +1,5 @@
 /** A panel over the page: opens, closes, says what went wrong in itself. */
-import { setHidden, setText } from "./dom.js";
+import { byId, setHidden, setText } from "./dom.js";
 import { announce } from "./notices.js";
 
 /** Event "closed" after it was closed, by whatever means. */
@@ -7,13 +7,29 @@ export class VoiceSheet extends EventTarget {
   #dialog;
   #message;
 
+  /** Asked before a person closes it; what would be lost can be spoken of first. */
+  mayClose = () => true;
+
   /** @param {HTMLDialogElement} dialog with `.sheet-close` and `.sheet-message` */
   constructor(dialog) {
     super();
     this.#dialog = dialog;
     this.#message = dialog.querySelector(".sheet-message");
-    dialog.querySelector(".sheet-close").addEventListener("click", () => this.close());
+    dialog.querySelector(".sheet-close").addEventListener("click", () => this.#leave());
+    dialog.addEventListener("cancel", (event) => {
+      if (event.target === dialog) this.#cancel(event); // a file that wasn't chosen says so, too
+    });
+    dialog.addEventListener("keydown", (event) => event.key === "Escape" && this.#cancel(event));
     dialog.addEventListener("close", () => this.dispatchEvent(new Event("closed")));
+  }
+
+  #cancel(event) {
+    event.preventDefault();
+    this.#leave();
+  }
+
+  #leave() {
+    if (this.#dialog.open && this.mayClose()) this.close();
   }
 
   get isOpen() {
@@ -50,4 +66,14 @@ export class VoiceSheet extends EventTarget {
       return false;
     }
   }
+}
+
+/** Ask before something is lost. @param {() => void} act when it may be */
+export function ask(title, text, act) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
+  setText(byId("confirm-title"), title);
+  setText(byId("confirm-text"), text);
+  dialog.returnValue = "keep";
+  dialog.onclose = () => dialog.returnValue === "remove" && act();
+  dialog.showModal();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -235,7 +236,7 @@ def _plain_line(line: Line) -> dict[str, Any]:
 
 
 def _settings_body(document: Document) -> dict[str, Any]:
-    return {"backend": document.settings.backend, "seed": document.settings.seed}
+    return asdict(document.settings)
 
 
 def _standing_notices(session: Session) -> list[dict[str, Any]]:

@@ -54,4 +54,5 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
         ],
         "languages": dict(capabilities.languages),
         "tags": sorted(capabilities.tags),
+        "instructions": capabilities.instructions,
     }

@@ -148,6 +148,17 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
         "description": speaker.description,
         "tags": list(speaker.tags),
         "samples": samples,
+        "formers": [
+            {
+                "former_id": one.former_id,
+                "sample_id": one.sample_id or MAIN,
+                "mood": one.mood,
+                "seconds": library.length_s(one.path),
+                "removed": one.removed,
+                "at": one.at,
+            }
+            for one in speaker.formers
+        ],
     }
 
 
@@ -173,6 +184,8 @@ def voice_offer(name: str, title: str, capabilities: Capabilities) -> dict[str, 
             for one in capabilities.presets
         ],
         "described_voices": capabilities.described_voices,
+        "instructions": capabilities.instructions,
+        "builtin_voice": capabilities.builtin_voice,
         "voice_conversion": capabilities.voice_conversion,
         "languages": dict(capabilities.languages),
         "tag_chars": MAX_TAG_CHARS,

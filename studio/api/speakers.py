@@ -42,6 +42,10 @@ def listed(studio: Desk) -> dict[str, Any]:
     return {
         "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
         "problems": list(studio.speakers.problems()),
+        "removed": [
+            {"speaker_id": one.speaker_id, "name": one.name, "removed_s": one.removed_s}
+            for one in studio.speakers.removed()
+        ],
         "offer": voice_offer(backend.name, backend.title, backend.capabilities),
     }
 
@@ -60,6 +64,18 @@ async def bring_in(studio: Desk, request: Request) -> dict[str, Any]:
     """Add a voice that was saved as one file; the body is that file."""
     async with receive(request, studio, max_bytes=MAX_PACK_BYTES) as path:
         return await asyncio.to_thread(_brought_in, studio, path)
+
+
+@speaker_routes.post("/removed/{speaker_id}/restore")
+def bring_back(studio: Desk, speaker_id: str) -> dict[str, Any]:
+    """Bring a removed voice back."""
+    return speaker_body(studio.speakers, studio.speakers.bring_back(speaker_id))
+
+
+@speaker_routes.delete("/removed/{speaker_id}", status_code=204)
+def delete_removed(studio: Desk, speaker_id: str) -> None:
+    """Delete a removed voice for good."""
+    studio.speakers.delete_removed(speaker_id)
 
 
 @speaker_routes.get("/{speaker_id}/voice")
@@ -99,7 +115,7 @@ def change(studio: Desk, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
 
 @speaker_routes.delete("/{speaker_id}", status_code=204)
 def remove(studio: Desk, speaker_id: str) -> None:
-    """Remove a speaker."""
+    """Remove a speaker; it can be brought back for 30 days."""
     studio.speakers.remove(studio.speakers.by_id(speaker_id).name)
 
 
@@ -162,6 +178,20 @@ def remove_sample(studio: Desk, speaker_id: str, sample_id: str) -> dict[str, An
     else:
         speaker = studio.speakers.remove_mood(name, sample_id)
     return speaker_body(studio.speakers, speaker)
+
+
+@speaker_routes.post("/{speaker_id}/formers/{former_id}/restore")
+def restore_sample(studio: Desk, speaker_id: str, former_id: str) -> dict[str, Any]:
+    """Bring back a recording that was changed or removed."""
+    name = studio.speakers.by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.put_back(name, former_id))
+
+
+@speaker_routes.delete("/{speaker_id}/formers/{former_id}")
+def forget_former(studio: Desk, speaker_id: str, former_id: str) -> dict[str, Any]:
+    """Delete for good a recording that was changed or removed."""
+    name = studio.speakers.by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.forget_former(name, former_id))
 
 
 @speaker_routes.post("/{speaker_id}/preview")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
+from studio.dialog.limits import Limits
 from studio.dialog.model import ParamValue
-from studio.dialog.planning import Limits
-from studio.speakers.speaker import Voice
+from studio.speakers.speaker import Voice, VoiceKinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,16 @@ class Capabilities:
         languages: BCP-47 code to the language's English name; empty means one fixed language.
         tags: Sound tags such as "laugh" that the model performs instead of reading.
         max_chars: Longest text of one segment that the model speaks safely.
+        wide_weight: For how many of these characters a Chinese, Japanese or Korean one counts.
         sample_rate_hz: Rate of what `speak` yields.
         builtin_voice: Whether a speaker without sample, preset or description can be spoken.
         builtin_by_name: Whether each name chooses a built-in voice of its own; else there is one,
             and a speaker's name changes nothing.
+        instructions: Whether words beside a line change how a voice speaks it.
+        guess: The language in which it speaks text that nobody gave one for; None where the model
+            hears it itself.
+        asks_language: Whether that guess is worth a hint: text that may be in many languages is
+            spoken as English.
         slots: Segments a batched backend decodes together; None when it takes one at a time
             and the engine's own bound holds.
         beyond_slots: Segments it takes besides, so that a slot is refilled at once while the line
@@ -59,9 +65,13 @@ class Capabilities:
     cloning: bool = False
     builtin_voice: bool = False
     builtin_by_name: bool = True
+    wide_weight: float = 1.0
     presets: tuple[Preset, ...] = ()
     described_voices: bool = False
+    instructions: bool = False
     languages: Mapping[str, str] = field(default_factory=dict)
+    guess: Callable[[str], str] | None = None
+    asks_language: bool = False
     tags: frozenset[str] = frozenset()
     params: tuple[Param, ...] = ()
     streaming: bool = False
@@ -76,6 +86,18 @@ class Capabilities:
             tags=self.tags,
             params={param.name: (param.minimum, param.maximum) for param in self.params},
             languages=frozenset(self.languages) or None,
+            wide_weight=self.wide_weight,
+            instructions=self.instructions,
+            guess=self.guess,
+        )
+
+    def voice_kinds(self) -> VoiceKinds:
+        """Which voices it can make."""
+        return VoiceKinds(
+            builtin=self.builtin_voice,
+            cloning=self.cloning,
+            described=self.described_voices,
+            presets=frozenset(preset.preset_id for preset in self.presets),
         )
 
 

@@ -5,18 +5,28 @@ A plan is made whole before anything is spoken, so every segment has its final `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
+from studio.dialog.language import matching_language, told_language
+from studio.dialog.limits import Limits
 from studio.dialog.model import Audio, Dialog, Line, Notice, ParamValue, Silence, Speech
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard, is_speakable
 from studio.dialog.splitting import split_text
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
+from studio.dialog.tags_alone import joined_tags
 from studio.errors import ScriptError
 
 MOOD = "mood"
 """Parameter of a line that names one of its speaker's samples, whatever the backend."""
+
+INSTRUCT = "instruct"
+"""Parameter of a line that says in words how it is spoken, for backends that take such words."""
+
+LanguagesOf = Callable[[str], Iterable[str]]
+"""What is known of a speaker's language by its name, the nearest first."""
 
 _SHOWN_CHARS = 40
 _SHOWN_LANGUAGES = 12
@@ -26,7 +36,8 @@ _SHOWN_LANGUAGES = 12
 class SpeechSegment:
     """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags.
 
-    `mood` chooses among a speaker's samples; None is the main one.
+    `mood` chooses among a speaker's samples; None is the main one. `instruct` says in words how
+    it is spoken.
     """
 
     segment_idx: int
@@ -38,6 +49,7 @@ class SpeechSegment:
     seed: int | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     mood: str | None = None
+    instruct: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +88,6 @@ Segment = SpeechSegment | SilenceSegment | AudioSegment | FailedSegment
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the chosen backend can take; made from its capabilities.
-
-    `params` maps a parameter's name to its (minimum, maximum); `languages` None means any.
-    """
-
-    max_chars: int
-    tags: frozenset[str] = frozenset()
-    params: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    languages: frozenset[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Segments with `segments[i].segment_idx == i`, in the order they are heard."""
 
@@ -96,7 +95,13 @@ class Plan:
     notices: tuple[Notice, ...] = ()
 
 
-def plan(dialog: Dialog, limits: Limits, *, seed: int | None = None) -> Plan:
+def plan(
+    dialog: Dialog,
+    limits: Limits,
+    *,
+    seed: int | None = None,
+    languages_of: LanguagesOf = lambda _name: (),
+) -> Plan:
     """Cut a dialog into segments for a backend.
 
     Speakers whose names differ only in case get the first spelling. Pause tags inside a line cut
@@ -107,8 +112,11 @@ def plan(dialog: Dialog, limits: Limits, *, seed: int | None = None) -> Plan:
         dialog: Lines as parsed or as made on the page.
         limits: What the backend can take.
         seed: For lines without one of their own.
+        languages_of: For lines without a language of their own; asked once a speaker.
     """
-    planner = _Planner(limits, seed, {name_key(name): name for name in dialog.speakers()})
+    planner = _Planner(
+        limits, seed, cache(languages_of), {name_key(name): name for name in dialog.speakers()}
+    )
     for line_idx, line in enumerate(dialog):
         planner.add(line, line_idx)
     return Plan(tuple(planner.segments), tuple(planner.notices.values()))
@@ -116,8 +124,12 @@ def plan(dialog: Dialog, limits: Limits, *, seed: int | None = None) -> Plan:
 
 def mood_of(line: Speech) -> str | None:
     """The mood a line names, None when it names none."""
-    mood = line.params.get(MOOD)
-    return None if mood is None else str(mood).strip() or None
+    return _words_of(line, MOOD)
+
+
+def _words_of(line: Speech, name: str) -> str | None:
+    value = line.params.get(name)
+    return None if value is None else " ".join(str(value).split()) or None
 
 
 @dataclass(slots=True)
@@ -126,6 +138,7 @@ class _Planner:
 
     limits: Limits
     seed: int | None
+    languages_of: LanguagesOf
     names: Mapping[str, str]
     segments: list[Segment] = field(default_factory=list)
     notices: dict[tuple[str, str], Notice] = field(default_factory=dict)
@@ -145,7 +158,7 @@ class _Planner:
         speaker = self.names[name_key(line.speaker)]
         first_idx = len(self.segments)
         try:
-            language = self._language(line.language)
+            language = self._language(line, speaker)
             params = self._params(line.params, number)
             parts = self._parts(line.text, language or line.language, number)
         except ScriptError as error:
@@ -155,10 +168,10 @@ class _Planner:
             message = _why_silent(line.text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         seed = self.seed if line.seed is None else line.seed
+        instruct = _words_of(line, INSTRUCT) if self.limits.instructions else None
+        said = (language, seed, params, mood_of(line), instruct)
         return [
-            SpeechSegment(
-                idx, line_idx, number, speaker, part, language, seed, params, mood_of(line)
-            )
+            SpeechSegment(idx, line_idx, number, speaker, part, *said)
             if isinstance(part, str)
             else SilenceSegment(idx, line_idx, number, part)
             for idx, part in enumerate(parts, start=first_idx)
@@ -166,23 +179,30 @@ class _Planner:
 
     def _parts(self, text: str, language: str | None, number: int) -> list[str | float]:
         """Texts to speak and pauses in seconds; nothing when the line's text can't be spoken."""
-        parts: list[str | float] = []
         cut = cut_pauses(heard(text))
+        parts: list[str | float] = []
         for part in cut:
             if isinstance(part, float):
                 parts.append(part)
             else:
                 parts += self._speakable(part, language, number)
-        is_spoken = any(isinstance(part, str) for part in parts)
         is_pause = all(isinstance(part, float) for part in cut)
-        return parts if is_spoken or is_pause else []
+        parts, left_out = joined_tags(parts, self.limits)
+        is_spoken = any(isinstance(part, str) for part in parts)
+        if not is_spoken:
+            return parts if is_pause else []
+        for tags in left_out:
+            message = f"there is no room for {tags} beside the words next to it; it is left out."
+            self._notice("lone tag", tags, number, message)
+        return parts
 
     def _speakable(self, text: str, language: str | None, number: int) -> list[str]:
         text = replace_tags(text, lambda tag, name: self._tag(tag, name, number))
         has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
         if not has_sound and not is_speakable(replace_tags(text, lambda _tag, _name: "")):
             return []
-        return list(filter(is_speakable, split_text(text, self.limits.max_chars, language)))
+        pieces = split_text(text, self.limits.max_chars, language, weight=self.limits.weight)
+        return list(filter(is_speakable, pieces))
 
     def _tag(self, tag: str, name: str, number: int) -> str:
         """What stands in a tag's place."""
@@ -195,15 +215,16 @@ class _Planner:
         self._notice("tag", tag.replace("/", ""), number, f"{tag} {advice}")
         return tag
 
-    def _language(self, code: str | None) -> str | None:
+    def _language(self, line: Speech, speaker: str) -> str | None:
         known = self.limits.languages
-        if code is None or known is None:
-            return code
-        match = _matching_language(code, known)
+        if line.language is None:
+            return told_language(line.text, self.languages_of(speaker), self.limits)
+        match = line.language if known is None else matching_language(line.language, known)
         if match is None:
             raise ScriptError(
-                f"this voice does not speak “{code}”. It speaks {_listed(sorted(known))}. "
-                "Change the line's language, or choose another backend."
+                f"this voice does not speak “{line.language}”. It speaks "
+                f"{_listed(sorted(known or ()))}. Change the line's language, or choose another "
+                "backend."
             )
         return match
 
@@ -212,23 +233,13 @@ class _Planner:
         for name, value in params.items():
             if name in self.limits.params:
                 taken[name] = _within(name, value, *self.limits.params[name])
-            elif name != MOOD:
+            elif name != MOOD and not (name == INSTRUCT and self.limits.instructions):
                 message = f"this voice has no setting “{name}”; it is ignored."
                 self._notice("param", name, number, message)
         return taken
 
     def _notice(self, kind: str, name: str, number: int, message: str) -> None:
         self.notices.setdefault((kind, name), Notice(_sentence(message), number))
-
-
-def _matching_language(code: str, known: frozenset[str]) -> str | None:
-    """The backend's own code: the same, else a wider one, else one of the same language."""
-    by_key = {language.casefold(): language for language in sorted(known)}
-    subtags = code.casefold().split("-")
-    for length in range(len(subtags), 0, -1):
-        if match := by_key.get("-".join(subtags[:length])):
-            return match
-    return next((by_key[key] for key in by_key if key.split("-")[0] == subtags[0]), None)
 
 
 def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> ParamValue:
@@ -242,7 +253,10 @@ def _why_silent(text: str, speaker: str) -> str:
     if not heard(text):
         return f"This line is empty. Write what {speaker} says, or delete the line."
     shown = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
-    return f"This line holds nothing to speak: “{shown}” has no letter or digit outside of tags."
+    return (
+        f"This line holds nothing to speak: “{shown}” has no letter or digit outside of tags. "
+        "Write at least one word."
+    )
 
 
 def _sentence(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import regex
 import sentencex
@@ -29,13 +31,20 @@ _SURROGATE = regex.compile(r"\p{Cs}")
 _DEFAULT_LANGUAGE = "en"
 
 
-def split_text(text: str, max_chars: int, language: str | None = None) -> list[str]:
+def split_text(
+    text: str,
+    max_chars: int,
+    language: str | None = None,
+    *,
+    weight: Callable[[str], float] = lambda _char: 1.0,
+) -> list[str]:
     """Cut text into as few pieces as its sentences, then clauses, then words allow.
 
     Args:
         text: One paragraph; white space around it is dropped.
         max_chars: Longest piece, at least 1.
         language: BCP-47 code; tells abbreviations from sentence ends.
+        weight: For how many characters one counts.
 
     Returns:
         Stripped pieces in order, which lose nothing but white space between them; none is empty.
@@ -44,11 +53,25 @@ def split_text(text: str, max_chars: int, language: str | None = None) -> list[s
         ScriptError: A single word or tag is longer than `max_chars`.
     """
     text = text.strip()
-    if len(text) <= max_chars:
-        return [text] if text else []
+    if not text:
+        return []
+    room = _Room(max_chars, list(accumulate(map(weight, text), initial=0.0)))
+    if room.fits(0, len(text)):
+        return [text]
     masked = _mask(text)
-    spans = _packed(_sentences(masked, language), masked, max_chars)
+    spans = _packed(_sentences(masked, language), masked, room)
     return [text[start:end] for start, end in spans]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much fits into a piece; `weights` are those of all beginnings of the text."""
+
+    max_chars: int
+    weights: Sequence[float]
+
+    def fits(self, start: int, end: int) -> bool:
+        return self.weights[end] - self.weights[start] <= self.max_chars
 
 
 def _mask(text: str) -> str:
@@ -70,27 +93,27 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
         yield from _visible(start, end, masked)
 
 
-def _packed(sentences: Iterator[Span], masked: str, max_chars: int) -> Iterator[Span]:
+def _packed(sentences: Iterator[Span], masked: str, room: _Room) -> Iterator[Span]:
     """Join neighbouring spans as long as they fit."""
     start = end = 0
     for sentence in sentences:
-        for atom_start, atom_end in _atoms(sentence, masked, max_chars, level=0):
-            if atom_end - start > max_chars:
+        for atom_start, atom_end in _atoms(sentence, masked, room, level=0):
+            if not room.fits(start, atom_end):
                 yield start, end
                 start = atom_start
             end = atom_end
     yield start, end
 
 
-def _atoms(span: Span, masked: str, max_chars: int, *, level: int) -> Iterator[Span]:
+def _atoms(span: Span, masked: str, room: _Room, *, level: int) -> Iterator[Span]:
     """Cut a span into ones that fit, at the first level that can."""
-    if span[1] - span[0] <= max_chars:
+    if room.fits(*span):
         yield span
         return
     if level == len(_LEVELS):
-        raise _too_long(span, max_chars)
+        raise _too_long(span, room.max_chars)
     for part in _cut(span, _LEVELS[level], masked):
-        yield from _atoms(part, masked, max_chars, level=level + 1)
+        yield from _atoms(part, masked, room, level=level + 1)
 
 
 def _cut(span: Span, ends: regex.Pattern[str], masked: str) -> Iterator[Span]:

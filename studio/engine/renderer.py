@@ -239,7 +239,8 @@ class Renderer:
         request = SpeechRequest(
             text=segment.text,
             conditioning=self._conditioning.get(
-                backend, job.order.cast.voice_of(segment.speaker, segment.mood)
+                backend,
+                job.order.cast.voice_of(segment.speaker, segment.mood).told(segment.instruct),
             ),
             language=segment.language,
             seed=segment.seed,

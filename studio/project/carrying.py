@@ -17,8 +17,7 @@ from studio.errors import BadInput, SampleRejected
 from studio.project.document import Document
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.pack import SUFFIX, digests, look_into, read_pack, write_pack
-from studio.speakers.record import SpeakerRecord
-from studio.speakers.shelf import MAIN_SAMPLE
+from studio.speakers.record import MAIN_SAMPLE, SpeakerRecord
 from studio.speakers.speaker import Speaker
 
 _Print = tuple[object, ...]

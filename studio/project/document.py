@@ -71,10 +71,12 @@ class ProjectSettings:
     Attributes:
         backend: None for the studio's own choice.
         seed: For lines without one; None gives each line a seed of its own that never changes.
+        language: BCP-47 code, for lines whose voice has none either; None leaves it to the voice.
     """
 
     backend: str | None = None
     seed: int | None = None
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from studio.dialog.attributes import checked_language
 from studio.dialog.model import MAX_LINES
 from studio.dialog.names import same_name
 from studio.errors import BadInput, NotFound
@@ -140,4 +141,7 @@ def settings_of(draft: Draft, fields: Mapping[str, Any]) -> ProjectSettings:
     unknown = set(fields).difference(ProjectSettings.__dataclass_fields__)
     if unknown:
         raise BadInput(f"A project has no setting “{min(unknown)}”.")
+    language = fields.get("language")
+    if language is not None:
+        fields = {**fields, "language": checked_language(str(language))}
     return replace(draft.settings, **fields)

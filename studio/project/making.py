@@ -32,6 +32,7 @@ class Recipe:
     Attributes:
         key: As in `Take`; `voice` too.
         again: A further take was asked for, beside one that fits already.
+        language: What is spoken where the line doesn't say.
         take_id: Of the take it becomes; one that is gone comes back under its own.
     """
 
@@ -41,6 +42,7 @@ class Recipe:
     voice: str
     backend: str
     again: bool = False
+    language: str | None = None
     take_id: str = field(default_factory=new_take_id)
 
 
@@ -120,7 +122,8 @@ def begin(
     backend = kitchen.engine.models.manager(recipe.backend).backend
     # A seed that the line names stands in it; any other one may be followed by a second one.
     own = recipe.seed if recipe.line.seed is not None else None
-    line = replace(recipe.line, seed=own).spoken()
+    language = recipe.line.language or recipe.language
+    line = replace(recipe.line, seed=own, language=language).spoken()
     planned = plan(Dialog((line,)), backend.capabilities.limits(), seed=recipe.seed)
     begun: list[Making] = []
 

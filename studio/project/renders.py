@@ -275,6 +275,7 @@ class Renders:
             ground.voice_label(line),
             ground.backend[0],
             again,
+            ground.language(line),
         )
         gone = gone or core.lines.gone(line, core.document, ground, settled)
         return replace(recipe, seed=gone.seed, take_id=gone.take_id) if gone else recipe

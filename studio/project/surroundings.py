@@ -43,7 +43,7 @@ class Surroundings:
         self._tools = tools
         self._voices = VoiceBook(tools.library)
         self._ground: Ground | None = None
-        self._cast: tuple[object, object, Cast] | None = None
+        self._cast: tuple[tuple[object, ...], Cast] | None = None
         self.seen_s = 0.0
 
     def ground(self, document: Document) -> Ground:
@@ -90,12 +90,15 @@ class Surroundings:
 
     def cast(self, document: Document) -> Cast:
         """Who speaks with which voice; kept as long as the document's cast, with its samples."""
-        given, first_names = document.cast, document.first_names
-        if self._cast is None or self._cast[0] is not given or self._cast[1] is not first_names:
-            assigned = {name: one for name, one in given.items() if one is not None}
-            cast = Cast(self._tools.library, {}, assigned, first_names)
-            self._cast = (given, first_names, cast)
-        return self._cast[2]
+        first_names, language = document.first_names, document.settings.language
+        made_of = (document.cast, first_names, language)
+        if self._cast is None or any(
+            one is not other for one, other in zip(self._cast[0], made_of, strict=True)
+        ):
+            assigned = {name: one for name, one in document.cast.items() if one is not None}
+            cast = Cast(self._tools.library, {}, assigned, first_names, language=language)
+            self._cast = (made_of, cast)
+        return self._cast[1]
 
     def notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """What the voices would make of a dialog that may not be meant, by the lines' numbers.
@@ -103,8 +106,9 @@ class Surroundings:
         Raises:
             StorageFailed: The library can't be read.
         """
-        planned = plan(dialog, self._backend(document).capabilities.limits())
-        return planned.notices + self.cast(document).notices(planned.segments)
+        can, cast = self._backend(document).capabilities, self.cast(document)
+        planned = plan(dialog, can.limits(), languages_of=cast.languages_of)
+        return planned.notices + cast.notices(planned.segments, can.voice_kinds())
 
     def _backend(self, document: Document) -> Backend:
         """Who speaks; where a project names a backend that isn't there, the studio's own."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from studio.backends.base import Backend
+from studio.dialog.language import told_language
+from studio.dialog.limits import Limits
 from studio.dialog.model import ParamValue
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard
@@ -32,6 +34,7 @@ class VoiceMark:
         kind: "sample", "preset", "described" or "built-in".
         mark: The same for voices that sound the same, and for no others.
         colour: Of the library's speaker, None for one that isn't in it.
+        language: Of the library's speaker, when known.
         moods: Marks of further samples, by the key of their mood.
     """
 
@@ -39,6 +42,7 @@ class VoiceMark:
     kind: str
     mark: tuple[str, ...]
     colour: str | None = None
+    language: str | None = None
     moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mark_of(self, mood: ParamValue | None) -> tuple[str, ...]:
@@ -54,12 +58,15 @@ class VoiceBook:
         self._library = library
         self._hashes: dict[Path, tuple[_Stamp, str]] = {}
 
-    def of_document(self, document: Document, *, by_name: bool) -> dict[str, VoiceMark]:
+    def of_document(
+        self, document: Document, *, by_name: bool, instructed: bool = False
+    ) -> dict[str, VoiceMark]:
         """The voice of each name in a document, by its key; reads the library once.
 
         Args:
             document: Who speaks, and for whom.
             by_name: Whether a built-in voice is chosen by its speaker's name.
+            instructed: Whether words beside a backend's own voice change how it speaks.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -73,7 +80,7 @@ class VoiceBook:
         for key, name in _names(document).items():
             speaker = by_id.get(assigned[key]) if key in assigned else by_key.get(key)
             if speaker is not None:
-                marks[key] = self._mark(speaker, by_name=by_name)
+                marks[key] = self._mark(speaker, by_name=by_name, instructed=instructed)
             elif key in assigned:
                 marks[key] = VoiceMark(name, "built-in", ("gone", assigned[key]))
             else:
@@ -81,13 +88,15 @@ class VoiceBook:
                 marks[key] = VoiceMark(name, "built-in", mark)
         return marks
 
-    def _mark(self, speaker: Speaker, *, by_name: bool) -> VoiceMark:
+    def _mark(self, speaker: Speaker, *, by_name: bool, instructed: bool) -> VoiceMark:
         kind, mark = self._main(speaker, by_name=by_name)
+        if instructed and kind == "preset" and speaker.description:
+            mark = (*mark, speaker.description)
         moods = {
             name_key(one.mood): ("sample", self._hash(one.path), one.transcript or "")
             for one in speaker.moods
         }
-        return VoiceMark(speaker.name, kind, mark, speaker.colour, moods)
+        return VoiceMark(speaker.name, kind, mark, speaker.colour, speaker.language, moods)
 
     def _main(self, speaker: Speaker, *, by_name: bool) -> tuple[str, tuple[str, ...]]:
         """The kind and the mark of the voice that lines without a mood have."""
@@ -121,6 +130,7 @@ class Ground:
         voices: By the key of a name.
         backend: Name and revision.
         defaults: The backend's parameters, for lines that don't name them.
+        limits: What the backend can take.
     """
 
     voices: Mapping[str, VoiceMark]
@@ -129,6 +139,7 @@ class Ground:
     cast: Mapping[str, str | None]
     first_names: Mapping[str, str]
     settings: ProjectSettings
+    limits: Limits
 
     def covers(self, document: Document) -> bool:
         """Whether it was made of this cast and these settings, and knows every name."""
@@ -146,6 +157,8 @@ class Ground:
         """Whether a line has the same key on both."""
         if (self.backend, self.defaults) != (other.backend, other.defaults):
             return False
+        if self.language(line) != other.language(line):
+            return False
         return line.speaker is None or self.voice(line.speaker) == other.voice(line.speaker)
 
     def voice(self, name: str) -> VoiceMark | None:
@@ -156,6 +169,14 @@ class Ground:
         """Who speaks a line, in words."""
         voice = self.voice(line.speaker or "")
         return voice.label if voice is not None else ""
+
+    def language(self, line: Line) -> str | None:
+        """What a line is spoken in that doesn't say; None where the backend chooses that itself."""
+        if line.kind is not LineKind.SPEECH or line.language is not None:
+            return None
+        voice = self.voice(line.speaker or "")
+        told = (voice.language if voice is not None else None, self.settings.language)
+        return told_language(line.text, filter(None, told), self.limits)
 
     def key(self, line: Line) -> str:
         """The digest of all that a line's audio depends on, but for the seed."""
@@ -180,7 +201,8 @@ class Ground:
         # The mood has its say in the mark alone, so that one without a sample changes nothing.
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _numbers({**self.defaults, **others})
-        return _digest([*self.backend, mark, heard(line.text), line.language, params])
+        language = line.language or self.language(line)
+        return _digest([*self.backend, mark, heard(line.text), language, params])
 
 
 def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
@@ -191,12 +213,13 @@ def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
     """
     can = backend.capabilities
     return Ground(
-        book.of_document(document, by_name=can.builtin_by_name),
+        book.of_document(document, by_name=can.builtin_by_name, instructed=can.instructions),
         (backend.name, backend.revision),
         {param.name: param.default for param in can.params},
         document.cast,
         document.first_names,
         document.settings,
+        can.limits(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -13,7 +14,7 @@ from studio.errors import NotFound, SampleRejected
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.moods import mood_sample
 from studio.speakers.sample import load_sample
-from studio.speakers.speaker import NEUTRAL, Sample, Speaker, Voice
+from studio.speakers.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds
 
 _Stamp = tuple[int, int, int]
 
@@ -31,6 +32,8 @@ class Cast:
         overrides: Mapping[str, Path],
         assigned: Mapping[str, str] | None = None,
         first_names: Mapping[str, str] | None = None,
+        *,
+        language: str | None = None,
     ) -> None:
         """Cast from a library.
 
@@ -39,11 +42,13 @@ class Cast:
             overrides: Recordings by name.
             assigned: Ids of the library's speakers by the name they speak for.
             first_names: What speakers that nobody knows were called at first, by their names now.
+            language: Of the script, where lines and voices don't say.
         """
         self._library = library
         self._overrides = {name_key(name): path for name, path in overrides.items()}
         self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
         self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
+        self._language = language
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
         self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
@@ -76,14 +81,54 @@ class Cast:
         described = speaker.preset, speaker.description
         return Voice(speaker.name, sample, *described, speaker.first_name)
 
-    def notices(self, segments: Iterable[Segment]) -> tuple[Notice, ...]:
-        """What a plan asks of the cast that it hasn't: moods without a sample, one notice each.
+    def languages_of(self, name: str) -> tuple[str, ...]:
+        """What is known of the language of a name's lines: its voice's, then the script's.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        found: dict[tuple[str, str], Notice] = {}
+        own = None
+        if name_key(name) not in self._overrides:
+            with suppress(SampleRejected):  # its lines fail with that reason
+                speaker = self._speaker_of(name)
+                own = speaker.language if speaker is not None else None
+        return tuple(filter(None, (own, self._language)))
+
+    def lack(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
+        """Why a name can't be spoken by a backend that makes such voices; None when it can.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        if name_key(name) in self._overrides:
+            return None
+        try:
+            speaker = self._speaker_of(name)
+        except SampleRejected as error:
+            return str(error)
+        if kinds.builtin or (speaker is not None and _serves(speaker, mood, kinds)):
+            return None
+        return f"{name} {_remedy(kinds)}, or choose another voice engine."
+
+    def notices(
+        self, segments: Iterable[Segment], kinds: VoiceKinds | None = None
+    ) -> tuple[Notice, ...]:
+        """What a plan asks of the cast that it hasn't, one notice each: moods, voices.
+
+        Args:
+            segments: Of a plan.
+            kinds: Which voices the backend makes; None to leave that out.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        found: dict[tuple[str, ...], Notice] = {}
         for segment in segments:
+            if isinstance(segment, SpeechSegment) and kinds is not None:
+                key: tuple[str, ...] = (name_key(segment.speaker),)
+                lack = None if key in found else self.lack(segment.speaker, segment.mood, kinds)
+                if lack is not None:
+                    found[key] = Notice(lack, segment.line_number)
             if isinstance(segment, SpeechSegment) and segment.mood is not None:
                 key = (name_key(segment.speaker), name_key(segment.mood))
                 if key not in found and not self._has_mood(segment.speaker, segment.mood):
@@ -131,3 +176,23 @@ class Cast:
                 known = self._loaded[path] = (stamp, load_sample(path, speaker=speaker))
         sample = known[1]
         return Sample(sample.clip, sample.sha256, transcript)
+
+
+def _serves(speaker: Speaker, mood: str | None, kinds: VoiceKinds) -> bool:
+    """Whether a speaker has what one of these voices is made from."""
+    has_sample = speaker.sample is not None or (
+        mood is not None and mood_sample(speaker, mood) is not None
+    )
+    return (
+        (kinds.cloning and has_sample)
+        or (kinds.described and bool(speaker.description))
+        or speaker.preset in kinds.presets
+    )
+
+
+def _remedy(kinds: VoiceKinds) -> str:
+    if kinds.cloning:
+        return "has no sample, and this voice engine speaks only with one. Add a recording"
+    if kinds.described:
+        return "has no description, of which this voice engine makes its voices. Describe the voice"
+    return "has none of this voice engine's voices. Choose one for it"

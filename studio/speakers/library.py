@@ -8,22 +8,21 @@ from typing import Unpack
 
 from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
-from studio.dialog.names import clean_name, name_key, same_name
+from studio.dialog.names import clean_name, same_name
 from studio.errors import SampleRejected, SpeakerExists
-from studio.speakers.catalogue import Catalogue
+from studio.speakers.bringing_back import BringsBack
 from studio.speakers.colours import next_colour
 from studio.speakers.moods import mood_of, with_changed_mood, with_mood, without_mood
-from studio.speakers.record import Details, SpeakerRecord
+from studio.speakers.record import MAIN_SAMPLE, Details, SpeakerRecord
 from studio.speakers.sample import check_sample
-from studio.speakers.shelf import MAIN_SAMPLE
 from studio.speakers.speaker import Speaker
 
 
-class SpeakerLibrary(Catalogue):
+class SpeakerLibrary(BringsBack):
     """The catalogue with all that changes it; safe from several threads and processes at once.
 
     Names are unique whatever their case. Folder and file names are generated and never made from
-    outside text.
+    outside text. What is changed or removed can be brought back for a while.
     """
 
     def add(
@@ -73,7 +72,7 @@ class SpeakerLibrary(Catalogue):
         transcript: str | None = None,
         consent_at: str | None = None,
     ) -> Speaker:
-        """Give a speaker another main sample with what belongs to it, or none.
+        """Give a speaker another main sample with what belongs to it, or none; the former is kept.
 
         Raises:
             NotFound: There is no such speaker.
@@ -84,6 +83,8 @@ class SpeakerLibrary(Catalogue):
         clip = _usable_clip(sample) if sample is not None else None
         with self._shelf.writing():
             speaker_id, record = self._record_of(name)
+            formers = self._formers(speaker_id)
+            record = formers.keep(record, None, removed=clip is None)
             changed = record.changed(
                 has_sample=clip is not None, transcript=transcript, consent_at=consent_at
             )
@@ -93,6 +94,7 @@ class SpeakerLibrary(Catalogue):
             speaker = self._shelf.rewrite(speaker_id, changed)
             if clip is None:
                 path.unlink(missing_ok=True)
+            formers.sweep(changed)
         return speaker
 
     def add_mood(
@@ -140,6 +142,8 @@ class SpeakerLibrary(Catalogue):
     ) -> Speaker:
         """Put another recording, already checked, in the place of a sample that stays otherwise.
 
+        The former one is kept.
+
         Args:
             name: Whose sample it is.
             sample_id: None for the main one.
@@ -152,16 +156,19 @@ class SpeakerLibrary(Catalogue):
         """
         with self._shelf.writing():
             speaker_id, record = self._record_of(name)
+            formers = self._formers(speaker_id)
+            record = formers.keep(record, sample_id, removed=False)
             if sample_id is None:
-                file_name, changed = MAIN_SAMPLE, record.changed(transcript=transcript)
+                changed = record.changed(transcript=transcript)
             else:
-                file_name = mood_of(record, sample_id).file_name
                 changed = with_changed_mood(record, sample_id, {"transcript": transcript})
-            write_wav(self._shelf.folder(speaker_id) / file_name, clip)
-            return self._shelf.rewrite(speaker_id, changed)
+            write_wav(self._shelf.folder(speaker_id) / record.recording_of(sample_id), clip)
+            speaker = self._shelf.rewrite(speaker_id, changed)
+            formers.sweep(changed)
+        return speaker
 
     def remove_mood(self, name: str, sample_id: str) -> Speaker:
-        """Delete one of a speaker's further samples for good.
+        """Take one of a speaker's further samples away; its recording is kept for a while.
 
         Raises:
             NotFound: There is no such speaker or sample.
@@ -170,7 +177,10 @@ class SpeakerLibrary(Catalogue):
         with self._shelf.writing():
             speaker_id, record = self._record_of(name)
             gone = mood_of(record, sample_id)
-            speaker = self._shelf.rewrite(speaker_id, without_mood(record, sample_id))
+            formers = self._formers(speaker_id)
+            changed = without_mood(formers.keep(record, sample_id, removed=True), sample_id)
+            speaker = self._shelf.rewrite(speaker_id, changed)
+            formers.sweep(changed)
             (self._shelf.folder(speaker_id) / gone.file_name).unlink(missing_ok=True)
         return speaker
 
@@ -203,14 +213,14 @@ class SpeakerLibrary(Catalogue):
             return self._shelf.rewrite(speaker_id, record.renamed(name))
 
     def remove(self, name: str) -> None:
-        """Delete a speaker and its samples for good.
+        """Put a speaker with its samples into the trash, from where it is deleted after 30 days.
 
         Raises:
             NotFound: There is no such speaker.
             StorageFailed: The library can't be written.
         """
         with self._shelf.writing():
-            self._shelf.clear(self.get(name).speaker_id)
+            self._shelf.throw_away(self.get(name).speaker_id)
 
     def _place(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
         def fill(folder: Path) -> None:
@@ -219,10 +229,6 @@ class SpeakerLibrary(Catalogue):
 
         return self._shelf.speaker(self._shelf.place(record, fill), record)
 
-    def _record_of(self, name: str) -> tuple[str, SpeakerRecord]:
-        speaker_id = self.get(name).speaker_id
-        return speaker_id, self._shelf.read(speaker_id)
-
     def _check_free(self, name: str) -> None:
         taken = self.find(name)
         if taken is not None:
@@ -230,12 +236,6 @@ class SpeakerLibrary(Catalogue):
                 f"There is a speaker “{taken.name}” already. Choose another name, or change that"
                 " speaker."
             )
-
-    def _free(self, name: str) -> str:
-        """The name itself, or with the first number behind it that makes it free."""
-        taken = {name_key(one.name) for one in self.list()}
-        tries = (name, *(f"{name[:55]} {number}" for number in range(2, len(taken) + 3)))
-        return next(one for one in tries if name_key(clean_name(one)) not in taken)
 
 
 def _usable_clip(sample: Path | Clip) -> Clip:

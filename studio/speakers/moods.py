@@ -45,7 +45,7 @@ def with_mood(
     """
     if len(record.moods) == MAX_MOODS:
         raise BadInput(f"{record.name} has {MAX_MOODS} moods already. Remove one first.")
-    free = _free(record.moods, mood, record.name)
+    free = free_mood(record.moods, mood, record.name)
     fresh = {"sample_id": secrets.token_hex(4), "mood": free, **fields}
     changed = record.changed(moods=(*record.moods, fresh))
     return changed, changed.moods[-1]
@@ -64,7 +64,7 @@ def with_changed_mood(
     mine = mood_of(record, sample_id)
     values = {**dict(mine), **fields}
     others = tuple(one for one in record.moods if one is not mine)
-    values["mood"] = _free(others, str(values["mood"]), record.name)
+    values["mood"] = free_mood(others, str(values["mood"]), record.name)
     return record.changed(moods=tuple(values if one is mine else one for one in record.moods))
 
 
@@ -78,7 +78,13 @@ def without_mood(record: SpeakerRecord, sample_id: str) -> SpeakerRecord:
     return record.changed(moods=tuple(one for one in record.moods if one is not gone))
 
 
-def _free(taken: tuple[MoodRecord, ...], mood: str, name: str) -> str:
+def free_mood(taken: tuple[MoodRecord, ...], mood: str, name: str) -> str:
+    """A mood as it is kept.
+
+    Raises:
+        BadInput: It can't be used.
+        Conflict: One of those taken is the same.
+    """
     mood = clean_mood(mood)
     if any(name_key(one.mood) == name_key(mood) for one in taken):
         raise Conflict(

@@ -18,9 +18,9 @@ from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.errors import AudioRejected, BadInput, SampleRejected
 from studio.speakers.library import SpeakerLibrary
-from studio.speakers.record import MAX_MOODS, SpeakerRecord, parsed_record
+from studio.speakers.record import MAIN_SAMPLE, MAX_MOODS, SpeakerRecord, parsed_record
 from studio.speakers.sample import check_sample
-from studio.speakers.shelf import MAIN_SAMPLE, RECORD
+from studio.speakers.shelf import RECORD
 from studio.speakers.speaker import Speaker
 
 SUFFIX = ".voice.zip"
@@ -55,7 +55,7 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
     Raises:
         SampleRejected: A recording is missing.
     """
-    record = library.record(speaker.speaker_id)
+    record = library.record(speaker.speaker_id).changed(formers=())
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
         pack.writestr(RECORD, record.model_dump_json(indent=2) + "\n")
         for name in file_names(record):
@@ -125,12 +125,13 @@ def _record(pack: zipfile.ZipFile) -> SpeakerRecord:
             f"This is no voice file: it holds no {RECORD}. Choose one that ends in {SUFFIX}."
         )
     try:
-        return parsed_record(b"".join(_blocks(pack, RECORD, _MAX_RECORD_BYTES)))
+        record = parsed_record(b"".join(_blocks(pack, RECORD, _MAX_RECORD_BYTES)))
     except (ValidationError, ValueError) as error:
         raise BadInput(
             f"The {RECORD} of this voice file can't be understood. Save the voice anew where it"
             " comes from."
         ) from error
+    return record.changed(formers=())
 
 
 def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:

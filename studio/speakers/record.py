@@ -22,6 +22,7 @@ from studio.dialog.names import clean_name, name_key
 from studio.errors import BadInput, NameRejected, StorageFailed
 from studio.speakers.speaker import NEUTRAL
 
+MAIN_SAMPLE = "sample.wav"
 MAX_TEXT_CHARS = 10_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 30
@@ -110,6 +111,29 @@ class MoodRecord(BaseModel):
         return f"mood-{self.sample_id}.wav"
 
 
+class FormerRecord(BaseModel):
+    """A recording that was changed or removed; its file is `former-<former_id>.wav`.
+
+    `sample_id` and `mood` are those of its sample, None for the main one; `removed` says that the
+    sample went with it, at the time `at`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    former_id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    sample_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}$")
+    mood: str | None = Field(None, min_length=1)
+    transcript: _Text = None
+    consent_at: _Time = None
+    removed: bool = False
+    at: Annotated[str, StringConstraints(max_length=40), AfterValidator(_in_utc)]
+
+    @property
+    def file_name(self) -> str:
+        """Name of its recording in the speaker's folder."""
+        return f"former-{self.former_id}.wav"
+
+
 class SpeakerRecord(BaseModel):
     """One `speaker.json`; fields as in `Speaker`, unknown ones are kept out."""
 
@@ -127,6 +151,11 @@ class SpeakerRecord(BaseModel):
     consent_at: _Time = None
     moods: Annotated[tuple[MoodRecord, ...], Field(max_length=MAX_MOODS)] = ()
     first_name: _Name = None
+    formers: tuple[FormerRecord, ...] = ()
+
+    def recording_of(self, sample_id: str | None) -> str:
+        """Name of a sample's recording in the speaker's folder; None is the main sample."""
+        return MAIN_SAMPLE if sample_id is None else f"mood-{sample_id}.wav"
 
     @property
     def chosen_by(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +15,13 @@ from filelock import FileLock, Timeout
 
 from studio.audio.atomic_file import storage_errors
 from studio.errors import StorageFailed
-from studio.speakers.record import SpeakerRecord, read_record, write_record
-from studio.speakers.speaker import MoodSample, Speaker
+from studio.speakers.record import MAIN_SAMPLE, SpeakerRecord, read_record, write_record
+from studio.speakers.speaker import FormerSample, MoodSample, Speaker
 
 RECORD = "speaker.json"
-MAIN_SAMPLE = "sample.wav"
+TRASH = ".trash"
+
+_TRASH_KEPT_S = 30 * 24 * 3600.0
 
 _LOCK_WAIT_S = 10.0
 
@@ -103,6 +107,17 @@ class Shelf:
                 for one in record.moods
             ),
             record.first_name,
+            tuple(
+                FormerSample(
+                    one.former_id,
+                    one.sample_id,
+                    one.mood,
+                    folder / one.file_name,
+                    one.removed,
+                    one.at,
+                )
+                for one in record.formers
+            ),
         )
 
     def length_s(self, sample: Path) -> float | None:
@@ -125,6 +140,7 @@ class Shelf:
                     for pattern in (".new-*", ".gone-*"):
                         for leftover in self._root.glob(pattern):
                             shutil.rmtree(leftover)
+                    self._empty_trash()
                     yield
             except Timeout as error:
                 raise StorageFailed(
@@ -152,11 +168,50 @@ class Shelf:
         write_record(self.folder(speaker_id) / RECORD, record)
         return self.speaker(speaker_id, record)
 
-    def clear(self, speaker_id: str) -> None:
-        """Delete a speaker's folder, which vanishes whole."""
+    def throw_away(self, speaker_id: str) -> None:
+        """Move a speaker's folder into the trash, where it waits for 30 days."""
+        thrown = self._root / TRASH / speaker_id
+        thrown.parent.mkdir(exist_ok=True)
+        self.folder(speaker_id).rename(thrown)
+        os.utime(thrown)
+
+    def thrown_away(self) -> dict[str, float]:
+        """Ids of the speakers in the trash, and when they came there, in seconds since 1970."""
+        try:
+            return {
+                path.name: path.stat().st_mtime
+                for path in sorted((self._root / TRASH).iterdir())
+                if path.is_dir() and not path.is_symlink()
+            }
+        except FileNotFoundError:
+            return {}
+
+    def thrown_record(self, speaker_id: str) -> SpeakerRecord:
+        """The record of a speaker in the trash.
+
+        Raises:
+            StorageFailed: It can't be read.
+        """
+        return read_record(self._root / TRASH / speaker_id / RECORD)
+
+    def take_back(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
+        """Move a speaker's folder out of the trash, with another record."""
+        thrown = self._root / TRASH / speaker_id
+        write_record(thrown / RECORD, record)
+        thrown.rename(self.folder(speaker_id))
+        return self.speaker(speaker_id, record)
+
+    def delete_thrown(self, speaker_id: str) -> None:
+        """Delete a folder in the trash for good; it vanishes whole."""
         gone = self._root / f".gone-{speaker_id}"
-        self.folder(speaker_id).rename(gone)
+        (self._root / TRASH / speaker_id).rename(gone)
         shutil.rmtree(gone)
+
+    def _empty_trash(self) -> None:
+        now_s = time.time()
+        for speaker_id, thrown_s in self.thrown_away().items():
+            if now_s - thrown_s > _TRASH_KEPT_S:
+                self.delete_thrown(speaker_id)
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studio.audio.clip import Clip
@@ -32,6 +32,27 @@ class MoodSample:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerSample:
+    """A recording that was changed or removed, and can be put back.
+
+    Attributes:
+        former_id: Unique within the speaker.
+        sample_id: Of the sample it was; None for the main one.
+        mood: Of that sample; None for the main one.
+        path: The recording.
+        removed: Whether the sample went with it.
+        at: When, ISO 8601 in UTC.
+    """
+
+    former_id: str
+    sample_id: str | None
+    mood: str | None
+    path: Path
+    removed: bool
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Speaker:
     """A character's voice as it is kept on disk.
 
@@ -48,6 +69,7 @@ class Speaker:
         consent_at: As in `MoodSample`, for the main recording.
         moods: Further recordings, in the order they were added.
         first_name: The name it had when it was added, where that is another one.
+        formers: Recordings that can be put back, the latest last.
     """
 
     speaker_id: str
@@ -62,11 +84,21 @@ class Speaker:
     consent_at: str | None = None
     moods: tuple[MoodSample, ...] = ()
     first_name: str | None = None
+    formers: tuple[FormerSample, ...] = ()
 
     @property
     def chosen_by(self) -> str:
         """The name that chooses its voice on a backend with a built-in one for each name."""
         return self.first_name or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSpeaker:
+    """A speaker in the trash; `removed_s` is when it came there, in seconds since 1970."""
+
+    speaker_id: str
+    name: str
+    removed_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +108,23 @@ class Sample:
     clip: Clip
     sha256: str
     transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceKinds:
+    """Which voices a backend can make.
+
+    Attributes:
+        builtin: One for a speaker that has none at all.
+        cloning: From samples.
+        described: From descriptions.
+        presets: Ids of its own.
+    """
+
+    builtin: bool = True
+    cloning: bool = False
+    described: bool = False
+    presets: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +141,18 @@ class Voice:
     preset: str | None = None
     description: str | None = None
     first_name: str | None = None
+
+    def told(self, instruct: str | None) -> Voice:
+        """The same voice for a line that says in words how it is spoken.
+
+        The words stand in for those that the voice has for all its lines; where these are what
+        the voice is made from, they follow them.
+        """
+        if instruct is None:
+            return self
+        is_made_of_words = self.sample is None and self.preset is None and self.description
+        words = f"{self.description} {instruct}" if is_made_of_words else instruct
+        return replace(self, description=words)
 
     @property
     def chosen_by(self) -> str:

@@ -33,6 +33,9 @@ _FIELDS = """
     <label class="whole">Speaker
       <input id="field-speaker" type="text" list="speaker-names" maxlength="80" dir="auto"
         autocomplete="off"></label>
+    <label id="instruct-part" class="whole" hidden>How it is said
+      <input id="field-instruct" type="text" maxlength="500" dir="auto" autocomplete="off"
+        data-empty="such as: angrily, in a low voice"></label>
     <label id="mood-part" class="whole" hidden>Mood <select id="field-mood"></select></label>
     <label>Language <select id="field-language"></select></label>
     <label>Seed <input id="field-seed" type="number" min="0" max="9007199254740991" step="1"
@@ -44,6 +47,10 @@ _FIELDS = """
   </div>
   <datalist id="speaker-names"></datalist>
   <div id="params" role="group" aria-label="Voice settings of this line"></div>
+  <div id="strays-part" hidden>
+    <p id="strays-title" class="soft">This voice engine doesn’t know these settings:</p>
+    <ul id="strays" class="plain" aria-labelledby="strays-title"></ul>
+  </div>
 </div>
 """
 
@@ -82,6 +89,10 @@ _PANEL = f"""
     <input class="param-number" type="number">
     <input class="param-range" type="range">
   </div>
+</template>
+<template id="stray-template">
+  <li class="stray"><span class="stray-name" dir="auto"></span>
+    <button class="button small" type="button">Remove</button></li>
 </template>
 <template id="take-again-template">
   <button class="button small" type="button">Make again</button>

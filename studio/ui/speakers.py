@@ -11,7 +11,11 @@ from studio.ui.voice_sample import SAMPLE_PANEL
 _CAST = f"""
 <section id="cast-view" class="pane" aria-labelledby="cast-title">
   <div class="pane-head"><h2 id="cast-title">Cast</h2></div>
+  <label id="script-language-part" class="cast-language soft" hidden>Language of the script
+    <select id="script-language"></select></label>
   <ul id="cast" class="plain" aria-label="Speakers of this dialog"></ul>
+  <button id="cast-suggested" class="button small" type="button" hidden>Use the suggested
+    voices</button>
   <div class="pane-head"><h2 id="library-title">Voices</h2>
     <span id="library-count" class="soft" role="status"></span></div>
   <div class="library-tools">
@@ -30,6 +34,10 @@ _CAST = f"""
   <p id="library-none" class="soft" hidden>No voice matches. Change the search or the tags.</p>
   <p id="library-empty" class="soft" hidden>No voices yet. Add a recording of a voice, 5 to 20
     seconds long, and every line of that name is read with it.</p>
+  <details id="library-removed" hidden>
+    <summary>Removed voices <span id="library-removed-count" class="soft"></span></summary>
+    <ul id="library-removed-list" class="plain" aria-label="Removed voices"></ul>
+  </details>
   <ul id="library-problems" class="plain" aria-label="Problems of the library"></ul>
 </section>
 <template id="cast-template">
@@ -41,7 +49,8 @@ _CAST = f"""
           hidden>
         <button class="icon-button voice-rename" type="button">{icon("pencil")}</button></div>
       <div class="voice-foot"><select class="voice-choice"></select>
-        <span class="voice-kind soft"></span></div></div>
+        <span class="voice-kind soft"></span></div>
+      <button class="voice-suggest" type="button" hidden></button></div>
     <button class="button small voice-add" type="button">{icon("plus")} Sample</button>
   </li>
 </template>

@@ -19,6 +19,10 @@ VOICE_PANEL = f"""
         aria-haspopup="dialog">{icon("plus")} Add a sample</button></div>
     <ul id="voice-samples" class="plain" aria-label="Samples of this voice"></ul>
     <p id="voice-own" class="soft"></p>
+    <div id="voice-gone" hidden>
+      <h4 id="voice-gone-title">Removed samples</h4>
+      <ul id="voice-gone-list" class="plain" aria-labelledby="voice-gone-title"></ul>
+    </div>
     <p id="voice-mood-hint" class="soft">A line names its mood like this:
       <code id="voice-mood-example" dir="auto"></code></p>
   </section>
@@ -60,7 +64,8 @@ VOICE_PANEL = f"""
           placeholder="old, northern, narrator"></label>
       <label class="wide" for="voice-preset" hidden>Voice of the engine
         <select id="voice-preset"></select></label>
-      <label class="wide" for="voice-description" hidden>The voice in words
+      <label class="wide" for="voice-description" hidden><span
+          id="voice-description-word">The voice in words</span>
         <textarea id="voice-description" rows="2" dir="auto"></textarea></label>
       <label for="voice-colour">Colour
         <input id="voice-colour" type="color"></label>
@@ -73,6 +78,12 @@ VOICE_PANEL = f"""
     <button id="voice-remove" class="button danger" type="button">Remove this voice</button>
   </footer>
 </dialog>
+<template id="gone-template">
+  <li class="gone"><span class="gone-name" dir="auto"></span>
+    <span class="gone-day soft"></span>
+    <button class="button small gone-back" type="button">Restore</button>
+    <button class="icon-button gone-away" type="button">{icon("bin")}</button></li>
+</template>
 <template id="sample-template">
   <li class="sample">
     <div class="sample-head">

@@ -26,6 +26,9 @@ SAMPLE_PANEL = f"""
       </fieldset>
       <label for="sample-preset" data-kind="preset">Voice of the engine
         <select id="sample-preset"></select></label>
+      <label for="sample-manner" data-kind="preset" hidden>How it speaks
+        <textarea id="sample-manner" rows="2" dir="auto"
+          placeholder="calmly, with a smile"></textarea></label>
       <label for="sample-description" data-kind="described">The voice in words
         <textarea id="sample-description" rows="3" dir="auto"
           placeholder="An old sailor, hoarse and slow"></textarea></label>

@@ -199,6 +199,32 @@ def test_samples_by_mood_are_added_changed_heard_and_removed(
     assert client.get(f"{path}/sample.wav").status_code == 404
 
 
+def test_what_was_removed_is_listed_restored_and_deleted(
+    client: TestClient, ida: dict[str, Any]
+) -> None:
+    path = f"/studio/speakers/{ida['speaker_id']}"
+    before = heard(client.get(f"{path}/sample.wav"))[0]
+    (former,) = client.delete(f"{path}/samples/main").json()["formers"]
+    assert (former["sample_id"], former["mood"], former["removed"]) == ("main", None, True)
+    kept = f"{path}/formers/{former['former_id']}"
+    assert client.post(f"{kept}/restore").json()["samples"] == ida["samples"]
+    assert np.array_equal(heard(client.get(f"{path}/sample.wav"))[0], before)
+    assert client.post(f"{kept}/restore").status_code == 404
+    (former,) = client.delete(f"{path}/samples/main").json()["formers"]
+    gone = client.delete(f"{path}/formers/{former['former_id']}").json()
+    assert (gone["formers"], gone["samples"]) == ([], [])
+    assert client.delete(path).status_code == 204
+    (removed,) = client.get("/studio/speakers").json()["removed"]
+    assert (removed["speaker_id"], removed["name"]) == (ida["speaker_id"], ida["name"])
+    trash = f"/studio/speakers/removed/{ida['speaker_id']}"
+    assert client.post(f"{trash}/restore").json()["name"] == ida["name"]
+    assert client.post(f"{trash}/restore").status_code == 404
+    assert client.delete(path).status_code == 204
+    assert client.delete(trash).status_code == 204
+    assert client.delete(trash).status_code == 404
+    assert client.get("/studio/speakers").json()["removed"] == []
+
+
 def test_a_speaker_is_made_from_a_preset_and_changed(client: TestClient) -> None:
     listed = client.get("/studio/speakers").json()
     offer = listed["offer"]

@@ -98,6 +98,7 @@ def test_models_tell_what_they_can(client: TestClient) -> None:
     assert can["languages"]["de"] == draft.languages["de"]
     assert can["sample_rate_hz"] == STUDIO_RATE_HZ
     assert can["streaming"] is draft.streaming
+    assert can["instructions"] is False
 
 
 class Instructed(DraftBackend):

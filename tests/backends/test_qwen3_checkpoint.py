@@ -46,7 +46,8 @@ def test_a_voice_design_model_takes_descriptions():
     [("custom_voice", "1b7", True), ("custom_voice", "0b6", False), ("base", "1b7", False)],
 )
 def test_instructions_are_for_the_checkpoints_trained_on_them(kind, size, takes):
-    assert read_checkpoint(small_checkpoint(kind, size)).takes_instruction is takes
+    checkpoint = read_checkpoint(small_checkpoint(kind, size))
+    assert checkpoint.takes_instruction is checkpoint.capabilities.instructions is takes
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"tts_model_type": "base"}', None])

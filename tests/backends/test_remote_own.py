@@ -12,6 +12,7 @@ from api.speech_client import app_of
 from contract import CHECKS, LINE, whole
 from remote_process import free_port
 
+from studio.api.v1.bodies import MAX_INPUT_CHARS
 from studio.app import main
 from studio.audio.clip import Clip
 from studio.audio.decode import decode
@@ -75,9 +76,16 @@ def test_a_language_it_has_not_is_told_before_it_is_sent(remote):
 
 
 def test_its_refusals_are_passed_on(remote):
+    voice = remote.condition(Voice("Anna"))
+    text = "Hello. " * MAX_INPUT_CHARS
+    with pytest.raises(SpeechFailed, match=r"answered 4\d\d: "):
+        whole(remote.speak(SpeechRequest(text, voice, "en")))
+
+
+def test_words_on_how_to_speak_go_to_a_studio_that_takes_them_only(remote):
+    assert not remote.capabilities.instructions
     voice = remote.condition(Voice("Anna", description="x" * 5_001))
-    with pytest.raises(SpeechFailed, match=r"answered 4\d\d: .*5000"):
-        whole(remote.speak(SpeechRequest(LINE, voice, "en")))
+    assert len(whole(remote.speak(SpeechRequest(LINE, voice, "en")))) > 12_000
 
 
 class Presets(DraftBackend):

@@ -127,6 +127,16 @@ def test_what_a_server_tells_outranks_its_fields():
     assert "task_type" not in speech_body(Line(LINE, described, 7), silent)
 
 
+@pytest.mark.parametrize("takes", [True, False])
+def test_words_on_how_to_speak_go_where_they_are_taken(takes):
+    told = Told(cloning=False, instructions=takes)
+    can = Abilities("qwen3", VLLM_OMNI_FIELDS, ("vivian",), told=told)
+    voice = RemoteVoice("Ida", preset="vivian", description="angrily")
+    assert speech_body(Line(LINE, voice, 7), can).get("instructions") == (
+        "angrily" if takes else None
+    )
+
+
 def test_every_line_has_a_seed_so_that_it_can_be_taken_up(ask):
     assert ask(Voice("Anna"), "custom")["custom"]["seed"] >= 0
 

@@ -92,7 +92,7 @@ def test_text_without_letter_or_digit_fails(text):
     assert failed.text == text
 
 
-@pytest.mark.parametrize("text", ["5", "Ж", "你", "ا", "😀 yes", "[laugh]"])
+@pytest.mark.parametrize("text", ["5", "Ж", "你", "ا", "😀 yes", "[laugh] 5"])
 def test_text_with_anything_to_speak_is_spoken(text):
     assert only(f"Anna: {text}") == SpeechSegment(0, 0, 1, "Anna", text)
 
@@ -206,3 +206,79 @@ def test_5_000_lines_are_planned_quickly():
     start = time.process_time()
     assert len(plan(dialog, LIMITS).segments) == 55_000
     assert time.process_time() - start < 6.0
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("[laugh] [pause:1s] Hello.", [1.0, "[laugh] Hello."]),
+        ("Hello. [pause:1s] [laugh]", ["Hello. [laugh]", 1.0]),
+        ("One. [pause:1s] [laugh] [pause:2s] Two.", ["One.", 1.0, 2.0, "[laugh] Two."]),
+        ("[laugh] [pause:1s] [laugh]… [pause:1s] Oh.", [1.0, 1.0, "[laugh] [laugh]… Oh."]),
+    ],
+)
+def test_a_tag_alone_between_pauses_joins_the_words_beside_it(text, spoken):
+    segments = planned(f"Anna: {text}").segments
+    assert [getattr(one, "text", None) or one.duration_s for one in segments] == spoken
+
+
+def test_a_tag_that_fits_beside_no_words_is_left_out_and_said():
+    result = planned("Anna: Just ten. [pause:1s] [laugh]", Limits(10, tags=frozenset(("laugh",))))
+    assert [getattr(one, "text", None) for one in result.segments] == ["Just ten.", None]
+    assert "no room for [laugh]" in result.notices[0].message
+
+
+@pytest.mark.parametrize("text", ["[laugh]", "[laugh] [laugh]…", "[laugh] [pause:1s]"])
+def test_tags_without_any_word_are_refused_before_they_are_spoken(text):
+    assert "Write at least one word" in only(f"Anna: {text}").message
+
+
+@pytest.mark.parametrize(
+    ("told", "spoken"),
+    [
+        ((), None),
+        (("de",), "de"),
+        (("de-AT", "pt-BR"), "de"),
+        (("fr", "pt"), "pt-BR"),
+        (("fr",), None),
+        (("en",), "en-us"),
+    ],
+)
+def test_a_line_without_a_language_has_its_voices_then_its_scripts(told, spoken):
+    limits = Limits(300, languages=frozenset(("de", "en-us", "pt-BR")))
+    script = "Anna: Olá.\n[Anna | lang:de] Hallo."
+    first, second = planned(script, limits, languages_of=lambda _name: told).segments
+    assert (first.language, second.language) == (spoken, "de")
+
+
+def test_what_the_voice_would_choose_itself_is_not_asked_for():
+    limits = Limits(300, languages=frozenset(("en-us", "cmn")), guess=lambda _text: "en-US")
+    assert (
+        planned("Anna: Hi.", limits, languages_of=lambda _name: ("en",)).segments[0].language
+        is None
+    )
+    found = planned("Anna: Hi.", limits, languages_of=lambda _name: ("zh",)).segments[0]
+    assert found.language == "cmn"
+
+
+def test_a_backend_of_one_language_is_told_none():
+    limits = Limits(300, languages=frozenset(("en",)))
+    assert (
+        planned("Anna: Hi.", limits, languages_of=lambda _name: ("en",)).segments[0].language
+        is None
+    )
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_how_a_line_is_spoken_goes_to_backends_that_take_words_for_it(takes):
+    result = planned('[Anna | instruct:"in a low voice"] Hi.', Limits(300, instructions=takes))
+    assert result.segments[0].instruct == ("in a low voice" if takes else None)
+    assert len(result.notices) == (0 if takes else 1)
+
+
+def test_wide_characters_are_cut_at_their_punctuation_to_what_can_be_spoken():
+    text = "他说，今天的天气很好。我们去公园吧！好不好？当然，走吧。" * 8
+    segments = planned(f"Anna: {text}", Limits(200, wide_weight=2.5)).segments
+    assert max(len(one.text) for one in segments) <= 80
+    assert "".join(one.text for one in segments) == text
+    assert all(one.text.endswith(("。", "！", "？")) for one in segments)

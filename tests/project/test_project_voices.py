@@ -14,6 +14,7 @@ from scenes import OpenStudio
 from studio.backends.base import Capabilities, Conditioning
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.read import read_dialog_text
+from studio.errors import StudioError
 from studio.project.session import Session
 from studio.service import Studio
 from studio.speakers.speaker import Voice
@@ -152,6 +153,80 @@ def test_takes_from_before_that_was_known_still_fit(open_studio: OpenStudio) -> 
     assert states(session) == ["stale", "ready", "ready"]
     rendered(session)
     assert states(session) == ["ready"] * 3
+
+
+def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None:
+    studio.speakers.add("Ida", preset="linda")
+    studio.speakers.add("Tom", preset="linda")
+    session = read(studio)
+    before = sounds(session)
+    studio.speakers.update("Ida", language="de")
+    assert states(session) == ["stale", "ready", "stale"]
+    rendered(session)
+    after = sounds(session)
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True, False]
+    fields = {"op": "set", "line_ids": [session.document.order[0]], "fields": {"language": "de"}}
+    session.edit(ops(fields), IDA, session.rev)
+    assert states(session) == ["ready"] * 3, "the line says what its voice said"
+
+
+def test_a_language_that_the_voice_would_choose_itself_makes_no_take_outdated(
+    studio: Studio, session: Session
+) -> None:
+    speaker = studio.speakers.add("Ida")
+    session.edit(ops({"op": "settings", "fields": {"language": "en"}}), IDA, session.rev)
+    studio.speakers.update(speaker.name, language="en-US")
+    assert states(session) == ["ready"] * 3
+
+
+def test_the_language_of_the_script_serves_lines_whose_voice_has_none(
+    studio: Studio, session: Session
+) -> None:
+    before = sounds(session)
+    studio.speakers.add("Tom", language="en")
+    session.edit(ops({"op": "settings", "fields": {"language": "de_AT"}}), IDA, session.rev)
+    assert session.document.settings.language == "de-AT"
+    assert states(session) == ["stale", "ready", "stale"]
+    rendered(session)
+    assert sounds(session)[1] == before[1]
+    assert sounds(session)[0] != before[0]
+    session.undo(IDA, session.rev)
+    rendered(session)
+    assert sounds(session) == before
+    with pytest.raises(StudioError, match="no language code"):
+        session.edit(ops({"op": "settings", "fields": {"language": "Deutsch!"}}), IDA, session.rev)
+
+
+class Instructed(DraftBackend):
+    """The draft voice as one that takes words on how a line is spoken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str | None] = []
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, instructions=True)
+
+    def condition(self, voice: Voice) -> Conditioning:
+        self.told.append(voice.description)
+        return super().condition(voice)
+
+
+def test_how_a_voice_and_a_line_are_spoken_reaches_the_engine(open_studio: OpenStudio) -> None:
+    backend = Instructed()
+    studio = open_studio(backend)
+    studio.speakers.add("Ida", preset="linda", description="calmly")
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Hello there.").dialog)
+    rendered(session)
+    studio.speakers.update("Ida", description="angrily")
+    assert states(session) == ["stale"]
+    rendered(session)
+    line = {"line_ids": list(session.document.order), "fields": {"params": {"instruct": "hoarse"}}}
+    session.edit(ops({"op": "set", **line}), IDA, session.rev)
+    assert states(session) == ["stale"]
+    rendered(session)
+    assert backend.told == ["calmly", "angrily", "hoarse"]
 
 
 def test_a_project_from_before_that_was_kept_opens(bench: Bench) -> None:

@@ -3,15 +3,19 @@
 import pytest
 from ui_steps import saved
 
+from studio.backends.draft.voices import presets as presets_of
+from studio.speakers.library import SpeakerLibrary
+
 pytestmark = pytest.mark.browser
 
 CHOICE = "#cast .voice:has(.voice-name:text-is('Finch')) .voice-choice"
 SHOWN = "v => document.querySelector('#cast .voice-choice').value === v"
 
 
-def test_a_voice_of_the_library_speaks_for_a_name(page, write):
+def test_a_voice_of_the_library_speaks_for_a_name(page, write, server):
+    voice = SpeakerLibrary(server.workspace / "speakers").add("Wren", preset="linda").speaker_id
     write("Finch: One.\nHeron: Two.", 2)
-    voice = page.locator(f"{CHOICE} option >> nth=1").get_attribute("value")
+    page.wait_for_selector(f"#cast .voice-choice option[value='{voice}']", state="attached")
     page.locator(CHOICE).select_option(voice)
     page.wait_for_function("v => window.tableread.project.view.cast.Finch === v", arg=voice)
     saved(page)
@@ -49,3 +53,38 @@ def test_a_speaker_is_renamed_in_all_lines_by_keyboard_and_undo_brings_the_name_
     saved(page)
     page.click("#undo")
     page.wait_for_selector("#cast .voice-name:text-is('Finch')")
+
+
+def suggestion(page, name):
+    return page.locator(f"#cast [aria-label$='for {name}'].voice-suggest")
+
+
+def test_voices_are_suggested_for_the_speakers_of_a_new_script(page, write, server):
+    library = SpeakerLibrary(server.workspace / "speakers")
+    tagged = library.add("Gull", preset="linda", tags=["sailor", "narrator"]).speaker_id
+    write("Narrator: Night.\nKite: Who?\nPlover: Me.", 3)
+    suggestion(page, "Narrator").get_by_text("Use voice of Gull").wait_for()
+    presets = [suggestion(page, name).inner_text() for name in ("Kite", "Plover")]
+    assert len(set(presets)) == 2, "each has a voice of its own"
+    suggestion(page, "Kite").focus()
+    page.keyboard.press("Enter")
+    kite = page.locator("#cast .voice", has=page.locator(".voice-name:text-is('Kite')"))
+    kite.locator("option:text-is('preset voice')").wait_for(state="attached")
+    assert library.find("Kite").preset in {one.preset_id for one in presets_of()}
+    page.click("#cast-suggested")
+    page.wait_for_function("v => window.tableread.project.view.cast.Narrator === v", arg=tagged)
+    page.wait_for_function("() => !document.querySelector('#cast .voice-suggest:not([hidden])')")
+    assert page.is_hidden("#cast-suggested")
+    assert library.find("Plover").preset != library.find("Kite").preset
+
+
+def test_the_language_of_the_script_is_chosen_and_undone(page, write):
+    write("Finch: Eins.\nHeron: Zwei.", 2)
+    page.select_option("#script-language", "de")
+    page.wait_for_function("() => window.tableread.project.view.settings.language === 'de'")
+    saved(page)
+    page.reload()
+    page.wait_for_selector("body[data-tableread=ready]")
+    page.wait_for_function("() => document.querySelector('#script-language').value === 'de'")
+    page.click("#undo")
+    page.wait_for_function("() => document.querySelector('#script-language').value === ''")

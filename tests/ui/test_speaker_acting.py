@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from studio.speakers.library import SpeakerLibrary
+
 pytestmark = pytest.mark.browser
 
 START_TIMEOUT_S = 120
@@ -123,3 +125,34 @@ def test_a_line_too_short_says_so_in_the_panel(page, tmp_path):
     soundfile.write(tmp_path / "short.wav", np.zeros(1_000), 24_000)
     act(page, tmp_path / "short.wav")
     page.wait_for_selector("#voice-panel .sheet-message:has-text('between 0.2 and 60 s')")
+
+
+def test_how_an_engines_voice_speaks_is_said_in_words(page, server):
+    assert page.inner_text("#voice-description-word") == "The voice in words"
+    page.select_option("#voice-preset", index=1)
+    page.wait_for_selector("#voice-description-word:text-is('How it speaks')")
+    page.fill("#voice-description", "calmly, with a smile")
+    page.click("#voice-save")
+    page.wait_for_selector("#voice-panel .sheet-message:has-text('Saved.')")
+    ida = SpeakerLibrary(server.workspace / "speakers").get("Ida")
+    assert (bool(ida.preset), ida.description) == (True, "calmly, with a smile")
+
+
+def test_how_a_line_is_said_is_written_beside_it(page, write):
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#voice-panel", state="hidden")
+    write("Ida: One.\nIda: Two.", 2)
+    page.click("#lines .line-text >> nth=0")
+    page.click("#lines .line-number >> nth=1", modifiers=["Shift"])
+    page.fill("#field-instruct", "in a low voice")
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => window.tableread.project.lines.every("
+        "(line) => line.params.instruct === 'in a low voice')"
+    )
+    assert page.is_hidden("#strays-part")
+    page.fill("#field-instruct", "")
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => window.tableread.project.lines.every((line) => !('instruct' in line.params))"
+    )

@@ -93,6 +93,7 @@ class ModelAbilities(BaseModel):
     builtin_voice: bool = Field(description="Takes any name as a voice.")
     presets: list[str] = Field(description="Voices of its own, for task_type CustomVoice.")
     described_voices: bool = Field(description="Takes task_type VoiceDesign.")
+    instructions: bool = Field(description="Follows instructions on how a voice speaks a text.")
     languages: dict[str, str] = Field(description="Names by code; empty where it has one only.")
     tags: list[str] = Field(description="Sounds that it makes where a text has them in brackets.")
     streaming: bool = Field(description="Its sound comes before the line is finished.")

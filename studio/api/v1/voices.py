@@ -49,6 +49,7 @@ def card_of(backend: Backend) -> ModelCard:
         builtin_voice=can.builtin_voice,
         presets=[preset.preset_id for preset in can.presets],
         described_voices=can.described_voices,
+        instructions=can.instructions,
         languages=dict(can.languages),
         tags=sorted(can.tags),
         streaming=can.streaming,

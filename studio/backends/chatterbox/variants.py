@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, Param
+from studio.backends.draft.package import language_of_text
 
 LANGUAGES = MappingProxyType(
     {
@@ -105,8 +106,16 @@ MULTILINGUAL = Variant(
     source="ResembleAI/chatterbox",
     needs=("ve.pt", "t3_mtl23ls_v2.safetensors", "s3gen.pt",
            "grapheme_mtl_merged_expanded_v1.json", "conds.pt", "Cangjie5_TC.json"),
-    # 200 Chinese or Japanese characters last about as long as a line may: 40 s.
-    capabilities=_capabilities(200, languages=LANGUAGES, params=_acting_params(2.0)),
+    # 80 Chinese or Japanese characters last about as long as 200 Latin ones, and half as long as a
+    # line may: 40 s.
+    capabilities=_capabilities(
+        200,
+        wide_weight=2.5,
+        languages=LANGUAGES,
+        guess=language_of_text,
+        asks_language=True,
+        params=_acting_params(2.0),
+    ),
 )  # fmt: skip
 
 TURBO = Variant(

@@ -76,6 +76,7 @@ class DraftBackend:
             builtin_voice=True,
             presets=presets(),
             languages={} if self.unavailable() else self._languages.listed(),
+            guess=language_of_text,
             params=PARAMS,
             streaming=True,
         )

@@ -39,6 +39,7 @@ _LANGUAGES = {
     "spanish": "es",
 }
 _SMALL_SIZE = "0b6"  # its CustomVoice was not trained on instructions
+_MAX_WIDE_CHARS = 150  # Chinese, Japanese or Korean ones: about 35 s, as long as 400 Latin ones
 _PROBES, _PROBE_BYTES = 16, 65_536
 
 
@@ -73,11 +74,13 @@ class Checkpoint:
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,
+            wide_weight=MAX_CHARS / _MAX_WIDE_CHARS,
             cloning=self.kind is Kind.BASE,
             builtin_voice=bool(self.speakers),
             builtin_by_name=False,
             presets=tuple(Preset(name, _label(name)) for name in self.speakers),
             described_voices=self.kind is Kind.VOICE_DESIGN,
+            instructions=self.takes_instruction,
             languages={code: name.capitalize() for code, name in self.languages.items()},
             params=PARAMS,
             streaming=True,

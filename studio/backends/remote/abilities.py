@@ -87,12 +87,14 @@ class Told:
     """What a server says of its model in the list of models, as another studio does.
 
     Attributes:
+        instructions: None where it doesn't tell.
         languages: Code to name.
     """
 
     cloning: bool
     builtin_voice: bool = False
     described_voices: bool = False
+    instructions: bool | None = None
     languages: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -141,6 +143,8 @@ class Abilities:
     @property
     def instructed(self) -> bool:
         """Whether words beside a voice change how it speaks; the small checkpoints ignore them."""
+        if self.told is not None and self.told.instructions is not None:
+            return self.told.instructions or self.told.described_voices
         if "instructions" not in self.fields or self.task is Task.BASE:
             return False
         return self.task is None or "0.6b" not in (self.model or "").lower()

@@ -32,6 +32,7 @@ class _Told(BaseModel):
     cloning: bool
     builtin_voice: bool = False
     described_voices: bool = False
+    instructions: bool | None = None
     languages: dict[str, str] = Field(default_factory=dict)
 
 

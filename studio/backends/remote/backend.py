@@ -63,6 +63,7 @@ class RemoteBackend:
             builtin_voice=not known or bool(voices) or any(can.speaks_unasked for can in known),
             presets=tuple(Preset(voice, _label(voice)) for voice in voices),
             described_voices=not known or any(map(_describes, known)),
+            instructions=bool(known) and any(can.instructed for can in known),
             languages=_common_languages(known),
             params=PARAMS,
             streaming=True,
