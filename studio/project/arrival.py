@@ -26,11 +26,13 @@ _Place = Annotated[int, Field(ge=0)]
 _LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 _Field = Literal["name", "cast", "first_names", "settings", "locked_takes", "deleted_takes"]
 _Side = dict[str, Any] | None
+_Order = tuple[_Place, list[_LineId], list[_LineId], _LineId | None]
+_OlderOrder = tuple[_Place, list[_LineId], list[_LineId]]
 
 
 class _Delta(BaseModel):
     lines: dict[_LineId, tuple[_Side, _Side]] = {}
-    order: tuple[_Place, list[_LineId], list[_LineId]] | None = None
+    order: _Order | _OlderOrder | None = None
     fields: dict[_Field, tuple[Any, Any]] = {}
 
 
@@ -48,6 +50,7 @@ class _Entry(BaseModel):
     joined: bool = False
     next: _Place | None = None
     below: _Place | None
+    gone: tuple[_Place, ...] = ()
     delta: _Delta
 
 
@@ -79,7 +82,7 @@ def _check_past(path: Path, snapshot: Snapshot) -> None:
     end, document = 0, snapshot.document
     for placed in entries_in(path):
         entry = _Entry.model_validate(placed.entry)
-        if not {entry.next, entry.below} <= starts:
+        if not {entry.next, entry.below, *entry.gone} <= starts:
             raise ValueError("an entry leads to none before it")
         _check_values(entry.delta)
         if placed.start >= snapshot.journal_bytes:
