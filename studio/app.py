@@ -29,6 +29,8 @@ from studio.setup_report import NothingToSetUp, SetupReport
 SPACE_STORAGE = Path("/data")
 """Where a Hugging Face Space keeps files over restarts, when it has such storage."""
 
+_CARDS = "CUDA_VISIBLE_DEVICES"
+
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
@@ -134,8 +136,24 @@ def _backend(name: str, options: BackendOptions, lending: Lending | None) -> Bac
     return backend if lending is None else lending.lent(backend)
 
 
+def _device(settings: Settings) -> str | None:
+    """The kind of device that was chosen; of several cards only the chosen one is there then."""
+    kind, colon, number = settings.device.partition(":")
+    if colon:
+        # Not a device of torch's, which each thread would have to be told: other cards go out of
+        # sight of the whole process, which works until torch first looks for them.
+        seen = [one for one in os.environ.get(_CARDS, "").split(",") if one.strip()]
+        if seen and int(number) >= len(seen):
+            raise SettingError(
+                f"TTS_DEVICE={settings.device} can't be used: {_CARDS} leaves {len(seen)} card(s)."
+            )
+        os.environ[_CARDS] = seen[int(number)] if seen else number
+    return None if kind == "auto" else kind
+
+
 def _backend_options(settings: Settings) -> BackendOptions:
     return BackendOptions(
+        device=_device(settings),
         chatterbox_model=settings.chatterbox_model,
         qwen3_model=settings.qwen3_model,
         amp_on_cuda=settings.amp_on_cuda,
@@ -154,6 +172,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
             key=settings.remote_key.get_secret_value() if settings.remote_key else None,
             concurrency=settings.remote_concurrency,
             timeout_s=settings.remote_timeout_s,
+            patience_s=settings.remote_patience_s,
         ),
     )
 

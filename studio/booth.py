@@ -131,11 +131,13 @@ class Booth:
             return await self._heard(Job(secrets.token_hex(8), order))
 
     async def _heard(self, job: Job) -> Clip:
-        await asyncio.to_thread(self._engine.submit, job, listen=True)
+        submitting = asyncio.ensure_future(asyncio.to_thread(self._engine.submit, job, listen=True))
         try:
+            await asyncio.shield(submitting)
             async for _ in job.events.afollow():
                 pass
         except BaseException:
+            await submitting  # what hasn't begun can't be stopped, and would begin afterwards
             await asyncio.to_thread(self._stop, job)
             raise
         if job.state is JobState.CANCELLED:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
-import threading
 import webbrowser
 from pathlib import Path
-from types import FrameType
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -24,6 +21,7 @@ from studio.api.hosts import HostNames
 from studio.api.routes import service_routes, studio_routes
 from studio.api.v1.keys import key_guard
 from studio.api.visitors import ENTER, token_of
+from studio.cli.interruption import until_interrupted
 from studio.cli.serve import ServeArguments
 from studio.desks import Desks
 from studio.dialog.read import read_dialog_text
@@ -52,7 +50,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             offer(page_studio)
         _launch(page, arguments, StudioServer(front, setup))
         _tell(page, arguments, front)
-        _until_interrupted()
+        until_interrupted()
         page.close()
         if front.desks is not None:
             front.desks.close()
@@ -204,17 +202,3 @@ def _welcome(studio: Studio, opening_script: str) -> None:
         return
     for name in read_dialog_text(opening_script).dialog.speakers():
         studio.speakers.add(name)
-
-
-def _until_interrupted() -> None:
-    """Wait for Ctrl+C or a request to end."""
-    ended = threading.Event()
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        ended.set()
-
-    signal.signal(signal.SIGINT, end)
-    signal.signal(signal.SIGTERM, end)
-    # A bare wait can't be interrupted by a signal on Windows.
-    while not ended.wait(timeout=0.5):
-        pass

@@ -88,6 +88,14 @@ class Settings(BaseModel):
     tf32: Annotated[bool, Field(validation_alias=_variable("TTS_TF32"))] = False
     """Whether codec and vocoder round to 10 bits before they multiply on CUDA, which is faster."""
 
+    device: Annotated[
+        str,
+        Field(
+            validation_alias=_variable("TTS_DEVICE"), pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$"
+        ),
+    ] = "auto"
+    """Where models run: auto (the best there is), cpu, mps, cuda, or one card such as cuda:1."""
+
     chatterbox_model: Annotated[
         str | None, Field(validation_alias=_variable("CHATTERBOX_MODEL"))
     ] = None
@@ -165,6 +173,12 @@ class Settings(BaseModel):
         Field(validation_alias=_variable("TTS_REMOTE_TIMEOUT_SECONDS"), gt=0, allow_inf_nan=False),
     ] = 120.0
     """Seconds that one try at a line may take on a speech server."""
+
+    remote_patience_s: Annotated[
+        float,
+        Field(validation_alias=_variable("TTS_REMOTE_PATIENCE_SECONDS"), ge=0, allow_inf_nan=False),
+    ] = 180.0
+    """Seconds that lines wait while no speech server answers, before the render ends."""
 
     workspace: Annotated[Path, Field(validation_alias=_variable("TABLEREAD_WORKSPACE"))] = (
         _HOME / "workspace"

@@ -194,6 +194,9 @@ async def _chunks(record: SegmentRecord) -> AsyncIterator[Samples]:
     else:
         async for chunk in live.afollow():
             yield chunk
+        if live.withdrawn:
+            # What was sent can't be taken back, and the second try would be heard behind it.
+            raise SpeechFailed(record.retried or "This line was cut.")
     _raise_failure(record)
 
 

@@ -19,6 +19,8 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert settings.batch_slots is settings.batch_positions is None
     assert (settings.batch_max_wait_ms, settings.batch_continuous) == (50, True)
     assert settings.batch_compile is False
+    assert settings.device == "auto"
+    assert settings.remote_patience_s >= 180
 
 
 def test_every_variable_is_read() -> None:
@@ -43,6 +45,8 @@ def test_every_variable_is_read() -> None:
             "TTS_REMOTE_KEY": "sk-0123",
             "TTS_REMOTE_CONCURRENCY": "16",
             "TTS_REMOTE_TIMEOUT_SECONDS": "30",
+            "TTS_REMOTE_PATIENCE_SECONDS": "240",
+            "TTS_DEVICE": "cuda:1",
             "TABLEREAD_WORKSPACE": "/somewhere",
             "SOMETHING_ELSE": "is left alone",
         }
@@ -66,6 +70,8 @@ def test_every_variable_is_read() -> None:
         remote_model="tts-1",
         remote_key=SecretStr("sk-0123"),
         remote_concurrency=16,
+        remote_patience_s=240.0,
+        device="cuda:1",
         remote_timeout_s=30.0,
         workspace=Path("/somewhere"),
     )

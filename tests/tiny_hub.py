@@ -32,6 +32,7 @@ class TinyHub:
         files: Content by path.
         status: Answered to every question about the model instead of the model.
         break_after: Bytes of a path's body after which the connection drops, once each.
+        busy: Statuses answered to questions for files before the files are.
         corrupt: Paths served with other bytes than the hub says.
         served: Bytes served, by path.
     """
@@ -40,6 +41,7 @@ class TinyHub:
     status: int | None = None
     error_code: str | None = None
     break_after: dict[str, list[int]] = field(default_factory=dict)
+    busy: list[int] = field(default_factory=list)
     corrupt: set[str] = field(default_factory=set)
     served: dict[str, int] = field(default_factory=dict)
     requests: int = 0
@@ -85,6 +87,8 @@ class TinyHub:
             self._send(request, b"{}", status=self.status)
         elif request.path.startswith("/api/models/"):
             self._send(request, json.dumps(self._info()).encode())
+        elif self.busy:
+            self._send(request, b"", status=self.busy.pop(0))
         else:
             self._send_file(request, request.path.split(f"/resolve/{COMMIT}/")[1])
 

@@ -36,6 +36,11 @@ class Metrics:
         self._failures = Counter(
             "tableread_failures", "Failed segments by kind.", ["kind"], registry=self._registry
         )
+        self._second_tries = Counter(
+            "tableread_second_tries",
+            "Segments that were cut and begun again with another seed.",
+            registry=self._registry,
+        )
         self._audio_s = Counter(
             "tableread_audio_seconds", "Seconds of speech made.", registry=self._registry
         )
@@ -100,6 +105,8 @@ class Metrics:
             record = job.records[event.segment_idx]
             if event.state in {SegmentState.SAVED, SegmentState.FAILED, SegmentState.CANCELLED}:
                 self._segments.labels(event.state).inc()
+            if event.state == SegmentState.STARTED and event.message is not None:
+                self._second_tries.inc()
             if event.state == SegmentState.FAILED:
                 self._failures.labels(record.fault or "SpeechFailed").inc()
             if event.state == SegmentState.SAVED and isinstance(record.segment, SpeechSegment):

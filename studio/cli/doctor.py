@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
 from studio.backends import registry
 from studio.backends.base import TellsRoom
+from studio.backends.device import choose_device
 from studio.backends.options import BackendOptions
 from studio.setup_report import SetupReport
+
+log = logging.getLogger(__name__)
+
+_CARD_ANSWERS_S = 20.0
 
 _PACKAGES = (
     "gradio",
@@ -37,7 +44,7 @@ def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> 
     """Print what was found; 0 when at least one backend can run."""
     offers = registry.offers(options)
     for heading, rows in (
-        ("Machine", _machine(workspace)),
+        ("Machine", _machine(workspace, options.device)),
         ("Packages", [(name, _installed(name)) for name in _PACKAGES]),
         ("Model packages", [("state", setup.snapshot()["message"])]),
         ("Backends", [(offer.name, _standing(offer)) for offer in offers]),
@@ -49,7 +56,7 @@ def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> 
     return 0 if any(offer.unavailable is None for offer in offers) else 1
 
 
-def _machine(workspace: Path) -> list[tuple[str, str]]:
+def _machine(workspace: Path, device: str | None) -> list[tuple[str, str]]:
     memory = psutil.virtual_memory()
     return [
         ("system", f"{platform.system()} {platform.release()}, {platform.machine()}"),
@@ -57,6 +64,7 @@ def _machine(workspace: Path) -> list[tuple[str, str]]:
         ("processors", f"{os.cpu_count()}"),
         ("memory", f"{memory.total / 1e9:.1f} GB, {memory.available / 1e9:.1f} GB free"),
         ("graphics card", _graphics_card()),
+        ("device", _device(device)),
         ("workspace", _workspace(workspace)),
     ]
 
@@ -66,8 +74,32 @@ def _graphics_card() -> str:
     if program is None:
         return "none found (nvidia-smi isn't here)"
     query = [program, "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
+    try:
+        done = subprocess.run(
+            query, capture_output=True, text=True, timeout=_CARD_ANSWERS_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return (
+            f"nvidia-smi didn't answer within {_CARD_ANSWERS_S:g} s: the card or its driver hangs; "
+            "restart the computer"
+        )
+    except OSError as error:
+        return f"nvidia-smi can't be run: {error.strerror}"
     return done.stdout.strip() or done.stderr.strip() or "nvidia-smi says nothing"
+
+
+def _device(wanted: str | None) -> str:
+    """Where models run, as far as it can be told; finding out may fail as a load would."""
+    cards = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = f"{wanted or 'auto'} (TTS_DEVICE)" + (f", of the cards {cards}" if cards else "")
+    if find_spec("torch") is None:
+        return chosen
+    try:
+        return f"{chosen}: {choose_device(wanted)}"
+    # Whatever a broken driver makes torch raise, this is where it is to be read.
+    except Exception as error:
+        log.debug("device", exc_info=True)
+        return f"{chosen}: {error}".splitlines()[0]
 
 
 def _workspace(workspace: Path) -> str:
@@ -86,8 +118,17 @@ def _installed(name: str) -> str:
 def _rooms(options: BackendOptions) -> list[tuple[str, str]]:
     """What fits into the memory there is now, of backends that can tell."""
     backends = [registry.create(name, options) for name in registry.BACKENDS]
-    rooms = [(one.name, one.room()) for one in backends if isinstance(one, TellsRoom)]
+    rooms = [(one.name, _room(one)) for one in backends if isinstance(one, TellsRoom)]
     return [(name, room) for name, room in rooms if room is not None]
+
+
+def _room(backend: TellsRoom) -> str | None:
+    try:
+        return backend.room()
+    # Such as a card that is there and gives no context.
+    except Exception as error:
+        log.debug("room", exc_info=True)
+        return f"can't be told: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def _standing(offer: registry.Offer) -> str:

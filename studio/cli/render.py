@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from studio.cli.arguments import parse_voice
+from studio.cli.render_report import report, tell
 from studio.dialog.formats.importing import Imported, import_dialog
-from studio.dialog.model import MAX_SCRIPT_BYTES, Notice
+from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.job import FINAL_STATES, Job
 from studio.engine.scene import check_export_name, export_job
-from studio.errors import BadInput, Conflict, SettingError
+from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.service import RenderOptions, Studio
 
 EXIT_ALL_RENDERED = 0
@@ -46,6 +47,7 @@ class RenderArguments:
             raise SettingError(
                 f"-o {output} can't be used: it must be a file in a folder there is."
             )
+        _check_writable(output)
         voices = dict(parse_voice(voice) for voice in arguments.voice)
         return cls(arguments.script, output, voices, arguments.seed, arguments.json)
 
@@ -64,21 +66,21 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         StudioError: Nothing was written.
     """
     parsed = _read(arguments.script)
-    _tell(parsed.notices)
-    with open_studio() as studio, tempfile.TemporaryDirectory(prefix="tableread-") as folder:
+    tell(parsed.notices)
+    with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
             seed=arguments.seed,
             voices=arguments.voices,
             audio_root=arguments.script.absolute().parent,
-            folder=Path(folder),
+            folder=folder,
         )
         studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)
-        _tell(job.order.plan.notices)
+        tell(job.order.plan.notices)
         _watch(job, studio)
-        written = _write(job, arguments.output)
+        written = _write(job, arguments.output, folder)
     out = arguments.output if written else None
-    _report(job, parsed, out, as_json=arguments.as_json)
+    report(job, len(parsed.dialog), out, as_json=arguments.as_json)
     return EXIT_SOME_FAILED if job.failures() else EXIT_ALL_RENDERED
 
 
@@ -106,6 +108,7 @@ def _watch(job: Job, studio: Studio) -> None:
                 final += 1
                 _show_progress(final, total)
     except KeyboardInterrupt:
+        print("Stopping: the lines being spoken end at their next step.", file=sys.stderr)
         studio.cancel(job)
         raise
 
@@ -116,51 +119,42 @@ def _show_progress(done: int, total: int) -> None:
         print(f"\r{done} of {total} segments", end=end, file=sys.stderr, flush=True)
 
 
-def _write(job: Job, output: Path) -> bool:
+def _write(job: Job, output: Path, folder: Path) -> bool:
     try:
         export_job(job, output)
     except Conflict:
         return False
+    except StorageFailed as error:
+        raise _Kept(
+            f"{error} Nothing is lost: the lines that were made are in {folder}."
+        ) from error
     return True
 
 
-def _report(job: Job, parsed: Imported, out: Path | None, *, as_json: bool) -> None:
-    for failure in job.failures():
-        print(f"Line {failure.line_number}: {failure.message}", file=sys.stderr)
-    summary = job.summary()
-    if as_json:
-        print(json.dumps(_report_body(job, parsed, out)))
-        return
-    print(
-        f"{out or 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
-        f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
-        f"at most {summary.max_in_flight} in flight with {job.order.backend_name}"
-    )
+class _Kept(StorageFailed):
+    """The scene couldn't be written after all was made; the folder of its segments stays."""
 
 
-def _report_body(job: Job, parsed: Imported, out: Path | None) -> dict[str, Any]:
-    summary = job.summary()
-    return {
-        "backend": job.order.backend_name,
-        "lines": len(parsed.dialog),
-        "segments": len(job.records),
-        "failed": [
-            {
-                "segment_idx": failure.segment_idx,
-                "line": failure.line_number,
-                "message": failure.message,
-            }
-            for failure in job.failures()
-        ],
-        "audio_s": summary.audio_s,
-        "wall_s": summary.wall_s,
-        "first_audio_s": summary.first_audio_s,
-        "max_in_flight": summary.max_in_flight,
-        "out": str(out) if out else None,
-    }
+@contextmanager
+def _kept_if_needed() -> Iterator[Path]:
+    """A folder that is gone at the end, unless what it holds is all that there is."""
+    folder = Path(tempfile.mkdtemp(prefix="tableread-"))
+    try:
+        yield folder
+    except _Kept:
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder)
 
 
-def _tell(notices: tuple[Notice, ...]) -> None:
-    for notice in notices:
-        place = f"Line {notice.line_number}: " if notice.line_number else ""
-        print(f"{place}{notice.message}", file=sys.stderr)
+def _check_writable(output: Path) -> None:
+    """See that a file can be made where the scene goes: an hour later it would be too late."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=output.absolute().parent, prefix=".tableread-"):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"-o {output} can't be written: {error.strerror}. Choose a folder you may write to."
+        ) from error

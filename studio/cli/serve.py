@@ -14,6 +14,10 @@ DEFAULT_HOST = "127.0.0.1"
 SPACE_HOST = "0.0.0.0"  # noqa: S104 - a Space is reached through the platform's proxy only
 GUEST = "guest"
 
+# A port that was closed just now is free. Windows has another word for that: there SO_REUSEADDR
+# means to share a port with whoever has it.
+_BIND_OPTION: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -90,7 +94,7 @@ def _check_port(host: str, port: int) -> None:
             host, port, type=socket.SOCK_STREAM
         )[0]
         with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.setsockopt(socket.SOL_SOCKET, _BIND_OPTION, 1)
             probe.bind(address)
     except OSError as error:
         raise SettingError(

@@ -37,7 +37,8 @@ class SpeechSegment:
     """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags.
 
     `mood` chooses among a speaker's samples; None is the main one. `instruct` says in words how
-    it is spoken.
+    it is spoken. `seed_is_own` says that the line names its seed: it is spoken with that one or
+    not at all.
     """
 
     segment_idx: int
@@ -50,6 +51,7 @@ class SpeechSegment:
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     mood: str | None = None
     instruct: str | None = None
+    seed_is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +169,10 @@ class _Planner:
         if not parts:
             message = _why_silent(line.text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
-        seed = self.seed if line.seed is None else line.seed
+        is_own = line.seed is not None
+        seed = line.seed if is_own else self.seed
         instruct = _words_of(line, INSTRUCT) if self.limits.instructions else None
-        said = (language, seed, params, mood_of(line), instruct)
+        said = (language, seed, params, mood_of(line), instruct, is_own)
         return [
             SpeechSegment(idx, line_idx, number, speaker, part, *said)
             if isinstance(part, str)

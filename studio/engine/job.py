@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class SegmentState(StrEnum):
     """How far a segment is. Silence and existing audio go from planned to saved.
 
-    A segment that found no memory goes from started back to queued, once.
+    A segment that found no memory goes from started back to queued, once. One that was cut may be
+    started again, with another seed and a message, also once.
     """
 
     PLANNED = "planned"
@@ -60,10 +61,14 @@ class SegmentRecord:
 
     Attributes:
         samples: Length at the studio's rate, known when generated.
-        path: The saved WAV; None for silence, and until saved.
+        path: The saved WAV; None for silence, and until saved. That of a segment that failed holds
+            what was made before it was cut.
         message: Why it failed.
         fault: What kind of error it was, by the name of its class.
-        live: Chunks of a speech segment as they are generated; closed when all are there.
+        cut: Whether it failed by not coming to its end, so that its audio isn't whole.
+        retried: Why a first try was thrown away; None when there was just one.
+        live: Chunks of a speech segment as they are generated; closed when all are there. A second
+            try with another seed has a new one, and the former is withdrawn.
         at_s: When each state was reached, in seconds since the job began.
         first_chunk_s: When the first audio was there.
         heard_samples: How much could be heard of it so far, at the studio's rate.
@@ -75,6 +80,8 @@ class SegmentRecord:
     path: Path | None = None
     message: str | None = None
     fault: str | None = None
+    cut: bool = False
+    retried: str | None = None
     live: Feed[Samples] = field(default_factory=Feed)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     first_chunk_s: float | None = None
@@ -88,11 +95,16 @@ class SegmentRecord:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A segment that could not be spoken, with the script's line."""
+    """A segment that could not be spoken, with the script's line.
+
+    Attributes:
+        cut: Whether a part of it was spoken, which can be heard.
+    """
 
     segment_idx: int
     line_number: int
     message: str
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +200,16 @@ class Job:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         self.advance(record, SegmentState.STARTED)
 
+    def start_again(self, record: SegmentRecord, why: str) -> None:
+        """A segment's first try is thrown away, and what was heard of it with it."""
+        former, record.live = record.live, Feed()
+        record.retried = why
+        record.heard_samples, record.first_chunk_s = 0, None
+        former.withdraw()
+        segment_idx = record.segment.segment_idx
+        log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
+        self._tell(Event(record.state, self.elapsed_s(), segment_idx, message=why))
+
     def leave(self) -> None:
         """A segment gave its slot back."""
         self.in_flight -= 1
@@ -221,9 +243,17 @@ class Job:
     def failures(self) -> tuple[Failure, ...]:
         """What could not be spoken, in order."""
         return tuple(
-            Failure(record.segment.segment_idx, record.segment.line_number, record.message or "")
+            _told(record, record.message or "")
             for record in self.records
             if record.state is SegmentState.FAILED
+        )
+
+    def second_tries(self) -> tuple[Failure, ...]:
+        """Segments that are good on the second try, and why the first was thrown away, in order."""
+        return tuple(
+            _told(record, record.retried)
+            for record in self.records
+            if record.retried is not None and record.state is SegmentState.SAVED
         )
 
     def summary(self) -> Summary:
@@ -285,3 +315,8 @@ class Job:
             summary.max_in_flight,
             summary.failed,
         )
+
+
+def _told(record: SegmentRecord, message: str) -> Failure:
+    segment = record.segment
+    return Failure(segment.segment_idx, segment.line_number, message, record.cut)

@@ -45,6 +45,14 @@ class Lane:
         return self._in_slots or self.max_concurrency
 
     @property
+    def takes_one_more(self) -> bool:
+        """Whether the line at the play-head may go past the bound: it waits where slots are shared.
+
+        One at a time, and only on a batched backend, which chooses itself who gets a slot next.
+        """
+        return self._in_slots > 0 and self.in_flight == self.bound and self.scheduler.has_urgent()
+
+    @property
     def _in_slots(self) -> int:
         """Segments that a batched backend takes; 0 for the others."""
         can = self.manager.backend.capabilities
@@ -66,7 +74,9 @@ class Lane:
         """Whether one more segment may start."""
         if self.set_aside:
             return self.in_flight == 0
-        if self.one_alone or self.in_flight >= self.bound:
+        if self.one_alone:
+            return False
+        if self.in_flight >= self.bound and not self.takes_one_more:
             return False
         return self.unsaved < MAX_UNSAVED + self._in_slots
 

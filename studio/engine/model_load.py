@@ -55,10 +55,13 @@ class ModelLoad:
         """
         self._raise_if_stopped()
         before = measure()
-        self._backend.load(self._report)
-        if self._stop.is_set():
-            self._backend.unload()
+        try:
+            self._backend.load(self._report)
             self._raise_if_stopped()
+        except Cancelled:
+            # It may have been stopped at its very last word, with all in memory.
+            self._backend.unload()
+            raise
         return MemoryChange(before, measure())
 
     def _report(self, progress: LoadProgress) -> None:

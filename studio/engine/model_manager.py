@@ -99,7 +99,7 @@ class ModelManager:
         self._failure: LoadProgress | None = None
         self._active = 0
         self._last_used_s = clock()
-        self._loaded_at_s = 0.0
+        self._loaded_at_s: float | None = None  # until it is unloaded, also when that fails
 
     @property
     def state(self) -> ModelState:
@@ -167,7 +167,7 @@ class ModelManager:
         return True
 
     async def unload(self) -> None:
-        """Unload unless unloaded; waits for a load in progress.
+        """Unload unless unloaded; waits for a load in progress. One that failed is tried again.
 
         Raises:
             ModelInUse: A lease is held; nothing changed.
@@ -181,7 +181,7 @@ class ModelManager:
                 )
             if self._transition is not None:
                 await asyncio.wait([self._transition])
-            elif self._state is ModelState.LOADED:
+            elif self._state in (ModelState.LOADED, ModelState.FAILED):
                 await self._begin_unload("asked")
                 return
             else:
@@ -203,8 +203,12 @@ class ModelManager:
     async def expire(self, idle_timeout_s: float) -> bool:
         """Unload if it has been idle for `idle_timeout_s`; returns whether it was unloaded."""
         idle_s = self._clock() - self._last_used_s
-        resting = self._state is ModelState.LOADED and self._transition is None
-        if not resting or self._active or idle_s < idle_timeout_s:
+        # A model whose unload failed is in memory still: what hindered it may be over.
+        in_memory = self._loaded_at_s is not None and self._state in (
+            ModelState.LOADED,
+            ModelState.FAILED,
+        )
+        if not in_memory or self._transition is not None or self._active or idle_s < idle_timeout_s:
             return False
         await self._begin_unload(f"idle for {idle_s:.0f} s")
         return True
@@ -248,7 +252,7 @@ class ModelManager:
             self._transition = None
 
     async def _begin_unload(self, why: str) -> None:
-        self._state = ModelState.UNLOADING
+        self._state, self._failure = ModelState.UNLOADING, None
         self._transition = asyncio.ensure_future(self._unload(why))
         await asyncio.shield(self._transition)
 
@@ -262,18 +266,19 @@ class ModelManager:
             raise
         else:
             self._state = ModelState.UNLOADED
-            self.counters.unloads += 1
-            resident_s = self._clock() - self._loaded_at_s
-            self.counters.resident_s += resident_s
-            log.info(
-                "model %s: unloaded (%s) after %.1f s, %s",
-                self.backend.name,
-                why,
-                resident_s,
-                self.memory,
-            )
+            self._count_unload(why)
         finally:
             self._transition = None
+
+    def _count_unload(self, why: str) -> None:
+        if self._loaded_at_s is None:  # what was cleaned up is a load that failed
+            return
+        resident_s = self._clock() - self._loaded_at_s
+        self._loaded_at_s = None
+        self.counters.unloads += 1
+        self.counters.resident_s += resident_s
+        name = self.backend.name
+        log.info("model %s: unloaded (%s) after %.1f s, %s", name, why, resident_s, self.memory)
 
     def _unload_measured(self) -> MemoryChange:
         before = self._measure(self.backend)

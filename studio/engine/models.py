@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from studio.backends.base import Backend, Health, LoadProgress, TellsHealth
 from studio.engine.memory import MemoryChange
 from studio.engine.model_manager import EvictionPolicy, ModelCounters, ModelManager, ModelState
-from studio.errors import StudioError
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ class Models:
         self._forget = forget
         self._clock = clock
         self._managers: dict[str, ModelManager] = {}
+        # Guards the making of a manager: threads of the API ask for one as the loop does.
+        self._making = threading.Lock()
         self._next_check_s = clock() + policy.check_interval_s
 
     @property
@@ -76,20 +79,18 @@ class Models:
         Raises:
             SettingError: There is no such backend.
         """
-        if name not in self._managers:
-            self._managers[name] = ModelManager(
-                self._create(name), forget=lambda: self._forget(name), clock=self._clock
-            )
-        return self._managers[name]
+        with self._making:
+            if name not in self._managers:
+                self._managers[name] = ModelManager(
+                    self._create(name), forget=lambda: self._forget(name), clock=self._clock
+                )
+            return self._managers[name]
 
     async def reap(self) -> int:
         """Unload every model that has been idle long enough; returns how many."""
         if not self._policy.active:
             return 0
-        expired = [
-            await manager.expire(self._policy.idle_timeout_s)
-            for manager in list(self._managers.values())
-        ]
+        expired = [await self._expire(manager) for manager in list(self._managers.values())]
         return sum(expired)
 
     async def run_reaper(self) -> None:
@@ -97,17 +98,16 @@ class Models:
         while True:
             self._next_check_s = self._clock() + self._policy.check_interval_s
             await asyncio.sleep(self._policy.check_interval_s)
-            try:
-                await self.reap()
-            except StudioError as error:
-                log.warning("idle check: %s", error)
+            await self.reap()
 
     async def unload_all(self) -> None:
         """Stop loads and unload what isn't in use, at the studio's end."""
-        for manager in self._managers.values():
+        for manager in list(self._managers.values()):
             manager.cancel_load()
             if not manager.active:
-                await manager.unload()
+                # Whatever one of them raises, the others' memory is to be given back.
+                with suppress(Exception):
+                    await manager.unload()
 
     def health(self) -> dict[str, Health]:
         """How the threads of loaded backends are that have threads of their own, by name."""
@@ -133,6 +133,14 @@ class Models:
             counters=replace(manager.counters),
             memory=manager.memory,
         )
+
+    async def _expire(self, manager: ModelManager) -> bool:
+        try:
+            return await manager.expire(self._policy.idle_timeout_s)
+        # The model counts as failed; the other ones and the next check go on.
+        except Exception:
+            log.exception("idle check of %s", manager.backend.name)
+            return False
 
     def _unload_in_s(self, manager: ModelManager) -> float | None:
         """Seconds to the check that will find the model idle: expiry, rounded up to a check."""

@@ -5,33 +5,33 @@ of conditioning to the last sample. A segment gives its slot back before its fil
 generation goes on while files are saved.
 
 A segment for which the memory didn't suffice is set aside until its lane is empty, and tried once
-more with the device to itself.
+more with the device to itself. One that was cut before its end is tried once more at once, with
+another seed, unless its line names one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.audio.clip import Clip
 from studio.audio.decode import decode
 from studio.audio.encode import write_wav
 from studio.audio.guarded import decode_guarded
-from studio.audio.resample import resampled
-from studio.backends.base import Backend, SpeechRequest
-from studio.dialog.planning import AudioSegment, SpeechSegment
+from studio.backends.base import Backend
+from studio.dialog.planning import AudioSegment
 from studio.engine.conditioning import ConditioningCache
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.lane import Lane, Turn
 from studio.engine.model_manager import ModelManager
 from studio.engine.models import Models
+from studio.engine.speaking import Spoken, may_try_again, speak
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,9 @@ class Renderer:
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, at this segment: it and what follows go first."""
         self._play_head = (job, segment_idx)
-        self._lane(job.order.backend_name).scheduler.focus(job.job_id, segment_idx)
+        lane = self._lane(job.order.backend_name)
+        lane.scheduler.focus(job.job_id, segment_idx)
+        self._pump(lane)
 
     def cancel(self, job: Job) -> None:
         """Stop a job: nothing more is started, and what is in flight stops at its next step."""
@@ -156,20 +158,19 @@ class Renderer:
 
     async def _render(self, lane: Lane, job: Job, record: SegmentRecord) -> None:
         try:
-            clip = await self._generate(lane, job, record)
-            if clip is not None:
-                await self._keep(job, record, clip)
+            spoken = await self._generate(lane, job, record)
+            if spoken is not None:
+                await self._keep(job, record, spoken)
         finally:
             lane.unsaved -= 1
             self._pump(lane)
 
-    async def _generate(self, lane: Lane, job: Job, record: SegmentRecord) -> Clip | None:
-        """Speak a segment in a thread, holding a slot and a lease; None when there is no clip."""
+    async def _generate(self, lane: Lane, job: Job, record: SegmentRecord) -> Spoken | None:
+        """Speak a segment in a thread, holding a slot and a lease; None when there is no sound."""
         try:
             async with self._lease(lane.manager, job) as backend:
                 self._pump(lane)  # a load may have told of more slots
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._threads, self._speak, backend, job, record)
+                return await self._spoken(backend, job, record)
         except Cancelled:
             # When it was the load that was stopped: the next segment would only begin it anew.
             self.cancel(job)
@@ -184,9 +185,7 @@ class Renderer:
         # The one place where a backend's own fault becomes a record: the other segments go on.
         except Exception as error:
             log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
-            reason = f"{type(error).__name__}: {error}"
-            message = f"{lane.manager.backend.title} failed on this line ({reason})."
-            job.fail(record, message, type(error).__name__)
+            job.fail(record, _fault(lane.manager.backend.title, error), type(error).__name__)
         finally:
             lane.in_flight -= 1
             lane.one_alone = False
@@ -230,51 +229,54 @@ class Renderer:
         ahead = segment_idx - self._play_head[1]
         return ahead if ahead >= 0 else None
 
-    def _speak(self, backend: Backend, job: Job, record: SegmentRecord) -> Clip:
-        """Everything of a segment that needs the backend; runs in a thread."""
-        segment = record.segment
-        assert isinstance(segment, SpeechSegment)
-        if job.cancelled:
-            raise Cancelled
-        request = SpeechRequest(
-            text=segment.text,
-            conditioning=self._conditioning.get(
-                backend,
-                job.order.cast.voice_of(segment.speaker, segment.mood).told(segment.instruct),
-            ),
-            language=segment.language,
-            seed=segment.seed,
-            params=segment.params,
-            cancelled=lambda: job.cancelled,
-            urgency=lambda: self._urgency(job, segment.segment_idx),
-        )
-        chunks: list[Samples] = []
-        to_skip = record.heard_samples  # a second try's listeners have heard the first one's
-        with closing(_chunks(backend, request)) as spoken:
-            for chunk in spoken:
-                if job.cancelled:
-                    raise Cancelled
-                if len(chunk) > to_skip:
-                    job.heard(record, chunk[to_skip:])
-                to_skip = max(0, to_skip - len(chunk))
-                chunks.append(chunk)
-        if not chunks:
-            raise SpeechFailed(f"{backend.title} made no sound for this line.")
-        return Clip(np.concatenate(chunks))
+    async def _spoken(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
+        """Speak a segment, and once more where it was cut."""
+        spoken = await self._try(backend, job, record)
+        if spoken.cut is None or not may_try_again(record) or job.cancelled:
+            return spoken
+        job.start_again(record, str(spoken.cut))
+        try:
+            return await self._try(backend, job, record)
+        except OutOfMemory:
+            raise
+        except SpeechFailed as error:
+            # Not a sound this time: what the first try made is all there is to hear.
+            log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
+            return spoken
 
-    async def _keep(self, job: Job, record: SegmentRecord, clip: Clip) -> None:
-        """Write a generated clip to disk, in a thread."""
-        record.samples = len(clip)
-        job.advance(record, SegmentState.GENERATED)
+    async def _try(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
+        work = partial(
+            speak,
+            backend,
+            job,
+            record,
+            conditioning=self._conditioning,
+            urgency=lambda: self._urgency(job, record.segment.segment_idx),
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _keep(self, job: Job, record: SegmentRecord, spoken: Spoken) -> None:
+        """Write what was generated to disk, in a thread; what was cut is kept and has failed."""
+        record.samples = len(spoken.clip)
+        if spoken.cut is None:
+            job.advance(record, SegmentState.GENERATED)
         record.live.close()
         path = job.segment_path(record)
         try:
-            await asyncio.to_thread(self._save, path, clip)
+            await asyncio.to_thread(self._save, path, spoken.clip)
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
+        # Whatever it is, nobody else would tell the job that this segment is over.
+        except Exception as error:
+            log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
+            job.fail(record, _fault("Saving", error), type(error).__name__)
         else:
             record.path = path
-            job.advance(record, SegmentState.SAVED)
+            if spoken.cut is None:
+                job.advance(record, SegmentState.SAVED)
+            else:
+                record.cut = True
+                job.fail(record, str(spoken.cut), type(spoken.cut).__name__)
 
     async def _lay_in(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
         """Bring existing audio to the studio's rate, beside the other segments."""
@@ -283,8 +285,12 @@ class Renderer:
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
             return
+        except Exception as error:
+            log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
+            job.fail(record, _fault("Decoding", error), type(error).__name__)
+            return
         job.heard(record, clip.samples)
-        await self._keep(job, record, clip)
+        await self._keep(job, record, Spoken(clip))
 
     def _give_up(self, lane: Lane, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
@@ -299,10 +305,5 @@ def _decoded(job: Job, segment: AudioSegment) -> Clip:
     return decode_guarded(path)[1] if job.order.is_part else decode(path)
 
 
-def _chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:
-    """A backend's chunks at the studio's rate; closing it closes the backend's iterator."""
-    rate_hz = backend.capabilities.sample_rate_hz
-    spoken: Iterator[Samples] = backend.speak(request)
-    if rate_hz != STUDIO_RATE_HZ:
-        spoken = resampled(spoken, rate_hz, STUDIO_RATE_HZ)
-    yield from spoken
+def _fault(who: str, error: Exception) -> str:
+    return f"{who} failed on this line ({type(error).__name__}: {error})."

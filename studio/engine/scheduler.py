@@ -64,6 +64,11 @@ class Scheduler:
         if job_id in self._jobs:
             self._jobs[job_id].play_head = segment_idx
 
+    def has_urgent(self) -> bool:
+        """Whether the very segment at the play-head waits; `take` gives it next."""
+        listened = self._jobs.get(self._listened or "")
+        return listened is not None and listened.play_head in listened.segment_idxs
+
     def take(self) -> tuple[str, int] | None:
         """Take the next segment to speak, None when nothing waits."""
         listened = self._jobs.get(self._listened or "")

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from studio.errors import BadInput, SetupFailed
@@ -115,7 +115,7 @@ class Launcher:
         command = [python, str(self._repo / "launch.py"), *argv]
         if os.name == "posix":
             os.execve(python, command, environ)  # noqa: S606 - our own interpreter, no shell
-        return subprocess.call(command, env=environ)
+        return run_out(command, env=environ)
 
     def _install(self, part: Part, *, keep: Part | None) -> None:
         installer = Installer(self._home, part, keep=keep.pins if keep else ())
@@ -173,7 +173,7 @@ class Launcher:
         self._summary()
         failed = self._lint() if request.command == "check" else 0
         command = [sys.executable, "-m", "pytest", *(request.arguments or WHOLE_SUITE)]
-        return subprocess.call(command, cwd=self._repo, env=environ) or failed
+        return run_out(command, cwd=self._repo, env=environ) or failed
 
     def _test_environment(self) -> dict[str, str]:
         with self._console.stage("browser"):
@@ -194,3 +194,16 @@ class Launcher:
             self._console.say(f"$ {' '.join((name, *arguments))}")
             codes.append(subprocess.call([str(tools / name), *arguments], cwd=self._repo))
         return max(codes)
+
+
+def run_out(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> int:
+    """Run a command to its own end, also after Ctrl+C, which it is sent as we are.
+
+    `subprocess.call` would kill it a quarter of a second later.
+    """
+    with subprocess.Popen(command, env=env, cwd=cwd) as child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                continue

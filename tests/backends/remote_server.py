@@ -118,6 +118,7 @@ class Fault(BaseModel):
     then: Literal["end", "break", "hold"] = "end"
     odd_bytes: int = 0
     hold_first: bool = False
+    takes_s: float = 0.0
     rate_hz: int = RATE_HZ
     other_sound: bool = False
 
@@ -301,6 +302,7 @@ async def pieces(state: State, data: bytes, fault: Fault) -> AsyncIterator[bytes
     try:
         if fault.hold_first:
             await state.gate.wait()
+        await asyncio.sleep(fault.takes_s)
         end = (
             len(data)
             if fault.cut is None

@@ -26,13 +26,13 @@ from studio.backends.remote.answers import (
     MAX_MESSAGE_CHARS,
     check_audio,
     fault_of,
+    request_fault,
     retry_after_s,
-    transport_fault,
     words_of,
 )
 from studio.backends.remote.asking import abilities_of
 from studio.backends.remote.document import request_shape
-from studio.backends.remote.faults import Busy, Garbled, Refused, Unreachable
+from studio.backends.remote.faults import Busy, Declined, Garbled, Refused, Unreachable
 from studio.backends.remote.heard import Differs, Heard
 from studio.backends.remote.sound import SpeechReader
 
@@ -144,10 +144,10 @@ class TestErrors:
             (502, {}, Unreachable),
             (500, {}, Garbled),
             (408, {}, Garbled),
-            (400, {}, Refused),
-            (401, {}, Refused),
-            (404, {}, Refused),
-            (301, {}, Refused),
+            (400, {}, Declined),
+            (401, {}, Declined),
+            (404, {}, Declined),
+            (301, {}, Declined),
         ],
     )
     def test_each_status_has_its_meaning(self, status, headers, kind):
@@ -181,7 +181,7 @@ class TestErrors:
         assert retry_after_s({}) is None
 
     def test_a_broken_connection_tells_no_url(self):
-        fault = transport_fault(httpx.ReadError("http://ida:secret@host"))
+        fault = request_fault(httpx.ReadError("http://ida:secret@host"))
         assert "secret" not in str(fault)
 
     def test_what_is_audio(self):

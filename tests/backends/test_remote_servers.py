@@ -16,7 +16,7 @@ from studio.backends.remote.backend import RemoteBackend
 from studio.backends.remote.options import RemoteOptions
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import SegmentState
-from studio.errors import Cancelled, ModelUnavailable
+from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.service import RenderOptions
 
 BOUND = 3
@@ -34,8 +34,23 @@ def reference_servers():
 
 @pytest.fixture
 def pair():
+    """Two that a test may end."""
     with serving("custom", "custom") as servers:
         yield servers
+
+
+@pytest.fixture(scope="module")
+def lasting_servers():
+    with serving("custom", "custom") as servers:
+        yield servers
+
+
+@pytest.fixture
+def lasting(lasting_servers):
+    """Two that stay, as new."""
+    for server in lasting_servers:
+        server.reset()
+    return lasting_servers
 
 
 def backend_on(*urls, **options):
@@ -60,19 +75,19 @@ def asked(server):
     return [request["input"] for request in server.requests]
 
 
-def test_two_servers_share_the_lines_and_each_is_spoken_once(open_studio, pair):
-    first, second = pair
-    for server in pair:
+def test_two_servers_share_the_lines_and_each_is_spoken_once(open_studio, lasting):
+    first, second = lasting
+    for server in lasting:
         server.faults(*[{"hold_first": True}] * BOUND)
     job = rendered(open_studio, backend_on(first.url, second.url))
-    for server in pair:
+    for server in lasting:
         server.wait_for(in_flight=BOUND)
-    for server in pair:
+    for server in lasting:
         server.set("/release")
     finished(job)
     assert job.max_in_flight == 2 * BOUND
     assert sorted(asked(first) + asked(second)) == sorted(line.text for line in SCENE.lines)
-    for server in pair:
+    for server in lasting:
         assert server.seen()["most_in_flight"] == BOUND
 
 
@@ -88,16 +103,16 @@ def test_one_that_dies_loses_nothing(open_studio, pair, reference_servers):
     assert all(np.array_equal(one, other) for one, other in zip(spoken, wanted, strict=True))
 
 
-def test_a_server_that_is_full_leaves_the_lines_to_the_other(open_studio, pair):
-    first, second = pair
+def test_a_server_that_is_full_leaves_the_lines_to_the_other(open_studio, lasting):
+    first, second = lasting
     first.faults(*[{"status": 429, "headers": {"Retry-After": "3600"}}] * BOUND)
     finished(rendered(open_studio, backend_on(first.url, second.url)))
     assert 1 <= len(asked(first)) <= BOUND
     assert sorted(asked(second)) == sorted(line.text for line in SCENE.lines)
 
 
-def test_a_server_that_errs_is_avoided_by_the_line_it_failed(pair):
-    first, second = pair
+def test_a_server_that_errs_is_avoided_by_the_line_it_failed(lasting):
+    first, second = lasting
     first.faults(*[{"status": 500}] * 50)
     backend = backend_on(first.url, second.url)
     backend.load(lambda _: None)
@@ -105,6 +120,41 @@ def test_a_server_that_errs_is_avoided_by_the_line_it_failed(pair):
         assert len(whole(backend.speak(request_for(backend))))
     backend.unload()
     assert len(asked(second)) == 5
+
+
+@pytest.mark.parametrize("status", [500, 401, 404, 400])
+def test_a_server_that_fails_every_line_at_once_costs_none(open_studio, lasting, status):
+    first, second = lasting
+    scene = Dialog(SCENE.lines[:24])
+    first.faults(*[{"status": status}] * 500)
+    second.faults(*[{"takes_s": 0.2}] * len(scene))
+    backend = backend_on(first.url, second.url)
+    finished(open_studio(backend).render(scene, RenderOptions(seed=7, backend_name="remote")))
+    assert sorted(asked(second)) == sorted(line.text for line in scene.lines)
+    # Whoever meets it goes elsewhere; it isn't asked by each line unless the line is to blame.
+    assert 1 <= len(asked(first)) <= (len(scene) if status == 400 else len(scene) // 2)
+
+
+def test_what_every_server_declines_fails_at_once_with_the_reason(lasting):
+    for server in lasting:
+        server.faults(*[{"status": 401, "body": "Who are you?"}] * 50)
+    backend = backend_on(*(server.url for server in lasting))
+    backend.load(lambda _: None)
+    with pytest.raises(SpeechFailed, match=r"401: Who are you\?\. Set TTS_REMOTE_KEY"):
+        whole(backend.speak(request_for(backend)))
+    assert sum(len(asked(server)) for server in lasting) == 2
+    backend.unload()
+
+
+def test_an_answer_that_cannot_be_unpacked_is_asked_for_again(lasting):
+    first, _ = lasting
+    broken = {"headers": {"Content-Encoding": "gzip"}, "body": "no gzip", "status": 200}
+    first.faults(broken | {"content_type": "audio/wav"})
+    backend = backend_on(first.url)
+    backend.load(lambda _: None)
+    assert len(whole(backend.speak(request_for(backend))))
+    backend.unload()
+    assert len(asked(first)) == 2
 
 
 def test_a_server_that_comes_later_takes_part(reference_servers):
@@ -155,8 +205,8 @@ def test_a_line_after_the_last_server_died(pair):
     backend.unload()
 
 
-def test_a_line_that_waits_for_a_place_can_be_cancelled(pair):
-    first, _ = pair
+def test_a_line_that_waits_for_a_place_can_be_cancelled(lasting):
+    first, _ = lasting
     first.faults({"hold_first": True})
     backend = backend_on(first.url, concurrency=1)
     backend.load(lambda _: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,37 @@ def test_doctor_tells_of_each_backend(
     monkeypatch.setattr(DraftBackend, "unavailable", lambda _: "Its package is missing.")
     assert main(["doctor"]) == 1
     assert "can't run: Its package is missing." in capsys.readouterr().out
+
+
+def test_doctor_tells_of_a_driver_that_hangs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver = tmp_path / "nvidia-smi"
+    driver.write_text("#!/bin/sh\nexec sleep 60\n")
+    driver.chmod(0o755)
+    find = shutil.which
+    monkeypatch.setattr(
+        "shutil.which", lambda name: str(driver) if name == "nvidia-smi" else find(name)
+    )
+    monkeypatch.setattr("studio.cli.doctor._CARD_ANSWERS_S", 0.1)
+    assert main(["doctor"]) == 0
+    assert re.search(r"graphics card +nvidia-smi didn't answer", capsys.readouterr().out)
+
+
+def test_doctor_tells_of_a_card_that_gives_no_context(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> str:
+        raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported")
+
+    monkeypatch.setattr("studio.cli.doctor.choose_device", broken)
+    monkeypatch.setattr("studio.backends.batched.many_lines.ManyLines.room", broken)
+    monkeypatch.setenv("TTS_DEVICE", "cuda")
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"device +cuda \(TTS_DEVICE\): CUDA error", told)
+    assert re.search(r"qwen3-batched +can't be told: RuntimeError: CUDA error", told)
+    assert "kernel errors" not in told
 
 
 class TestGpuUse:

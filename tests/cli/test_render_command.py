@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import pytest
 import soundfile
 
 from studio.app import main
-from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.backends.base import SpeechRequest
+from studio.backends.draft.backend import DraftBackend
+from studio.errors import SpeechFailed, StorageFailed
 
 ASSETS = Path(__file__).parents[2] / "assets" / "dialogs"
 
@@ -113,6 +117,36 @@ def test_failed_lines_are_named_and_the_rest_is_written(command: Command) -> Non
     assert soundfile.info(command.out).duration == pytest.approx(command.report["audio_s"])
 
 
+def test_a_scene_that_cannot_be_written_leaves_its_lines(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> None:
+        raise StorageFailed("“scene.wav” can't be written: no space left on device.")
+
+    monkeypatch.setattr("studio.cli.render.export_job", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert command.run(command.write("Ida: One.\nTom: Two.")) == 2
+    kept = next(tmp_path.glob("tableread-*"))
+    assert str(kept) in command.stderr
+    assert [path.name for path in sorted(kept.iterdir())] == ["00000.wav", "00001.wav"]
+
+
+def test_lines_that_were_cut_are_named(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    speak = DraftBackend.speak
+
+    def cut(backend: DraftBackend, request: SpeechRequest) -> Iterator[Samples]:
+        yield from speak(backend, request)
+        if request.text == "Never." or (request.text == "Once." and request.seed == 7):
+            raise SpeechFailed("The voice didn't come to the end of this line.")
+
+    monkeypatch.setattr(DraftBackend, "speak", cut)
+    assert command.run(command.write("Ida: One.\nTom: Never.\nIda: Once."), "--seed", "7") == 1
+    assert [(one["line"], one["cut"]) for one in command.report["failed"]] == [(2, True)]
+    assert [one["line"] for one in command.report["second_tries"]] == [3]
+    assert "Line 2: The voice didn't come to the end of this line. What was" in command.stderr
+    assert "Line 3: The voice didn't come to the end of this line. It was begun" in command.stderr
+
+
 def test_when_every_line_fails_nothing_is_written(command: Command) -> None:
     assert command.run(command.write("Ida:\nTom: …")) == 1
     assert command.report["out"] is None
@@ -156,6 +190,11 @@ def test_another_encoding_is_read_and_said_to_be_a_guess(command: Command) -> No
         (["--backend", "nobody"], "draft"),
         (["-o", "scene.docx"], ".wav"),
         (["-o", "/no/such/folder/scene.wav"], "folder"),
+        pytest.param(
+            ["-o", "/proc/scene.wav"],
+            "can't be written",
+            marks=pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs Linux's /proc"),
+        ),
     ],
 )
 def test_an_option_that_cannot_be_used_is_one_message(

@@ -5,6 +5,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,18 +38,27 @@ class WatchedBackend:
         self.loads = 0
         self.unloads = 0
         self.resident = False
+        self.half_loaded = False
         self.faults: list[Exception] = []
+        self.unload_faults: list[Exception] = []
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         assert not self.resident, "loaded twice"
         if self.faults:
             raise self.faults.pop(0)
+        self.half_loaded = True
         progress(LoadProgress("half", 0.5))
+        self.half_loaded = False
         self.loads += 1
         self.resident = True
 
     def unload(self) -> None:
+        if self.half_loaded:
+            self.half_loaded = False
+            return
         assert self.resident, "unloaded twice"
+        if self.unload_faults:
+            raise self.unload_faults.pop(0)
         self.unloads += 1
         self.resident = False
 
@@ -201,6 +211,21 @@ async def test_what_others_keep_is_forgotten_before_the_unload(backend: WatchedB
     assert resident_when_forgotten == [True]
 
 
+async def test_an_unload_that_failed_can_be_tried_again(
+    manager: ModelManager, backend: WatchedBackend, clock: Clock
+) -> None:
+    backend.unload_faults.append(RuntimeError("CUDA error"))
+    await manager.load()
+    clock.now_s += 5
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        await manager.unload()
+    assert manager.state is ModelState.FAILED
+    assert backend.resident
+    await manager.unload()
+    assert (manager.state, backend.resident) == (ModelState.UNLOADED, False)
+    assert (manager.counters.unloads, manager.counters.resident_s) == (1, 5)
+
+
 class SlowBackend(WatchedBackend):
     """Its load waits in its thread until the test lets it go on to its next progress."""
 
@@ -209,15 +234,20 @@ class SlowBackend(WatchedBackend):
         self.started = threading.Event()
         self.go_on = threading.Event()
         self.reports_at_end = True
+        self.says_when_ready = False
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
+        self.half_loaded = True
         progress(LoadProgress("Downloading model.safetensors: 1 of 4 MB", 0.25))
         self.started.set()
         assert self.go_on.wait(timeout=60)
         if self.reports_at_end:
             progress(LoadProgress("Downloading model.safetensors: 4 of 4 MB", 1.0))
+        self.half_loaded = False
         self.resident = True
         self.loads += 1
+        if self.says_when_ready:
+            progress(LoadProgress("It is ready", 1.0))
 
 
 class TestStoppedLoad:
@@ -256,6 +286,19 @@ class TestStoppedLoad:
         self, slow_manager: ModelManager, slow: SlowBackend
     ) -> None:
         slow.reports_at_end = False
+        loading = await self.begin(slow_manager, slow)
+        slow_manager.cancel_load()
+        slow.go_on.set()
+        with pytest.raises(Cancelled):
+            await loading
+        await slow_manager.unload()
+        assert (slow.loads, slow.unloads, slow.resident) == (1, 1, False)
+        assert slow_manager.state is ModelState.UNLOADED
+
+    async def test_a_load_stopped_at_its_last_word_is_undone(
+        self, slow_manager: ModelManager, slow: SlowBackend
+    ) -> None:
+        slow.reports_at_end, slow.says_when_ready = False, True
         loading = await self.begin(slow_manager, slow)
         slow_manager.cancel_load()
         slow.go_on.set()
@@ -410,3 +453,49 @@ class TestIdleCheck:
         models.set_idle_timeout(10)
         assert models.status("m").unload_in_s == 30
         assert await models.reap() == 1
+
+    async def test_a_model_that_cannot_be_unloaded_keeps_no_other_from_it(
+        self, clock: Clock
+    ) -> None:
+        models = self.models(clock, check_interval_s=0.001)
+        stuck, other = models.manager("stuck"), models.manager("other")
+        assert isinstance(stuck.backend, WatchedBackend)
+        stuck.backend.unload_faults += [RuntimeError("CUDA error"), RuntimeError("CUDA error")]
+        await stuck.load()
+        await other.load()
+        clock.now_s += 100
+        reaper = asyncio.ensure_future(models.run_reaper())
+        while stuck.state is not ModelState.UNLOADED:
+            assert not reaper.done(), "the next check finds it again"
+            await asyncio.sleep(0.001)
+        reaper.cancel()
+        assert other.state is ModelState.UNLOADED
+        assert (stuck.counters.unloads, other.counters.unloads) == (1, 1)
+
+    async def test_at_the_end_all_are_unloaded_whatever_one_raises(self, clock: Clock) -> None:
+        models = self.models(clock)
+        stuck, other = models.manager("stuck"), models.manager("other")
+        assert isinstance(stuck.backend, WatchedBackend)
+        stuck.backend.unload_faults.append(RuntimeError("CUDA error"))
+        await stuck.load()
+        await other.load()
+        await models.unload_all()
+        assert (stuck.state, other.state) == (ModelState.FAILED, ModelState.UNLOADED)
+
+    def test_threads_that_ask_at_once_get_one_manager(self, clock: Clock) -> None:
+        everybody_is_here = threading.Barrier(8)
+        made: list[str] = []
+
+        def create(name: str) -> Any:
+            made.append(name)
+            return WatchedBackend()
+
+        models = Models(create, EvictionPolicy(), clock=clock)
+
+        def ask(_: int) -> ModelManager:
+            everybody_is_here.wait(timeout=60)
+            return models.manager("m")
+
+        with ThreadPoolExecutor(8) as threads:
+            managers = set(threads.map(ask, range(8)))
+        assert (len(managers), made) == (1, ["m"])

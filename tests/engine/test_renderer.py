@@ -442,6 +442,39 @@ def test_a_batched_backend_takes_what_its_slots_hold_and_a_few_beyond(
     assert job.summary().max_in_flight == 5
 
 
+def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
+    open_studio: OpenStudio,
+) -> None:
+    backend = Slotted()
+    studio = open_studio(backend)
+    job = studio.render(dialog_of(10))
+    until(job, SegmentState.STARTED, 5)
+    studio.focus(job, 7)
+    assert until(job, SegmentState.STARTED, 6)[-1] == 7
+    studio.focus(job, 3)
+    studio.focus(job, 9)
+    assert studio.engine.renderer.in_flight == 6, "one at a time"
+    backend.let_through(1)
+    assert until(job, SegmentState.STARTED, 7)[-1] == 9
+    backend.let_through(9)
+    finish(job)
+    assert job.summary().max_in_flight == 6
+
+
+def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(
+    open_studio: OpenStudio,
+) -> None:
+    backend = GatedDraft()
+    studio = open_studio(backend, max_concurrency=2)
+    job = studio.render(dialog_of(6))
+    until(job, SegmentState.STARTED, 2)
+    studio.focus(job, 5)
+    assert studio.engine.renderer.in_flight == 2
+    backend.let_through(6)
+    finish(job)
+    assert job.summary().max_in_flight == 2
+
+
 def test_a_batched_backend_gets_the_longest_lines_first_unless_somebody_listens(
     open_studio: OpenStudio,
 ) -> None:

@@ -85,6 +85,32 @@ def test_a_changed_version_is_installed(repo):
     assert _answer(repo.launch("doctor", "tiny_grown"))["imported"] == ["2.0"]
 
 
+def test_an_older_complete_environment_is_brought_up_to_date(repo):
+    for name in ("tiny_up", "tiny_neural"):
+        repo.add_wheel(name, "1.0", requires=("tiny_first",))
+    repo.require("tiny_first==1.0\ntiny_up==1.0", "tiny_neural==1.0")
+    before = _answer(repo.launch("serve", "--wait", "tiny_up", "tiny_neural"))
+    assert (before["imported"], before["setup"]["state"]) == (["1.0", "1.0"], "ready")
+    for name in ("tiny_more", "tiny_first"):
+        repo.add_wheel(name, "2.0", requires=("tiny_base",))
+    repo.add_wheel("tiny_up", "2.0", requires=("tiny_first>=2", "tiny_more"))
+    repo.add_wheel("tiny_neural", "2.0", requires=("tiny_up>=2",))
+    repo.require("tiny_first==2.0\ntiny_up==2.0", "tiny_neural==2.0")
+    wanted = ("tiny_first", "tiny_up", "tiny_more", "tiny_neural")
+    after = repo.launch("serve", "--wait", *wanted)
+    assert _answer(after)["imported"] == ["2.0"] * 4
+    assert _answer(after)["setup"]["state"] == "ready"
+    assert repo.launch("serve", "--wait", *wanted).stderr == ""
+
+
+def test_an_upgrade_that_cannot_be_had_leaves_the_way_back(repo):
+    assert repo.launch("doctor").returncode == 0
+    repo.require("tiny_first==99.0")
+    assert repo.launch("doctor").returncode == 3
+    repo.require("tiny_first==1.0")
+    assert _answer(repo.launch("doctor", "tiny_first"))["imported"] == ["1.0"]
+
+
 def test_a_package_cut_short_is_installed_again(repo):
     repo.add_wheel("tiny_torn")
     repo.require("tiny_first==1.0\ntiny_torn==1.0")

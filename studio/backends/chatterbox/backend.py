@@ -22,6 +22,7 @@ from studio.backends.device import choose_device, give_back, memory_used_bytes, 
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.backends.options import BackendOptions
+from studio.backends.weights_room import check_room
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.speakers.speaker import Voice
 
@@ -94,6 +95,7 @@ class ChatterboxBackend:
         device = choose_device(self._options.device)
         prepare(device, tf32=self._options.tf32)
         folder = self.fetch(progress)
+        check_room(self.title, _stored_bytes(folder, self._variant.needs), device)
         self._model = self._open(folder, device, progress)
         self._revision = _revision(self._source, self._variant.needs)
         progress(LoadProgress(f"{self.title} is ready", 1.0))
@@ -250,6 +252,11 @@ class ChatterboxBackend:
 def seed_of(given: int | None) -> int:
     """A seed as the random streams take it; any where none is given."""
     return secrets.randbelow(2**32) if given is None else given % _MAX_SEED
+
+
+def _stored_bytes(folder: Path, needs: tuple[str, ...]) -> int:
+    """What the weights take; they are kept as they are stored."""
+    return sum(path.stat().st_size for need in needs for path in folder.glob(need))
 
 
 def _revision(source: str, needs: tuple[str, ...]) -> str:

@@ -54,6 +54,14 @@ class DownloadMeter:
         if self._clock() - self._told_s >= _REPORT_EVERY_S:
             self._tell()
 
+    def say(self, message: str) -> None:
+        """Tell why nothing comes at the moment."""
+        self._report(LoadProgress(message, self._fraction))
+
+    @property
+    def _fraction(self) -> float | None:
+        return min(1.0, self._done_bytes / self._total_bytes) if self._total_bytes else None
+
     def _tell(self) -> None:
         self._told_s = self._clock()
         elapsed_s = self._told_s - self._began_s
@@ -62,6 +70,6 @@ class DownloadMeter:
         self._report(
             LoadProgress(
                 f"Downloading {self._file}: {done_mb:,.0f} of {total_mb:,.0f} MB{speed}",
-                min(1.0, self._done_bytes / self._total_bytes) if self._total_bytes else None,
+                self._fraction,
             )
         )

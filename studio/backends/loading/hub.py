@@ -28,6 +28,7 @@ from studio.backends.base import LoadProgress
 from studio.backends.loading.download_meter import DownloadMeter
 from studio.backends.loading.hub_cache import model_folder, note_ref, place
 from studio.backends.loading.hub_faults import hub_faults
+from studio.backends.loading.hub_patience import patiently
 from studio.errors import ModelUnavailable
 
 SPARE_BYTES = 200_000_000
@@ -159,7 +160,7 @@ def _fetch(
     partial.touch()
     while (have_bytes := _size_bytes(partial)) < file.size_bytes:
         try:
-            _stream(client, url, partial, meter)
+            patiently(lambda: _stream(client, url, partial, meter), meter.say)
         except httpx.TransportError:
             if _size_bytes(partial) <= have_bytes:
                 raise

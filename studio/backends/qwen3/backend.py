@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
+from studio.backends.batched.memory import weights_bytes
 from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
@@ -27,6 +28,7 @@ from studio.backends.qwen3.checkpoint import (
     read_checkpoint,
 )
 from studio.backends.qwen3.request import frame_bound, sampling_of, speakable
+from studio.backends.weights_room import check_room
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.speakers.speaker import Voice
 
@@ -103,6 +105,7 @@ class Qwen3Backend:
         progress(LoadProgress("Loading Qwen3-TTS into memory"))
         self._device = choose_device(self._wanted_device)
         prepare(self._device, tf32=self._tf32)
+        check_room(self.title, weights_bytes(folder, self._device), self._device)
         try:
             self._model = self._read_model(folder, progress)
         except BaseException:

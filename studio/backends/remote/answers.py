@@ -11,12 +11,21 @@ from http import HTTPStatus
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from studio.backends.remote.faults import Busy, Garbled, Refused, RemoteError, Unreachable
+from studio.backends.remote.faults import (
+    Busy,
+    Declined,
+    Garbled,
+    RemoteError,
+    ServerFault,
+    Unreachable,
+)
 
 MAX_MESSAGE_CHARS = 300
 _LONGEST_WORD = 80  # beyond, it is a recording or a key and not a word
 _AUDIO_TYPES = ("audio/", "application/octet-stream", "binary/octet-stream")
 _DOWN = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+_SHUT_OUT = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_NOT_THERE = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 _ONCE_MORE = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
 
 
@@ -51,11 +60,11 @@ def fault_of(
         return Busy(why, retry_after_s(headers))
     if status in _DOWN:
         return Unreachable(why)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return Refused(f"{why}. Set TTS_REMOTE_KEY to a key that it takes")
+    if status in _SHUT_OUT:
+        return Declined(f"{why}. Set TTS_REMOTE_KEY to a key that it takes", always=True)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _ONCE_MORE:
         return Garbled(why)
-    return Refused(why)
+    return Declined(why, always=status in _NOT_THERE)
 
 
 def check_audio(headers: Mapping[str, str]) -> None:
@@ -89,10 +98,12 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def transport_fault(error: httpx.TransportError) -> Unreachable:
-    """What a broken connection means; the error's own text may hold a URL, so only its kind."""
+def request_fault(error: httpx.RequestError) -> ServerFault:
+    """What a broken connection or answer means; the error's own text may hold a URL."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Unreachable("can't be reached")
+    if not isinstance(error, httpx.TransportError):  # such as an answer that can't be unpacked
+        return Garbled(f"sent an answer that can't be read ({type(error).__name__})")
     return Unreachable(f"broke off ({type(error).__name__})")
 
 

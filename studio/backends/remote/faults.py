@@ -6,6 +6,7 @@ RemoteError
 │   ├── Unreachable  no answer at all, or it broke off: the server counts as down
 │   └── Garbled      an answer, but no speech
 └── Refused          no try will do better; the message is for the person
+    └── Declined     not on this server; another one may take it
 """
 
 from __future__ import annotations
@@ -42,3 +43,16 @@ class Garbled(ServerFault):
 
 class Refused(RemoteError):
     """The server won't do this, however often it is asked."""
+
+
+class Declined(Refused):
+    """This server won't do it; another one may.
+
+    Attributes:
+        always: Whether it would decline any line: its key, path or model isn't the one asked for.
+    """
+
+    def __init__(self, message: str, *, always: bool = False) -> None:
+        """Keep beside the message whom it concerns."""
+        super().__init__(message)
+        self.always = always

@@ -7,12 +7,12 @@ import logging
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
-    retry_if_exception_type,
+    retry_if_exception,
     wait_exponential_jitter,
 )
 
 from studio.backends.remote.body import Line
-from studio.backends.remote.faults import Busy, Garbled, Refused, ServerFault
+from studio.backends.remote.faults import Busy, Declined, Garbled, Refused, ServerFault
 from studio.backends.remote.heard import Differs, Hear, Heard
 from studio.backends.remote.options import RemoteOptions
 from studio.backends.remote.pool import ServerPool
@@ -42,6 +42,7 @@ class LineTries:
         )
         self._faults = 0
         self._server: Server | None = None
+        self._failed_on: set[Server] = set()
 
     async def run(self) -> None:
         """Speak the line.
@@ -52,7 +53,7 @@ class LineTries:
         """
         try:
             async for attempt in AsyncRetrying(
-                retry=retry_if_exception_type(ServerFault),
+                retry=retry_if_exception(self._may_go_on),
                 stop=self._enough,
                 wait=self._pause_s,
                 reraise=True,
@@ -76,17 +77,31 @@ class LineTries:
         return self._server.name if self._server else "The speech server"
 
     async def _try(self) -> None:
-        async with self._pool.lease(self._line.voice, self._server) as self._server:
-            self._heard.begin()
-            await self._server.speak(self._line, self._heard.take)
-            self._heard.end()
-            if self._heard.heard_s < _shortest_s(self._line):
-                raise Garbled(f"sent only {self._heard.heard_s:.1f} s for the line")
+        async with self._pool.lease(self._line.voice, self._failed_on) as self._server:
+            try:
+                await self._speak(self._server)
+            except (ServerFault, Declined):
+                self._failed_on.add(self._server)
+                raise
+
+    async def _speak(self, server: Server) -> None:
+        self._heard.begin()
+        await server.speak(self._line, self._heard.take)
+        self._heard.end()
+        if self._heard.heard_s < _shortest_s(self._line):
+            raise Garbled(f"sent only {self._heard.heard_s:.1f} s for the line")
+
+    def _may_go_on(self, error: BaseException) -> bool:
+        """Whether another try makes sense; what one server declines, only on another."""
+        if isinstance(error, Declined):
+            return self._pool.has_other(self._line.voice, self._failed_on)
+        return isinstance(error, ServerFault)
 
     def _pause_s(self, state: RetryCallState) -> float:
         """Between two tries; a server that is full rests on its own account."""
         assert state.outcome is not None
-        return 0.0 if isinstance(state.outcome.exception(), Busy) else self._pauses(state)
+        is_elsewhere = isinstance(state.outcome.exception(), Busy | Declined)
+        return 0.0 if is_elsewhere else self._pauses(state)
 
     def _enough(self, state: RetryCallState) -> bool:
         """Whether the line is given up: servers that are full are waited for, faults counted."""
@@ -94,6 +109,9 @@ class LineTries:
         error = state.outcome.exception()
         if isinstance(error, Busy):
             return (state.seconds_since_start or 0.0) > BUSY_PATIENCE_S
+        if isinstance(error, Declined):
+            log.warning("%s %s; the line goes to another server", self._who, error)
+            return False
         self._faults += 1
         log.warning("%s %s, fault %d of a line", self._who, error, self._faults)
         return self._faults >= MAX_FAULTS

@@ -16,7 +16,8 @@ class RemoteOptions:
         concurrency: Requests in flight on each server, from 1.
         timeout_s: For one try at one line, from the request to its last byte.
         retry_s: Pause before the second try at a line; later ones are longer.
-        patience_s: How long lines wait while no server answers.
+        patience_s: How long lines wait while no server answers; a server with a large model takes
+            minutes to start again.
     """
 
     urls: tuple[str, ...] = field(default=(), repr=False)
@@ -25,4 +26,4 @@ class RemoteOptions:
     concurrency: int = 4
     timeout_s: float = 120.0
     retry_s: float = 0.2
-    patience_s: float = 15.0
+    patience_s: float = 180.0

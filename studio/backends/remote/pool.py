@@ -1,20 +1,22 @@
 """Which server speaks the next line.
 
 A server takes `concurrency` lines at once. One that is full rests as long as it says; one that
-doesn't answer is asked again and again in the background, and takes lines when it does.
+doesn't answer is asked again and again in the background, and takes lines when it does. While
+there are others, one that answers with errors rests, too, and one that declines every line counts
+as one that doesn't answer: since it is done so quickly with each, it would be given nearly all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from studio.backends.remote.abilities import Abilities
-from studio.backends.remote.faults import Busy, RemoteError, Unreachable
+from studio.backends.remote.faults import Busy, Declined, Garbled, RemoteError, Unreachable
 from studio.backends.remote.options import RemoteOptions
 from studio.backends.remote.server import Server
 from studio.backends.remote.voice import RemoteVoice
@@ -26,6 +28,7 @@ LONGEST_REST_S = 60.0
 _SHORTEST_REST_S = 0.1
 _FIRST_REST_S = 0.5
 _LONGEST_PAUSE_S = 15.0
+_WORTH_WAITING_S = 5.0
 
 
 class ServerPool:
@@ -79,12 +82,12 @@ class ServerPool:
         await asyncio.gather(*(one.close() for one in self._servers))
 
     @asynccontextmanager
-    async def lease(self, voice: RemoteVoice, avoid: Server | None) -> AsyncIterator[Server]:
+    async def lease(self, voice: RemoteVoice, avoid: Collection[Server]) -> AsyncIterator[Server]:
         """Hold one place on a server that can speak in a voice; waits until one is free.
 
         Args:
             voice: The line's voice.
-            avoid: The server that failed on this line; taken only when no other is free.
+            avoid: The servers that failed on this line; taken only when no other will be free.
 
         Raises:
             SpeechFailed: No server can speak in this voice any more, or none that can answers.
@@ -94,24 +97,32 @@ class ServerPool:
         server.in_flight += 1
         try:
             yield server
-            server.busy_in_a_row = 0
+            server.busy_in_a_row = server.faults_in_a_row = 0
         except Unreachable as error:
             self._lose(server, str(error))
             raise
         except Busy as error:
             self._rest(server, error)
             raise
+        except (Garbled, Declined) as error:
+            self._distrust(server, voice, error)
+            raise
         finally:
             server.in_flight -= 1
             self._tell()
 
-    async def _free(self, voice: RemoteVoice, avoid: Server | None) -> Server:
+    def has_other(self, voice: RemoteVoice, avoid: Collection[Server]) -> bool:
+        """Whether a server that isn't to be avoided answers and can speak in a voice."""
+        return any(one not in avoid and one.down_since_s is None for one in self._able(voice))
+
+    async def _free(self, voice: RemoteVoice, avoid: Collection[Server]) -> Server:
         while True:
             able = self._able(voice)
             now_s = asyncio.get_running_loop().time()
             free = [one for one in able if self._has_room(one, now_s)]
-            if free:
-                return min(free, key=lambda one: (one is avoid, one.in_flight))
+            others = [one for one in free if one not in avoid]
+            if others or (free and not _soon_free(able, avoid, now_s)):
+                return min(others or free, key=lambda one: one.in_flight)
             wait_s = self._wait_s(able, now_s)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), wait_s)
@@ -182,7 +193,9 @@ class ServerPool:
             with attempt:
                 server.abilities = await server.ask()
         log.info("speech server %s answers", server.name)
-        server.down_since_s, server.busy_until_s = None, 0.0
+        server.down_since_s = None
+        if not server.faults_in_a_row:
+            server.busy_until_s = 0.0
         self._tell()
 
     def _rest(self, server: Server, busy: Busy) -> None:
@@ -194,6 +207,20 @@ class ServerPool:
         server.busy_until_s = asyncio.get_running_loop().time() + rest_s
         log.info("speech server %s is full; it rests for %.1f s", server.name, rest_s)
 
+    def _distrust(self, server: Server, voice: RemoteVoice, error: Garbled | Declined) -> None:
+        """Leave the lines to the other servers for a while, where there are others."""
+        is_the_lines_fault = isinstance(error, Declined) and not error.always
+        if is_the_lines_fault or not self.has_other(voice, (server,)):
+            return
+        now_s = asyncio.get_running_loop().time()
+        if server.busy_until_s <= now_s:  # else it rests for a line that was begun beside this one
+            rest_s = min(_FIRST_REST_S * 2**server.faults_in_a_row, LONGEST_REST_S)
+            server.faults_in_a_row = min(server.faults_in_a_row + 1, 10)
+            server.busy_until_s = now_s + rest_s
+            log.warning("speech server %s %s; it rests for %.1f s", server.name, error, rest_s)
+        if isinstance(error, Declined):
+            self._lose(server, str(error))
+
     def _tell(self) -> None:
         """Wake the lines that wait for a place."""
         self._changed.set()
@@ -203,3 +230,12 @@ class ServerPool:
         """What is wrong with each server that is down."""
         down = [one for one in self._servers if one.down_since_s is not None or not one.abilities]
         return " ".join(f"{one.name} {one.trouble}." for one in down)
+
+
+def _soon_free(able: Sequence[Server], avoid: Collection[Server], now_s: float) -> bool:
+    """Whether a server that isn't to be avoided takes lines, once it has a place again."""
+    until_s = now_s + _WORTH_WAITING_S
+    return any(
+        one not in avoid and one.down_since_s is None and one.busy_until_s <= until_s
+        for one in able
+    )

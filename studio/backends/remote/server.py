@@ -12,7 +12,7 @@ import httpx
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.remote.abilities import Abilities
 from studio.backends.remote.address import Address
-from studio.backends.remote.answers import check_audio, fault_of, transport_fault
+from studio.backends.remote.answers import check_audio, fault_of, request_fault
 from studio.backends.remote.asking import abilities_of
 from studio.backends.remote.body import Line, speech_body
 from studio.backends.remote.faults import Garbled, Refused, Unreachable
@@ -42,6 +42,7 @@ class Server:
         in_flight: Lines it speaks now.
         busy_until_s: On the loop's clock; until then it wants no more lines.
         busy_in_a_row: How often it said so since it last took a line.
+        faults_in_a_row: How many lines went wrong on it since it last spoke one.
         down_since_s: On the loop's clock; None while it answers.
         trouble: What was wrong when it last failed.
     """
@@ -53,6 +54,7 @@ class Server:
         self.in_flight = 0
         self.busy_until_s = 0.0
         self.busy_in_a_row = 0
+        self.faults_in_a_row = 0
         self.down_since_s: float | None = None
         self.trouble = ""
         self._options = options
@@ -100,8 +102,8 @@ class Server:
                 await self._spoken(body, hear)
         except TimeoutError:
             raise Unreachable(f"took more than {self._options.timeout_s:g} s for a line") from None
-        except httpx.TransportError as error:
-            raise transport_fault(error) from None
+        except httpx.RequestError as error:
+            raise request_fault(error) from None
 
     async def close(self) -> None:
         """Close its connections."""
@@ -134,8 +136,8 @@ class Server:
                 return await _beginning(response, _MAX_PAGE_BYTES)
         except TimeoutError:
             raise Unreachable(f"didn't answer within {_ASK_S:g} s") from None
-        except httpx.TransportError as error:
-            raise transport_fault(error) from None
+        except httpx.RequestError as error:
+            raise request_fault(error) from None
 
     async def _fault(self, response: httpx.Response) -> Exception:
         body = await _beginning(response, _MAX_ERROR_BYTES)

@@ -1,0 +1,75 @@
+"""What `render` says at the end: for people, and as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from studio.dialog.model import Notice
+from studio.engine.job import Failure, Job
+
+_CUT = "What was made of it isn't whole and is left out."
+_SAID_AGAIN = "It was begun again with another seed, and came to its end."
+
+
+def report(job: Job, lines: int, out: Path | None, *, as_json: bool) -> None:
+    """Name the lines that failed or were cut on standard error; the sum goes to standard output.
+
+    Args:
+        job: One that is over.
+        lines: Lines of the script.
+        out: The file that was written; None when there is none.
+        as_json: Whether a program reads the sum.
+    """
+    for failure in job.failures():
+        _say(failure, _CUT if failure.cut else "")
+    for again in job.second_tries():
+        _say(again, _SAID_AGAIN)
+    print(json.dumps(_body(job, lines, out)) if as_json else _sum(job, out))
+
+
+def tell(notices: Iterable[Notice]) -> None:
+    """Show what a script may not mean, on standard error."""
+    for notice in notices:
+        place = f"Line {notice.line_number}: " if notice.line_number else ""
+        print(f"{place}{notice.message}", file=sys.stderr)
+
+
+def _say(failure: Failure, more: str) -> None:
+    print(f"Line {failure.line_number}: {failure.message} {more}".rstrip(), file=sys.stderr)
+
+
+def _sum(job: Job, out: Path | None) -> str:
+    summary = job.summary()
+    return (
+        f"{out or 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
+        f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
+        f"at most {summary.max_in_flight} in flight with {job.order.backend_name}"
+    )
+
+
+def _body(job: Job, lines: int, out: Path | None) -> dict[str, Any]:
+    summary = job.summary()
+    return {
+        "backend": job.order.backend_name,
+        "lines": lines,
+        "segments": len(job.records),
+        "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.failures()],
+        "second_tries": [_entry(again) for again in job.second_tries()],
+        "audio_s": summary.audio_s,
+        "wall_s": summary.wall_s,
+        "first_audio_s": summary.first_audio_s,
+        "max_in_flight": summary.max_in_flight,
+        "out": str(out) if out else None,
+    }
+
+
+def _entry(failure: Failure) -> dict[str, Any]:
+    return {
+        "segment_idx": failure.segment_idx,
+        "line": failure.line_number,
+        "message": failure.message,
+    }

@@ -1,0 +1,75 @@
+"""Ctrl+C, once and twice, on processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="it signals processes as POSIX does")
+
+ROOT = Path(__file__).parents[2]
+
+# Stands for a studio whose end hangs, say in a download that doesn't answer.
+HANGS = """
+import signal, threading, time
+from studio.cli.interruption import until_interrupted
+
+def tell():
+    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        time.sleep(0.01)
+    print("runs", flush=True)
+
+threading.Thread(target=tell).start()
+until_interrupted()
+threading.Event().wait()
+"""
+
+# Stands for the studio under its launcher: takes a second to end in order.
+PARENT = """
+import os, sys
+from studio.setup.launcher import run_out
+sys.exit(run_out([sys.executable, "-c", sys.argv[1]], env=os.environ))
+"""
+CHILD = """
+import signal, sys, time
+def end(*_):
+    time.sleep(1)
+    sys.exit(5)
+signal.signal(signal.SIGINT, end)
+print("runs", flush=True)
+signal.pause()
+"""
+
+
+def begun(script: str, *arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "runs\n"
+    return process
+
+
+def test_the_first_one_is_answered_and_the_second_ends_what_hangs() -> None:
+    with begun(HANGS) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Stopping")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+
+
+def test_the_launcher_waits_for_a_studio_that_ends_in_order() -> None:
+    with begun(PARENT, CHILD) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=60) == 5
