@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from studio.dialog.planning import SpeechSegment
-from studio.engine.engine import Engine
+from studio.dialog.planning import SilenceSegment, SpeechSegment
 from studio.engine.job import Job
 from studio.errors import LimitReached
 
 _CHARS_A_SECOND = 14.0
 """Of speech in most languages; what a job will take is not known before it is spoken."""
+
+_SEGMENTS_A_LINE = 4
+"""Lines and the pauses between them; each segment takes memory, also one that is never spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +24,11 @@ class VisitLimits:
 
     Attributes:
         lines_an_hour: Segments spoken.
-        audio_s_an_hour: Seconds of speech, estimated from the text.
+        audio_s_an_hour: Seconds of audio: silences, and speech as estimated from the text.
         uploads_an_hour: Recordings sent.
         requests_a_minute: Requests of any kind.
         visitors: Workspaces there may be at once.
+        workspace_bytes: What one workspace may take of the disk.
     """
 
     lines_an_hour: int = 3_000
@@ -33,6 +36,7 @@ class VisitLimits:
     uploads_an_hour: int = 120
     requests_a_minute: int = 900
     visitors: int = 500
+    workspace_bytes: int = 2_000_000_000
 
 
 class Bucket:
@@ -54,18 +58,22 @@ class Bucket:
         """Take an amount, or nothing where it isn't there.
 
         Returns:
-            0 when it was taken, else the seconds until it will be there; an amount above the
-            bucket's size is taken as its size.
+            0 when it was taken, else the seconds until it will be there; what is above the
+            bucket's size will never be.
         """
-        wanted = min(amount, self._size)
         with self._lock:
             now_s = self._clock()
             self._held = min(self._size, self._held + (now_s - self._at_s) * self._per_s)
             self._at_s = now_s
-            if wanted <= self._held:
-                self._held -= wanted
+            if amount <= self._held:
+                self._held -= amount
                 return 0.0
-            return (wanted - self._held) / self._per_s
+            return (amount - self._held) / self._per_s
+
+    def give_back(self, amount: float) -> None:
+        """Put back what was taken and isn't used."""
+        with self._lock:
+            self._held = min(self._size, self._held + amount)
 
 
 class Allowance:
@@ -74,7 +82,7 @@ class Allowance:
     def __init__(self, limits: VisitLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with all of it."""
         hour_s = 3600.0
-        self._max_lines = limits.lines_an_hour
+        self._limits = limits
         self._lines = Bucket(limits.lines_an_hour, limits.lines_an_hour / hour_s, clock=clock)
         self._audio = Bucket(limits.audio_s_an_hour, limits.audio_s_an_hour / hour_s, clock=clock)
         self._uploads = Bucket(limits.uploads_an_hour, limits.uploads_an_hour / hour_s, clock=clock)
@@ -88,19 +96,28 @@ class Allowance:
         Raises:
             LimitReached: It isn't there now; nothing of the job runs.
         """
-        texts = [
-            segment.text
-            for segment in job.order.plan.segments
-            if isinstance(segment, SpeechSegment)
-        ]
-        if len(texts) > self._max_lines:
-            raise LimitReached(
-                f"A visitor's dialog may have {self._max_lines:,} lines at most here; render it in "
-                "parts, or on a studio of your own.",
-                retry_after_s=3600,
-            )
-        _spend(self._lines, len(texts), "lines")
-        _spend(self._audio, sum(map(len, texts)) / _CHARS_A_SECOND, "seconds of speech")
+        lines, audio_s = _size_of(job)
+        self._check_size(len(job.order.plan.segments), lines, audio_s)
+        _spend(self._lines, lines, "lines")
+        try:
+            _spend(self._audio, audio_s, "seconds of audio")
+        except LimitReached:
+            self._lines.give_back(lines)
+            raise
+
+    def _check_size(self, segments: int, lines: int, audio_s: float) -> None:
+        most_lines, most_s = self._limits.lines_an_hour, self._limits.audio_s_an_hour
+        if lines > most_lines or segments > most_lines * _SEGMENTS_A_LINE:
+            too_much = f"{most_lines:,} lines"
+        elif audio_s > most_s:
+            too_much = f"{round(most_s / 60):,} min of audio"
+        else:
+            return
+        raise LimitReached(
+            f"A visitor's dialog may have {too_much} at most here; render it in parts, or on a "
+            "studio of your own.",
+            retry_after_s=3600,
+        )
 
     def spend_upload(self) -> None:
         """Take one upload.
@@ -119,31 +136,6 @@ class Allowance:
         _spend(self._requests, 1, "requests")
 
 
-class VisitorsEngine(Engine):
-    """The shared engine as one visitor has it: what is spoken counts, and models stay as they are.
-
-    It has all of the shared engine's parts and starts none of its own.
-    """
-
-    def __init__(self, shared: Engine, allowance: Allowance) -> None:
-        """Put a visitor before an engine."""
-        self.__dict__.update(shared.__dict__)
-        self._shared = shared
-        self._allowance = allowance
-
-    def submit(self, job: Job, *, listen: bool) -> None:
-        """Let a job begin, if the visitor has that much left.
-
-        Raises:
-            LimitReached: Not now.
-        """
-        self._allowance.spend_job(job)
-        self._shared.submit(job, listen=listen)
-
-    def retire(self, name: str) -> None:
-        """Leave the model to the others; the idle check unloads it."""
-
-
 def _spend(bucket: Bucket, amount: float, what: str) -> None:
     wait_s = bucket.take(amount)
     if wait_s:
@@ -152,3 +144,11 @@ def _spend(bucket: Bucket, amount: float, what: str) -> None:
             f"{max(1, round(wait_s / 60))} min, or use a studio of your own.",
             retry_after_s=wait_s,
         )
+
+
+def _size_of(job: Job) -> tuple[int, float]:
+    """The lines a job speaks, and the seconds of audio it will be."""
+    segments = job.order.plan.segments
+    chars = [len(one.text) for one in segments if isinstance(one, SpeechSegment)]
+    silence_s = sum(one.duration_s for one in segments if isinstance(one, SilenceSegment))
+    return len(chars), sum(chars) / _CHARS_A_SECOND + silence_s

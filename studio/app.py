@@ -178,11 +178,11 @@ def _backend_options(settings: Settings) -> BackendOptions:
 
 
 def _surroundings(settings: Settings) -> Surroundings:
-    own_host = (settings.space_host,) if settings.space_host else ()
     return Surroundings(
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
-        allowed_hosts=settings.allowed_hosts + own_host,
+        allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,
+        visitor_bytes=round(settings.visitor_gb * 1e9),
     )
 
 

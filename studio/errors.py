@@ -20,6 +20,7 @@ StudioError
 │   └── OutOfMemory
 ├── SetupFailed            the environment can't be made or completed
 ├── StorageFailed          the workspace can't be read or written
+│   └── NoRoom             a visitor's workspace is as large as it may be
 └── Cancelled              the person stopped it
 
 The domain raises; `api/` turns an error into a status and `ui/` into a message.
@@ -141,6 +142,10 @@ class SetupFailed(StudioError):
 
 class StorageFailed(StudioError):
     """The workspace can't be read or written."""
+
+
+class NoRoom(StorageFailed):
+    """A visitor's workspace is as large as it may be."""
 
 
 class Cancelled(StudioError):

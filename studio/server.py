@@ -12,12 +12,15 @@ from fastapi import FastAPI
 from gradio.blocks import Blocks
 from gradio.context import LocalContext
 from gradio.routes import App, ORJSONResponse
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from studio.api.errors import answer_error, answer_too_large
+from studio.allowance import VisitLimits
+from studio.api.errors import HANDLERS
 from studio.api.front import Front
 from studio.api.hosts import HostNames
+from studio.api.refusals import refusal
 from studio.api.routes import service_routes, studio_routes
 from studio.api.v1.keys import key_guard
 from studio.api.visitors import ENTER, token_of
@@ -25,10 +28,10 @@ from studio.cli.interruption import until_interrupted
 from studio.cli.serve import ServeArguments
 from studio.desks import Desks
 from studio.dialog.read import read_dialog_text
-from studio.errors import NotAllowed, StudioError
+from studio.errors import NotAllowed
+from studio.room import sweep_passing
 from studio.service import Studio
 from studio.setup_report import SetupReport
-from studio.speech import sweep_readings
 from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer
 
@@ -40,10 +43,12 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
     with studio:
-        sweep_readings(studio)
+        sweep_passing(studio.options.workspace)
         studio.projects.resume()
         _welcome(studio, opening_script)
         front = _front(arguments, studio, opening_script)
+        if front.desks is not None:
+            front.desks.start()
         page_studio = _page_studio(front)
         page = create_ui(opening_script=opening_script)
         with page:
@@ -68,7 +73,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
                 *studio_routes(front.studio_of, setup, guard=front.require_login, assets=_ASSETS),
                 *service_routes(front.studio, front.studio_of, guard=guard),
             ],
-            exception_handlers={StudioError: answer_error, 413: answer_too_large},
+            exception_handlers={**HANDLERS, KeyError: _answer_unknown},
             default_response_class=ORJSONResponse,
             openapi_url=None,
         )
@@ -106,6 +111,13 @@ class GradioForm:
         return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
 
 
+async def _answer_unknown(request: Request, error: Exception) -> Response:
+    """Exception handler for Gradio's queue, which looks for an event's function without a care."""
+    if request.url.path != "/gradio_api/queue/join":
+        raise error
+    return refusal(request.url.path, 404, "There is no such function here.", kind="NotFound")
+
+
 def _plain_cookie(server: App) -> str:
     return f"access-token-unsecure-{server.cookie_id}"
 
@@ -114,7 +126,8 @@ def _front(arguments: ServeArguments, studio: Studio, opening_script: str) -> Fr
     around = arguments.around
     desks = None
     if arguments.is_shared:
-        desks = Desks(studio, prepare=lambda one: _welcome(one, opening_script))
+        limits = VisitLimits(workspace_bytes=around.visitor_bytes)
+        desks = Desks(studio, limits, prepare=lambda one: _welcome(one, opening_script))
     return Front(
         studio=studio,
         hosts=HostNames(arguments.host, around.allowed_hosts),
@@ -190,9 +203,9 @@ class _VisitorsStudio:
 
     def __getattr__(self, name: str) -> Any:
         event: Any = LocalContext.request.get()
-        visitor = self._desks.find(token_of(event.request)) if event is not None else None
-        if visitor is None:
+        if event is None:
             raise NotAllowed("Your visit is over; load the page again.")
+        visitor = self._desks.find(token_of(event.request)) or self._desks.programs
         return getattr(visitor.studio, name)
 
 

@@ -18,6 +18,7 @@ from studio.engine.renderer import Save
 from studio.errors import ModelUnavailable
 from studio.jobs import Jobs, RenderOptions
 from studio.project.projects import Projects
+from studio.room import Room
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.uploads import Uploads
 from studio.voices import Voices
@@ -46,14 +47,20 @@ class StudioOptions:
 class Studio:
     """One workspace on an engine. Methods may be called from any thread but the engine's own."""
 
-    def __init__(self, options: StudioOptions, engine: Engine) -> None:
+    def __init__(self, options: StudioOptions, engine: Engine, room: Room | None = None) -> None:
         """Open a workspace; `start` brings the engine to life.
+
+        Args:
+            options: The workspace and who speaks.
+            engine: Speaks.
+            room: What it may take of the disk; None for all there is.
 
         Raises:
             StorageFailed: The workspace can't be made or written.
         """
         self.options = options
         self.engine = engine
+        self.room = room or Room(options.workspace, None)
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self._jobs = Jobs(options.workspace / "renders", engine, self.speakers)
         self.voices = Voices(self.speakers, Uploads(options.workspace / "uploads"))

@@ -199,11 +199,26 @@ class Settings(BaseModel):
     ] = ()
     """Host names by which the studio may be reached beside its own, divided by commas."""
 
+    visitor_gb: Annotated[
+        float,
+        Field(
+            validation_alias=_variable("TABLEREAD_VISITOR_GB"),
+            ge=0.05,
+            le=10_000,
+            allow_inf_nan=False,
+        ),
+    ] = 2.0
+    """Gigabytes that each visitor of a shared studio may keep on the disk."""
+
     space_id: Annotated[str | None, Field(validation_alias=_variable("SPACE_ID"))] = None
     """The Hugging Face Space this runs as; set by the platform."""
 
-    space_host: Annotated[str | None, Field(validation_alias=_variable("SPACE_HOST"))] = None
-    """The host name of that Space; set by the platform."""
+    space_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_listed),
+        Field(validation_alias=_variable("SPACE_HOST")),
+    ] = ()
+    """That Space's host name, and a domain of its owner's beside it; set by the platform."""
 
     space_port: Annotated[
         int, Field(validation_alias=_variable("GRADIO_SERVER_PORT"), ge=1, le=65535)

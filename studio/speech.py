@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.audio.export import MAX_SILENCE_S
 from studio.audio.pcm import from_pcm16
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
@@ -30,6 +31,7 @@ from studio.errors import (
     SpeechFailed,
     StudioError,
 )
+from studio.room import READINGS
 from studio.service import Studio
 from studio.speakers.cast import Cast
 from studio.speakers.library import SpeakerLibrary
@@ -164,17 +166,18 @@ def _check_speakable(segments: tuple[object, ...]) -> None:
     failed = [one for one in segments if isinstance(one, FailedSegment)]
     if failed and len(failed) == len(segments):
         raise BadInput(failed[0].message)
+    silence_s = sum(one.duration_s for one in segments if isinstance(one, SilenceSegment))
+    if silence_s > MAX_SILENCE_S:
+        raise BadInput(
+            f"The pauses last {silence_s / 3600:,.0f} hours; {MAX_SILENCE_S / 3600:.0f} are the "
+            "most. Shorten them."
+        )
 
 
 def _readings(studio: Studio) -> Path:
-    folder = studio.options.workspace / "readings"
+    folder = studio.options.workspace / READINGS
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def sweep_readings(studio: Studio) -> None:
-    """Remove what a studio that was killed left behind."""
-    shutil.rmtree(studio.options.workspace / "readings", ignore_errors=True)
 
 
 def _refuse_audio(written: str) -> Path:

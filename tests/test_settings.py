@@ -21,6 +21,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert settings.batch_compile is False
     assert settings.device == "auto"
     assert settings.remote_patience_s >= 180
+    assert settings.visitor_gb == 2.0
 
 
 def test_every_variable_is_read() -> None:
@@ -48,6 +49,8 @@ def test_every_variable_is_read() -> None:
             "TTS_REMOTE_PATIENCE_SECONDS": "240",
             "TTS_DEVICE": "cuda:1",
             "TABLEREAD_WORKSPACE": "/somewhere",
+            "TABLEREAD_VISITOR_GB": "0.5",
+            "SPACE_HOST": "a-b.hf.space,studio.example.com",
             "SOMETHING_ELSE": "is left alone",
         }
     )
@@ -74,6 +77,8 @@ def test_every_variable_is_read() -> None:
         device="cuda:1",
         remote_timeout_s=30.0,
         workspace=Path("/somewhere"),
+        visitor_gb=0.5,
+        space_hosts=("a-b.hf.space", "studio.example.com"),
     )
 
 

@@ -110,6 +110,12 @@ def test_it_listens_where_the_platform_asks(tmp_path: Path) -> None:
     assert not _arguments(space(free_port(), tmp_path), "--share").share
 
 
+def test_a_domain_of_ones_own_beside_the_spaces_is_known(tmp_path: Path) -> None:
+    hosts = {"SPACE_HOST": "somebody-tableread.hf.space, studio.example.com"}
+    around = _arguments(space(free_port(), tmp_path) | hosts).around
+    assert around.allowed_hosts == ("somebody-tableread.hf.space", "studio.example.com")
+
+
 def test_elsewhere_it_stays_on_this_machine() -> None:
     arguments = _arguments({})
     assert (arguments.host, arguments.port, arguments.is_shared) == (None, None, False)

@@ -6,23 +6,30 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.api.arrivals import Arrivals, has_body
+from studio.api.refusals import refusal
 
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0
 _DRAINED_BYTES = 1_000_000
+_DRAINED_S = 5.0
+_FULL = "Too many people are using this studio now."
 
 _UNCOUNTED = re.compile(
-    r"/healthz.*|/v1.*|/studio/model.*|/gradio_api/(queue/data|heartbeat/.*)"
+    r"/healthz.*|/v1(?!/dialogs/[^/]+/audio).*|/studio/model.*|/gradio_api/(queue/data|heartbeat/.*)"
     r"|/studio/projects/[^/]+/(events|lines/[^/]+/audio)"
 )
 """These answer late by design, and hold no thread or have bounds of their own."""
 
 _AGAIN = re.compile(r"/studio/state|/metrics")
 _LONG = re.compile(
-    r"/studio/projects/(import|[^/]+/(export|audio|peaks))"
+    r"/v1/dialogs/[^/]+/audio|/studio/projects/(import|[^/]+/(export|audio|peaks))"
     r"|/studio/projects/[^/]+/takes/[^/]+/[^/]+/peaks"
     r"|/studio/space.*|/studio/uploads.*|/studio/speakers/(import|[^/]+/(act|export|sample).*)"
 )
@@ -93,41 +100,80 @@ class Lanes:
 
 
 class Crowd:
-    """Holds a place for each request until its answer begins; who gets none is told so."""
+    """Holds a place for each request until its answer begins; who gets none is told so.
 
-    def __init__(self, app: ASGIApp, lanes: Lanes | None = None) -> None:
+    A request takes its place when all of it is there, so that nobody keeps others out by sending
+    slowly.
+    """
+
+    def __init__(
+        self, app: ASGIApp, lanes: Lanes | None = None, arrivals: Arrivals | None = None
+    ) -> None:
         """Stand before an application."""
         self._app = app
         self._lanes = lanes or Lanes()
+        self._arrivals = arrivals or Arrivals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
-        lane = self._lanes.of(scope["path"]) if scope["type"] == "http" else None
-        if lane is None:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif await lane.enter():
-            await self._in_place(lane, scope, receive, send)
+            return
+        place = _Place(self._lanes.of(scope["path"]))
+        if has_body(scope):
+            await self._when_whole(place, scope, receive, send)
+        elif await place.take():
+            await self._in(place, scope, receive, send)
         else:
+            await _busy(scope["path"], _FULL, 2)(scope, receive, send)
+
+    async def _when_whole(self, place: _Place, scope: Scope, receive: Receive, send: Send) -> None:
+        async def whole() -> None:
+            if not await place.take():
+                raise HTTPException(429, f"{_FULL} Try again in 2 s.", headers={"Retry-After": "2"})
+
+        try:
+            body = self._arrivals.begin(scope, receive, whole)
+        except HTTPException as error:
             await _drain(receive)
-            await _busy("Too many people are using this studio now.", 2)(scope, receive, send)
+            refused = refusal(
+                scope["path"], 429, error.detail, kind="EngineBusy", headers=error.headers
+            )
+            await refused(scope, receive, send)
+            return
+        try:
+            await self._in(place, scope, body, send)
+        finally:
+            body.close()
 
-    async def _in_place(self, lane: Lane, scope: Scope, receive: Receive, send: Send) -> None:
-        held = True
-
-        def leave() -> None:
-            nonlocal held
-            if held:
-                held = False
-                lane.leave()
-
+    async def _in(self, place: _Place, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_left(message: Message) -> None:
-            leave()
+            place.leave()
             await send(message)
 
         try:
             await self._app(scope, receive, send_left)
         finally:
-            leave()
+            place.leave()
+
+
+class _Place:
+    """A place in a lane, once it is taken; where there is no lane, there is always one."""
+
+    def __init__(self, lane: Lane | None) -> None:
+        self._lane = lane
+        self._held = False
+
+    async def take(self) -> bool:
+        if self._lane is None:
+            return True
+        self._held = await self._lane.enter()
+        return self._held
+
+    def leave(self) -> None:
+        if self._held and self._lane is not None:
+            self._held = False
+            self._lane.leave()
 
 
 class LoginLimit:
@@ -153,7 +199,9 @@ class LoginLimit:
         if len(self._failed_s) >= MAX_FAILED_LOGINS:
             wait_s = round(self._failed_s[0] + _LOGIN_WINDOW_S - now_s) + 1
             await _drain(receive)
-            await _busy("There were too many wrong passwords.", wait_s)(scope, receive, send)
+            await _busy("/login", "There were too many wrong passwords.", wait_s)(
+                scope, receive, send
+            )
             return
         # Counted before it is known, so that many at once are not let in together.
         self._failed_s.append(now_s)
@@ -171,14 +219,20 @@ class LoginLimit:
 async def _drain(receive: Receive) -> None:
     """Read a small body to its end: an answer before it would reset the connection."""
     come_bytes = 0
-    while come_bytes < _DRAINED_BYTES:
-        message = await receive()
-        come_bytes += len(message.get("body", b""))
-        if not message.get("more_body"):
-            return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAINED_S):
+            while come_bytes < _DRAINED_BYTES:
+                message = await receive()
+                come_bytes += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
-def _busy(why: str, wait_s: int) -> JSONResponse:
-    message = f"{why} Try again in {wait_s} s."
-    body = {"error": {"message": message, "line": None, "kind": "EngineBusy"}}
-    return JSONResponse(body, 429, headers={"Retry-After": str(wait_s)})
+def _busy(path: str, why: str, wait_s: int) -> Response:
+    return refusal(
+        path,
+        429,
+        f"{why} Try again in {wait_s} s.",
+        kind="EngineBusy",
+        headers={"Retry-After": str(wait_s)},
+    )

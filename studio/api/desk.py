@@ -28,6 +28,17 @@ def seat(studio_of: StudioOf) -> Callable[[Request], Awaitable[None]]:
     return take_seat
 
 
+def spend_upload(request: Request) -> None:
+    """Count a recording inside a request as one of the visitor's uploads.
+
+    Raises:
+        LimitReached: There is none left now.
+    """
+    visitor = getattr(request.state, "visitor", None)
+    if visitor is not None and visitor.allowance is not None:
+        visitor.allowance.spend_upload()
+
+
 async def _studio_of(request: Request) -> Studio:
     studio = request.state.studio
     assert isinstance(studio, Studio)

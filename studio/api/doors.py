@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.body_limits import BodyLimits, counted, stated_bytes, too_large
 from studio.api.gates import is_open, is_visit
 from studio.api.hosts import HostNames
-from studio.api.v1.errors import speech_error
+from studio.api.refusals import refusal
 
 # Gradio's page has scripts in it and compiles templates, so those two can't be forbidden; what is
 # forbidden is to load anything from elsewhere, or to send anything there.
@@ -71,7 +71,7 @@ class Doors:
             # From a layer that reads the body before any route does.
             await _refuse(path, error.status_code, error.detail)(scope, receive, send)
 
-    def _refusal(self, headers: Headers, method: str, path: str) -> JSONResponse | None:
+    def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
         reason = self._hosts.refuses(headers, is_visit=is_visit(method, path))
         if reason is not None:
             return _refuse(path, 403, reason)
@@ -108,10 +108,6 @@ def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
     return headers if framed_by_hub else headers | {"X-Frame-Options": "SAMEORIGIN"}
 
 
-def _refuse(path: str, status: int, message: str) -> JSONResponse:
-    if path.startswith("/v1"):
-        body = speech_error(message, status)
-    else:
-        body = {"error": {"message": message, "line": None, "kind": "Refused"}}
+def _refuse(path: str, status: int, message: str) -> Response:
     # Unread bytes of a body would be taken for the next request.
-    return JSONResponse(body, status, headers={"Connection": "close"})
+    return refusal(path, status, message, headers={"Connection": "close"})

@@ -29,6 +29,9 @@ _ASKED = (
 )
 _TOLD = (r"queue/join", r"reset/?")
 
+_MAX_PART_BYTES = 255
+"""No file's name is longer, and looking for one that is fails."""
+
 _READ = re.compile(rf"/({'|'.join(_PAGE_FILES)})|/gradio_api/({'|'.join(_ASKED)})")
 _WRITE = re.compile(rf"/login/?|/gradio_api/({'|'.join(_TOLD)})")
 
@@ -43,6 +46,8 @@ def is_open(method: str, path: str) -> bool:
         method: As in the request.
         path: Decoded, from the root.
     """
+    if any(len(part.encode(errors="replace")) > _MAX_PART_BYTES for part in path.split("/")):
+        return False
     if _OWN.fullmatch(path):
         return True
     if method in {"GET", "HEAD"}:

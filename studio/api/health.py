@@ -13,6 +13,9 @@ from studio.service import Studio
 _STUCK_S = 60.0
 """A step takes milliseconds, and the capture of a graph seconds."""
 
+_SILENT_S = 1_800.0
+"""A long line on a slow processor takes minutes, and one on a busy remote server a quarter hour."""
+
 
 def health_routes(studio: Studio) -> APIRouter:
     """`/healthz` is for who sends work: 503 while the engine can't take any.
@@ -52,5 +55,12 @@ async def _trouble(studio: Studio) -> str | None:
         if health.running and (health.last_step_age_s or 0) > _STUCK_S:
             return (
                 f"{name} has made no step for {health.last_step_age_s:.0f} s; restart the studio."
+            )
+    for status in studio.engine.models.known():
+        silent_s = studio.engine.renderer.silent_s(status.name)
+        if silent_s > _SILENT_S:
+            return (
+                f"A line has been with {status.name} for {silent_s:.0f} s without a sound; restart "
+                "the studio."
             )
     return None

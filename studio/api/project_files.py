@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, Literal
@@ -12,18 +11,18 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from fastapi import UploadFile as FormFile
 from fastapi.responses import FileResponse, Response
-from starlette.background import BackgroundTask
 from starlette.datastructures import UploadFile
 
 from studio.api.body_limits import BodyLimits, counted, stated_bytes, too_large
 from studio.api.desk import Desk
+from studio.api.exports import file_made, unless_left
 from studio.api.project_schemas import project_body
 from studio.api.projects import Project
 from studio.audio.atomic_file import storage_errors
 from studio.dialog.formats.file_format import Format
 from studio.dialog.formats.importing import import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
-from studio.errors import BadInput, StudioError
+from studio.errors import BadInput
 from studio.project.archive import MAX_BYTES, SUFFIX, is_archive, write_archive
 from studio.project.checks import MAX_NAME_CHARS
 from studio.project.disk import Disk
@@ -70,6 +69,8 @@ def _made(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str
     if is_archive(file):
         file.seek(0)
         unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
+        if (left_bytes := studio.room.left_bytes) is not None:
+            unpacked_bytes = min(unpacked_bytes, left_bytes)
         return project_body(studio.projects.bring_in(file, max_bytes=unpacked_bytes))
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
@@ -110,7 +111,9 @@ def _most_bytes(request: Request) -> int:
 
 @project_file_routes.get("/{project_id}/export")
 def export(
+    studio: Desk,
     project: Project,
+    request: Request,
     suffix: Annotated[ExportFormat, Query(alias="format")] = "wav",
     *,
     deleted: bool = True,
@@ -127,9 +130,18 @@ def export(
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return _written(
-            lambda path: write_archive(project, path, deleted=deleted), f"{name}{SUFFIX}", SUFFIX
+            studio,
+            lambda path: write_archive(project, path, deleted=deleted),
+            f"{name}{SUFFIX}",
+            SUFFIX,
         )
-    return _written(lambda path: export_scene(project, path), f"{name}.{suffix}", f".{suffix}")
+    left = unless_left(request)
+    return _written(
+        studio,
+        lambda path: export_scene(project, path, on_progress=left),
+        f"{name}.{suffix}",
+        f".{suffix}",
+    )
 
 
 @project_file_routes.post("/{project_id}/audio", status_code=201)
@@ -138,16 +150,11 @@ def add_audio(project: Project, file: FormFile) -> dict[str, str]:
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
 
 
-def _written(write: Callable[[Path], None], file_name: str, suffix: str) -> FileResponse:
-    folder = tempfile.TemporaryDirectory(prefix="tableread-")
-    path = Path(folder.name) / f"export{suffix}"
-    try:
-        write(path)
-    except StudioError:
-        folder.cleanup()
-        raise
+def _written(
+    studio: Studio, write: Callable[[Path], None], file_name: str, suffix: str
+) -> FileResponse:
     headers = {"Content-Disposition": _attachment(file_name)}
-    return FileResponse(path, headers=headers, background=BackgroundTask(folder.cleanup))
+    return file_made(studio, f"export{suffix}", write, headers=headers)
 
 
 def _attachment(file_name: str) -> str:

@@ -63,6 +63,7 @@ def listed(studio: Desk) -> list[dict[str, Any]]:
 def create(studio: Desk, body: NewProjectBody) -> dict[str, Any]:
     """Make a project: a copy, of a script, or empty."""
     if body.like is not None:
+        studio.room.take(studio.projects.size_bytes(body.like))
         return project_body(studio.projects.duplicate(body.like))
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None

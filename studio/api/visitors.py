@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.api.body_limits import is_upload
-from studio.api.errors import error_body, headers_of, status_of
-from studio.desks import Desks, Visitor
+from studio.api.body_limits import is_upload, stated_bytes
+from studio.api.refusals import refusal_of
+from studio.desks import KEPT_S, Desks
 from studio.errors import NotAllowed, StudioError
 from studio.service import Studio
+from studio.visitor import Visitor
 
 COOKIE = "tableread_visitor"
 ENTER = "/studio/enter"
 
-_KEPT_S = 30 * 24 * 3600
 _OWNERS_ONLY = frozenset(
     {
         "/metrics",
@@ -34,6 +34,18 @@ _OWNERS_ONLY = frozenset(
 )
 _WORKED_IN = ("/studio", "/v1")
 """Where a request works with the workspace; it is opened before, away from the loop."""
+
+_PAGES = ("/studio",)
+"""Where somebody without a cookie gets a desk; elsewhere those who have none share one."""
+
+_WRITES = frozenset({"POST", "PUT", "PATCH"})
+_EDITS = re.compile(r"/studio/projects/[^/]+(/(edits|undo|redo|script))?")
+_FILLS = re.compile(
+    r"/studio/(uploads|speakers(/.*)?|projects(/import|/[^/]+/(audio|render))?)|/v1/(audio|dialogs).*"
+)
+"""What brings files into a workspace; the rest leaves it as large as it is."""
+
+_RESIZES = re.compile(rf"{_FILLS.pattern}|/studio/space/.*")
 
 _NO_DESK = ("/healthz", "/studio/assets", "/assets", "/static", "/svelte", "/theme.css", "/favicon")
 
@@ -81,34 +93,53 @@ class Visitors:
             await self._app(scope, receive, send)
             return
         try:
-            token, visitor = self._seat(asks)
-            self._admit(visitor, scope)
-            if not visitor.is_open and scope["path"].startswith(_WORKED_IN):
-                await asyncio.to_thread(lambda: visitor.studio)
+            token, visitor = await self._seat(asks, scope)
+            await self._admit(visitor, scope)
         except StudioError as error:
-            refused = JSONResponse(error_body(error), status_of(error), headers=headers_of(error))
-            await refused(scope, receive, send)
+            await refusal_of(scope["path"], error)(scope, receive, send)
             return
         scope.setdefault("state", {})["visitor"] = visitor
-        await self._app(scope, receive, self._greeting(token, scope, send) if token else send)
+        greets = token is not None and self._desks.must_greet(visitor)
+        send = self._greeting(token, scope, send) if token is not None and greets else send
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if _resizes(scope):
+                visitor.room.measure_anew()
 
-    def _seat(self, asks: HTTPConnection) -> tuple[str | None, Visitor]:
-        """The visitor, and the token to hand out when it is a new one."""
+    async def _seat(self, asks: HTTPConnection, scope: Scope) -> tuple[str | None, Visitor]:
+        """The visitor, and the token that the browser keeps of the visit."""
         if self._is_owner(asks):
             return None, self._desks.owner
-        visitor = self._desks.find(token_of(asks))
-        return (None, visitor) if visitor is not None else self._desks.welcome()
+        token = token_of(asks)
+        visitor = self._desks.at_hand(token)
+        if visitor is None and token:
+            visitor = await asyncio.to_thread(self._desks.find, token)
+        if visitor is not None:
+            return token, visitor
+        path = scope["path"]
+        if path != "/" and not path.startswith(_PAGES):
+            return None, self._desks.programs
+        return await asyncio.to_thread(self._desks.welcome)
 
-    def _admit(self, visitor: Visitor, scope: Scope) -> None:
-        """Hold a visitor to what one may."""
-        if visitor.allowance is None:
-            return
+    async def _admit(self, visitor: Visitor, scope: Scope) -> None:
+        """Hold a visitor to what one may, and open the workspace away from the loop."""
+        if visitor.allowance is not None:
+            self._spend(visitor, scope)
+            await _check_room(visitor, scope)
+        if not visitor.is_open and scope["path"].startswith(_WORKED_IN):
+            await asyncio.to_thread(lambda: visitor.studio)
+
+    def _spend(self, visitor: Visitor, scope: Scope) -> None:
         path = scope["path"].rstrip("/")
         if path in _OWNERS_ONLY:
             raise NotAllowed("Only the owner of this studio may do that.")
-        visitor.allowance.spend_request()
+        known = visitor.came_back or visitor is self._desks.programs
+        allowance = visitor.allowance if known else self._desks.newcomers
+        assert allowance is not None
+        allowance.spend_request()
         if scope["method"] == "POST" and is_upload(path):
-            visitor.allowance.spend_upload()
+            allowance.spend_upload()
 
     def _enter(self, scope: Scope) -> RedirectResponse:
         """The owner's way in: the address that the terminal shows."""
@@ -131,7 +162,7 @@ class Visitors:
         return send_greeting
 
     def _cookie(self, token: str, scope: Scope) -> str:
-        parts = [f"{COOKIE}={token}", "Path=/", f"Max-Age={_KEPT_S}", "HttpOnly"]
+        parts = [f"{COOKIE}={token}", "Path=/", f"Max-Age={KEPT_S:.0f}", "HttpOnly"]
         if self._framed:
             parts += ["SameSite=None", "Secure", "Partitioned"]
         else:
@@ -143,12 +174,33 @@ class Visitors:
 
 def token_of(connection: HTTPConnection) -> str | None:
     """What a browser keeps of its visit."""
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(connection.headers.get("cookie", ""))
-    except CookieError:
-        return None
-    return jar[COOKIE].value if COOKIE in jar else None
+    # Starlette's own reading: the standard library's gives all up at the first odd cookie.
+    return connection.cookies.get(COOKIE)
+
+
+def _resizes(scope: Scope) -> bool:
+    """Whether a request may have left the workspace at another size than it found it."""
+    if scope["method"] == "DELETE":
+        return True
+    return scope["method"] in _WRITES and _RESIZES.fullmatch(scope["path"].rstrip("/")) is not None
+
+
+async def _check_room(visitor: Visitor, scope: Scope) -> None:
+    """Refuse what a workspace has no room for.
+
+    Raises:
+        NoRoom: It has none.
+    """
+    path = scope["path"].rstrip("/")
+    is_edit = _EDITS.fullmatch(path) is not None
+    if scope["method"] not in _WRITES or not (is_edit or _FILLS.fullmatch(path)):
+        return
+    more_bytes = stated_bytes(Headers(scope=scope)) or 0
+    room = visitor.room
+    if room.is_known:
+        room.take(more_bytes, as_edit=is_edit)
+    else:
+        await asyncio.to_thread(room.take, more_bytes, as_edit=is_edit)
 
 
 def studio_of_visitor(request: Request) -> Studio:

@@ -13,13 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from studio.audio.atomic_file import replacing
+from studio.audio.atomic_file import replacing, storage_errors
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.encode import AudioFormat, encode_blocks, format_of
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
-from studio.errors import BadInput
+from studio.errors import BadInput, StorageFailed
 
 MANIFEST_VERSION = 1
+
+MAX_SILENCE_S = 24 * 3600.0
+"""More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
+
+_LEAST_BYTES_A_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
+"""So that what can't fit is told before, and not after half an hour of writing."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
 
@@ -48,11 +54,11 @@ def export_audio(path: Path, timeline: Timeline, *, on_progress: OnProgress | No
     The file is whole or not there; an earlier one stays as it was after any error.
 
     Raises:
-        BadInput: The suffix is another one, or the timeline holds no audio.
-        StorageFailed: A take can't be read, or the file can't be written.
+        BadInput: The suffix is another one, or the timeline holds no audio, or pauses without end.
+        StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
     audio_format = format_of(path)
-    _check_not_empty(timeline)
+    _check_size(timeline, path, _LEAST_BYTES_A_SAMPLE[audio_format])
     with replacing(path) as file:
         encode_blocks(file, _reported(timeline, on_progress), audio_format)
 
@@ -78,10 +84,10 @@ def export_zip(
         on_progress: Told while the joined audio is written, which takes nearly all the time.
 
     Raises:
-        BadInput: The timeline holds no audio.
-        StorageFailed: A take can't be read, or the zip can't be written.
+        BadInput: The timeline holds no audio, or pauses without end.
+        StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
-    _check_not_empty(timeline)
+    _check_size(timeline, path, 2 * _LEAST_BYTES_A_SAMPLE[joined_format])
     scene = f"scene.{joined_format.value}"
     with replacing(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
         with tempfile.TemporaryFile(dir=path.parent) as joined:
@@ -95,9 +101,24 @@ def export_zip(
         archive.writestr("manifest.json", manifest, zipfile.ZIP_DEFLATED)
 
 
-def _check_not_empty(timeline: Timeline) -> None:
+def _check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
+    """See that there is something to write, not without end, and room for it."""
     if timeline.n_samples == 0:
         raise BadInput("There is no audio to save yet. Render at least one line first.")
+    silence_s = sum(entry.duration_s for entry in timeline.entries if entry.source is None)
+    if silence_s > MAX_SILENCE_S:
+        raise BadInput(
+            f"The pauses last {silence_s / 3600:,.0f} hours; {MAX_SILENCE_S / 3600:.0f} are the "
+            "most. Shorten them."
+        )
+    size_bytes = timeline.n_samples * bytes_a_sample
+    with storage_errors(path):
+        free_bytes = shutil.disk_usage(path.parent).free
+    if size_bytes > free_bytes:
+        raise StorageFailed(
+            f"The audio takes {size_bytes / 1e6:,.0f} MB and the disk has {free_bytes / 1e6:,.0f} "
+            "MB left. Free some space, then save it again."
+        )
 
 
 def _reported(timeline: Timeline, on_progress: OnProgress | None) -> Iterator[Samples]:

@@ -27,11 +27,13 @@ class Surroundings:
         api_key: What programs send; None when there is none.
         allowed_hosts: Names by which the studio may be reached beside its own.
         space_port: Where a Hugging Face Space is asked; None when it isn't one.
+        visitor_bytes: What each visitor of a shared studio may keep.
     """
 
     api_key: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     space_port: int | None = None
+    visitor_bytes: int = 2_000_000_000
 
     @property
     def is_space(self) -> bool:

@@ -71,6 +71,7 @@ class SegmentRecord:
             try with another seed has a new one, and the former is withdrawn.
         at_s: When each state was reached, in seconds since the job began.
         first_chunk_s: When the first audio was there.
+        last_chunk_s: When the latest was.
         heard_samples: How much could be heard of it so far, at the studio's rate.
     """
 
@@ -85,6 +86,7 @@ class SegmentRecord:
     live: Feed[Samples] = field(default_factory=Feed)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     first_chunk_s: float | None = None
+    last_chunk_s: float = 0.0
     heard_samples: int = 0
 
     @property
@@ -218,6 +220,7 @@ class Job:
         """A chunk was generated; called from the thread that generates."""
         if record.first_chunk_s is None:
             record.first_chunk_s = self.elapsed_s()
+        record.last_chunk_s = self.elapsed_s()
         record.heard_samples += len(chunk)
         record.live.append(chunk)
 
@@ -239,6 +242,17 @@ class Job:
         record.message = message
         record.fault = fault
         self.advance(record, SegmentState.FAILED)
+
+    def silent_s(self) -> float:
+        """How long the segment in flight that was silent for the longest has made no sound."""
+        if not self.in_flight:
+            return 0.0
+        signs_s = [
+            max(record.at_s[SegmentState.STARTED], record.last_chunk_s)
+            for record in self.records
+            if record.state is SegmentState.STARTED
+        ]
+        return self.elapsed_s() - min(signs_s) if signs_s else 0.0
 
     def failures(self) -> tuple[Failure, ...]:
         """What could not be spoken, in order."""

@@ -117,6 +117,13 @@ class ModelManager:
         return self._loading.latest if self._loading is not None else self._failure
 
     @property
+    def loaded_for_s(self) -> float:
+        """How long the model has been loaded; 0 when it isn't."""
+        if self._state is not ModelState.LOADED or self._loaded_at_s is None:
+            return 0.0
+        return self._clock() - self._loaded_at_s
+
+    @property
     def last_used_s(self) -> float:
         """Time of the last use, on the manager's clock."""
         return self._last_used_s

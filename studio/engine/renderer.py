@@ -82,6 +82,13 @@ class Renderer:
         """Segments waiting for a slot, on all backends."""
         return sum(lane.waiting for lane in self._lanes.values())
 
+    def silent_s(self, backend_name: str) -> float:
+        """How long a line in flight has made no sound, the longest; from any thread."""
+        jobs = [job for job in list(self._jobs.values()) if job.order.backend_name == backend_name]
+        # While a model is loaded, lines wait for it in their slots.
+        loaded_s = self._models.manager(backend_name).loaded_for_s
+        return min(loaded_s, max((job.silent_s() for job in jobs), default=0.0))
+
     def bound_by(self, max_concurrency: int) -> None:
         """Let as many segments be in flight from now on; those that are go on to their end."""
         self._max_concurrency = max_concurrency

@@ -114,6 +114,7 @@ def begin(
 
     Raises:
         StorageFailed: There is no room for its files.
+        LimitReached: A visitor has had too much already.
     """
     job_id = secrets.token_hex(8)
     # Not the take's id: one that is given up may still be writing when the next try begins.
@@ -143,7 +144,11 @@ def begin(
     job = Job(job_id, order)
     making = Making(recipe, job)
     begun.append(making)
-    kitchen.engine.submit(job, listen=listen)
+    try:
+        kitchen.engine.submit(job, listen=listen)
+    except BaseException:
+        kitchen.disk.remove(folder)
+        raise
     return making
 
 

@@ -26,6 +26,7 @@ from studio.project.folder import Card, ProjectFolder, read_card, read_kept
 from studio.project.laying import lines_of
 from studio.project.moment import Moment
 from studio.project.session import Session
+from studio.project.space import held_in
 from studio.project.surroundings import Tools
 from studio.project.trash import GONE_FOR_GOOD, KEPT_S, Trash
 from studio.speakers.library import SpeakerLibrary
@@ -45,6 +46,7 @@ _TRASH = ".trash"
 _UNFINISHED = ".new-"
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
+_MAX_ID_CHARS = 64
 
 
 class Projects:
@@ -174,6 +176,14 @@ class Projects:
         copy.rename(name)
         return copy
 
+    def size_bytes(self, project_id: str) -> int:
+        """What a project takes of the disk, and what a copy of it will.
+
+        Raises:
+            NotFound: There is none.
+        """
+        return held_in(self._folder(project_id)).size_bytes
+
     def bring_in(self, file: BinaryIO, *, max_bytes: int | None = None) -> Session:
         """Make a project of a file that another studio wrote, with the voices it carries.
 
@@ -300,7 +310,8 @@ class Projects:
 
     def _folder(self, project_id: str) -> Path:
         root = self._root / project_id
-        if not project_id or not _ID_CHARS.issuperset(project_id) or not root.is_dir():
+        is_id = 0 < len(project_id) <= _MAX_ID_CHARS and _ID_CHARS.issuperset(project_id)
+        if not is_id or not root.is_dir():
             raise NotFound("This project isn't there any more.")
         return root
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from studio.errors import StudioError
+from studio.errors import LimitReached, StudioError
 from studio.project.core import Core
 from studio.project.lines import Failure
 from studio.project.making import Kitchen, Making, Recipe, begin
@@ -113,6 +113,9 @@ class Rendering:
                 continue
             try:
                 self._making[line_id] = begin(recipe, kitchen(), self._notify, listen=is_heard)
+            except LimitReached as error:
+                # The lines behind this one would be refused, too, each for itself.
+                return needless + self.cancel(str(error))
             except StudioError as error:
                 self.fail(line_id, recipe.key, str(error))
                 needless.append(line_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.encode import format_of
-from studio.audio.export import Caption, export_audio, export_zip
+from studio.audio.export import Caption, OnProgress, export_audio, export_zip
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
 from studio.dialog.formats.exporting import TIMED, export_dialog, export_notices
 from studio.dialog.formats.file_format import Format
@@ -23,7 +23,7 @@ def timeline_of(session: Session) -> Timeline:
         return lay_out(_part(session, idx, view) for idx, view in enumerate(session.views()))
 
 
-def export_scene(session: Session, path: Path) -> None:
+def export_scene(session: Session, path: Path, *, on_progress: OnProgress | None = None) -> None:
     """Write what can be heard to a file: .wav, .flac or .mp3, or .zip with every line in it.
 
     Raises:
@@ -38,10 +38,10 @@ def export_scene(session: Session, path: Path) -> None:
         raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
     if path.suffix.lower() == ".zip":
         captions = {idx: _caption(idx, line) for idx, line in enumerate(lines)}
-        export_zip(path, timeline, captions)
+        export_zip(path, timeline, captions, on_progress=on_progress)
     else:
         format_of(path)
-        export_audio(path, timeline)
+        export_audio(path, timeline, on_progress=on_progress)
 
 
 def export_script(session: Session, script_format: Format) -> tuple[bytes, tuple[Notice, ...]]:

@@ -31,6 +31,7 @@ class Seen:
         took_s: Seconds until the answer was there, by what was done.
         statuses: How often each status came.
         broken: What happened to requests that had no answer, or the wrong one.
+        changes: How many edits and undos were done.
         events: Steps that were told of.
         anew: How often a page had to look anew, since its stream ended.
     """
@@ -38,6 +39,7 @@ class Seen:
     took_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: Counter[int] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
+    changes: int = 0
     events: int = 0
     anew: int = 0
 
@@ -57,10 +59,13 @@ class Seen:
 
 
 class Editor:
-    """Somebody with a page open, who does something every second."""
+    """Somebody with a page open, who does something every `pace_s` seconds."""
 
-    def __init__(self, client: httpx.AsyncClient, number: int, seen: Seen) -> None:
+    def __init__(
+        self, client: httpx.AsyncClient, number: int, seen: Seen, *, pace_s: float = 1.0
+    ) -> None:
         """Nothing is open yet."""
+        self._pace_s = pace_s
         self._client = client
         self._number = number
         self._seen = seen
@@ -80,8 +85,10 @@ class Editor:
         self._rev = self._project["rev"]
 
     async def work(self, actions: int) -> None:
-        """Do one thing a second, while the page listens and asks how the studio is."""
-        await asyncio.sleep(self._number % 50 / 50)  # people don't begin in the same moment
+        """Do one thing after the other, while the page listens and asks how the studio is."""
+        await asyncio.sleep(
+            self._number % 50 / 50 * self._pace_s
+        )  # people don't begin in the same moment
         beside = [
             asyncio.create_task(self._listen()),
             asyncio.create_task(self._watch()),
@@ -90,7 +97,7 @@ class Editor:
             for action in range(actions):
                 began_s = time.monotonic()
                 await self._act(action)
-                await asyncio.sleep(max(0.0, 1.0 - (time.monotonic() - began_s)))
+                await asyncio.sleep(max(0.0, self._pace_s - (time.monotonic() - began_s)))
             await asyncio.gather(*self._hearing)
         finally:
             for task in beside:
@@ -135,6 +142,7 @@ class Editor:
         if answer is None or answer.status_code != 200:
             return False
         self._rev = max(self._rev, (answer.json() or {}).get("rev", 0))
+        self._seen.changes += kind in {"edit", "undo"}
         return True
 
     async def _ask(self, kind: str, path: str) -> httpx.Response | None:
@@ -215,11 +223,15 @@ async def _sit_down(client: httpx.AsyncClient) -> None:
     client.headers["Cookie"] = welcome.headers["set-cookie"].partition(";")[0]
 
 
-async def work(address: str, editors: int, actions: int, *, apart: bool = False) -> Seen:
+async def work(
+    address: str, editors: int, actions: int, *, apart: bool = False, pace_s: float = 1.0
+) -> Seen:
     """Let people work beside each other, and say what they saw."""
     seen = Seen()
     async with clients(address, editors, apart=apart) as found:
-        people = [Editor(client, number, seen) for number, client in enumerate(found)]
+        people = [
+            Editor(client, number, seen, pace_s=pace_s) for number, client in enumerate(found)
+        ]
         for one in people:
             await one.open()
         await asyncio.gather(*(one.work(actions) for one in people))

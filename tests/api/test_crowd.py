@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from starlette.requests import Request
 
+from studio.api.arrivals import Arrivals
 from studio.api.crowd import MAX_FAILED_LOGINS, Crowd, Lane, Lanes, LoginLimit
 
 
@@ -125,3 +127,71 @@ async def test_after_some_wrong_passwords_signing_in_waits_and_then_goes_on() ->
         assert refused.status_code == 429
         now_s += int(refused.headers["retry-after"])
         assert (await client.post("/login?right=true")).status_code == 200
+
+
+class Sending:
+    """A body that comes when a test says so."""
+
+    def __init__(self) -> None:
+        self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.begun = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"begun"
+        self.begun.set()
+        while (piece := await self.pieces.get()) is not None:
+            yield piece
+
+
+async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = Arrivals(at_once=3, of_one=3, silent_s=600)
+    lanes = Lanes(work=Lane(1, patience_s=600, most_waiting=0))
+    async with client_of(Crowd(app, lanes, arrivals)) as client:
+        stalled = [Sending() for _ in range(3)]
+        held = [
+            asyncio.ensure_future(client.post("/studio/projects", content=aiter(one)))
+            for one in stalled
+        ]
+        for one in stalled:
+            await one.begun.wait()
+        # A place is there for whoever has sent all, and only for bodies there is none left.
+        assert (await client.get("/studio/projects")).status_code == 405
+        assert (await client.post("/studio/projects", content=b"")).status_code == 200
+        refused = await client.post("/studio/projects", content=b"x")
+        assert refused.status_code == 429
+        assert refused.json()["error"]["kind"] == "EngineBusy"
+        assert int(refused.headers["retry-after"]) > 0
+        for one in stalled:
+            one.pieces.put_nowait(None)
+        assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 3
+        assert arrivals.coming == 0
+
+
+async def test_one_sender_cannot_take_all() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = Arrivals(at_once=10, of_one=1, silent_s=600)
+    async with client_of(Crowd(app, arrivals=arrivals)) as client:
+        stalled = Sending()
+        mine = {"Cookie": "tableread_visitor=me"}
+        held = asyncio.ensure_future(
+            client.post("/studio/projects", content=aiter(stalled), headers=mine)
+        )
+        await stalled.begun.wait()
+        codes = [
+            (await client.post("/studio/projects", content=b"x", headers=who)).status_code
+            for who in (mine, {"Cookie": "tableread_visitor=you"}, {})
+        ]
+        assert codes == [429, 200, 200]
+        stalled.pieces.put_nowait(None)
+        assert (await held).status_code == 200
+
+
+async def test_a_body_that_falls_silent_is_given_up() -> None:
+    arrivals = Arrivals(silent_s=0.01)
+    async with client_of(Crowd(Slow(), arrivals=arrivals)) as client:
+        answer = await client.post("/studio/projects", content=aiter(Sending()))
+        assert answer.status_code == 408
+        assert arrivals.coming == 0

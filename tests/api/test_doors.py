@@ -239,6 +239,30 @@ def test_no_way_of_writing_a_path_leads_out(client, method: str, place: str) -> 
         assert answer.status_code in {400, 403, 404, 405, 422} | gone, (payload, answer.status_code)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"data": [], "fn_index": 999, "session_hash": "a"}',
+        '{"data": [], "fn_index": -1, "session_hash": "a"}',
+        '{"data": [], "fn_index": "x"}',
+        '{"data": [], "fn_index": 0, "session_hash": NaN}',
+        "[]",
+        "no JSON",
+    ],
+)
+def test_gradios_queue_refuses_what_it_does_not_know(client, body: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    for _ in range(2):  # the connection goes on
+        answer = client.post("/gradio_api/queue/join", content=body, headers=headers)
+        assert answer.status_code in {400, 404, 422}, answer.text
+        assert answer.json()["error"]["message"]
+
+
+def test_no_name_is_looked_for_that_no_file_can_have(client) -> None:
+    for path in ("/static/", "/assets/", "/svelte/", "/studio/projects/", "/pwa_icon/"):
+        assert client.get(path + "9" * 5_000).status_code == 404, path
+
+
 def test_files_of_this_machine_are_not_served(client) -> None:
     for path in ("/etc/passwd", "launch.py", "requirements.txt", "workspace/private.txt"):
         answer = client.get(f"/gradio_api/file={path}")

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from engine.gated import GatedDraft
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
@@ -119,6 +120,26 @@ def test_a_backend_whose_thread_is_dead_or_stuck_is_not_ready(
         assert answer.status_code == (503 if reason else 200)
         assert (reason or "") in (answer.json()["reason"] or "")
         assert figures(client)["tableread_slots_running/draft"] == now.running
+
+
+def test_a_line_that_never_ends_makes_it_not_ready(
+    open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = GatedDraft()
+    studio = open_studio(backend)
+    with client_of(studio) as client:
+        job = studio.render(dialog_of(1))
+        while not backend.in_speak:
+            assert not job.events.closed
+        assert client.get("/healthz").status_code == 200  # it may take its time
+        monkeypatch.setattr("studio.api.health._SILENT_S", 0.0)
+        answer = client.get("/healthz")
+        assert answer.status_code == 503
+        assert "without a sound" in answer.json()["reason"]
+        assert client.get("/healthz/live").status_code == 200
+        backend.let_through(1)
+        finish(job)
+        assert client.get("/healthz").status_code == 200
 
 
 def test_what_jobs_did_is_counted(client: TestClient, studio: Studio) -> None:

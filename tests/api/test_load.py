@@ -15,19 +15,24 @@ ONE_WORKSPACE, DESKS = {}, {"SPACE_ID": "somebody/tableread"}
 
 
 def drive(
-    folder: Path, editors: int, actions: int, surroundings: dict[str, str] = ONE_WORKSPACE
+    folder: Path,
+    editors: int,
+    actions: int,
+    surroundings: dict[str, str] = ONE_WORKSPACE,
+    pace_s: float = 1.0,
 ) -> tuple[Seen, list[int]]:
     """Let editors work on a server of its own; what they saw, and its memory around that."""
     apart = surroundings is DESKS
     with serving(folder / "workspace", environ=surroundings) as (client, process):
         server, address = psutil.Process(process.pid), str(client.base_url)
-        asyncio.run(work(address, 10, 10, apart=apart))  # what a first use brings into memory
+        # What a first use brings into memory.
+        asyncio.run(work(address, 10, 10, apart=apart, pace_s=min(pace_s, 0.3)))
         before_bytes = server.memory_info().rss
-        seen = asyncio.run(work(address, editors, actions, apart=apart))
+        seen = asyncio.run(work(address, editors, actions, apart=apart, pace_s=pace_s))
         after_bytes = server.memory_info().rss
         assert client.get("/healthz").status_code == 200
     print(
-        f"{editors} editors {'apart' if apart else 'in one workspace'}, {actions} s: "
+        f"{editors} editors {'apart' if apart else 'in one workspace'}, {actions} actions: "
         f"{seen.told()}; {before_bytes / 1e6:.0f} -> {after_bytes / 1e6:.0f} MB"
     )
     return seen, [before_bytes, after_bytes]
@@ -35,11 +40,12 @@ def drive(
 
 @pytest.mark.parametrize("surroundings", [ONE_WORKSPACE, DESKS], ids=["together", "apart"])
 def test_20_editors_for_a_moment_are_answered(tmp_path: Path, surroundings: dict[str, str]) -> None:
-    seen, (before, after) = drive(tmp_path, 20, 10, surroundings)
+    seen, (before, after) = drive(tmp_path, 20, 10, surroundings, pace_s=0.5)
     assert not seen.broken
     assert set(seen.statuses) <= {200, 429}
     # How fast is the machine's affair; that edits are told to the page that made them is not.
-    assert seen.events >= 20 * 8
+    assert seen.changes > 20
+    assert seen.events >= 0.8 * seen.changes
     assert after - before < 150_000_000
 
 

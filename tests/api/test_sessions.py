@@ -250,21 +250,6 @@ def test_visitors_leave_models_and_figures_to_the_owner(shared: Shared, anna: ht
         assert owner.post("/studio/model/load").status_code == 200
 
 
-def test_a_key_is_the_owners(tmp_path) -> None:
-    options = ("--share", "--auth", "ida:the right one")
-    environ = no_tunnel() | {"TABLEREAD_API_KEY": "sk-owner"}
-    key = {"Authorization": "Bearer sk-owner"}
-    with serving(tmp_path / "workspace", *options, environ=environ) as (client, process):
-        assert client.get("/metrics", headers=key).status_code == 200
-        begun = client.post("/v1/dialogs", json={"input": SCRIPT}, headers=key).json()
-        assert client.get(f"/v1/dialogs/{begun['id']}", headers=key).status_code == 200
-        assert "set-cookie" not in client.get("/v1/models", headers=key).headers
-        with Shared(str(client.base_url), process).visitor() as visitor:
-            assert visitor.get(f"/v1/dialogs/{begun['id']}").status_code == 401
-            assert visitor.get("/metrics").status_code == 403
-        assert "sk-owner" not in process.said()
-
-
 def test_a_wrong_way_in_is_nobodys(shared: Shared) -> None:
     with httpx.Client(base_url=shared.address, timeout=60) as client:
         answer = client.get("/studio/enter?key=wrong")
@@ -272,9 +257,34 @@ def test_a_wrong_way_in_is_nobodys(shared: Shared) -> None:
         assert "set-cookie" not in answer.headers
 
 
-def test_passwords_cannot_be_guessed(tmp_path) -> None:
+@pytest.fixture(scope="module")
+def with_key(tmp_path_factory) -> Iterator[Shared]:
+    """A shared studio whose owner has a key; the last test spends its sign-ins."""
+    workspace = tmp_path_factory.mktemp("key") / "workspace"
     options = ("--share", "--auth", "ida:the right one")
-    with serving(tmp_path / "workspace", *options, environ=no_tunnel()) as (client, _):
+    environ = no_tunnel() | {"TABLEREAD_API_KEY": "sk-owner"}
+    with serving(workspace, *options, environ=environ) as (client, process):
+        yield Shared(str(client.base_url).rstrip("/"), process)
+
+
+def test_a_key_is_the_owners(with_key: Shared) -> None:
+    key = {"Authorization": "Bearer sk-owner"}
+    with httpx.Client(base_url=with_key.address, timeout=60) as client:
+        assert client.get("/metrics", headers=key).status_code == 200
+        begun = client.post("/v1/dialogs", json={"input": SCRIPT}, headers=key).json()
+        assert client.get(f"/v1/dialogs/{begun['id']}", headers=key).status_code == 200
+        assert "set-cookie" not in client.get("/v1/models", headers=key).headers
+    with with_key.visitor() as visitor:
+        refused = visitor.get(f"/v1/dialogs/{begun['id']}")
+        assert refused.status_code == 401
+        assert refused.json()["error"]["type"] == "invalid_request_error"
+        assert refused.json()["error"]["code"] == "invalid_api_key"
+        assert visitor.get("/metrics").status_code == 403
+    assert "sk-owner" not in with_key.process.said()
+
+
+def test_passwords_cannot_be_guessed(with_key: Shared) -> None:
+    with httpx.Client(base_url=with_key.address, timeout=60, follow_redirects=True) as client:
         assert client.post("/login", data=SIGN_IN).status_code == 200
         wrong = {"username": "ida", "password": "a guess"}
         codes = [client.post("/login", data=wrong).status_code for _ in range(14)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -101,3 +102,26 @@ def test_an_audio_line_reads_no_file(client: TestClient) -> None:
     ]
     (failure,) = rendered(client, input=items)["failed"]
     assert "can't be used here" in failure["message"]
+
+
+def test_a_dialog_of_weeks_of_silence_is_refused(client: TestClient) -> None:
+    items = [{"type": "silence", "duration": 300}] * 20_000
+    answer = client.post("/v1/dialogs", json={"input": items})
+    assert answer.status_code == 400
+    assert "1,667 hours" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("place", ["text", "language", "speaker_id", "type", "other"])
+def test_half_a_character_is_the_callers_fault(client: TestClient, place: str) -> None:
+    item = {"type": "speech", "speaker_id": "A", "text": "hi"} | {place: "\ud800"}
+    answer = client.post("/v1/dialogs", content=json.dumps({"input": [item]}))
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_files_lie_in_the_workspace_while_they_are_sent(client: TestClient, studio: Studio) -> None:
+    dialog = rendered(client)
+    answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format=wav")
+    assert answer.status_code == 200
+    exports = studio.options.workspace / "exports"
+    assert list(exports.iterdir()) == []

@@ -306,15 +306,21 @@ def test_a_text_the_voice_has_no_sound_for_is_the_callers(client: TestClient) ->
 def test_a_failure_on_the_way_is_an_event_or_a_broken_answer(open_studio: OpenStudio) -> None:
     backend = GatedDraft(half_first=True)
     backend.faults[TEXT] = ValueError("the model broke")
-    backend.let_through(2)
     body = {"input": TEXT, "response_format": "pcm"}
     with live(app_of(open_studio(backend))) as address:
-        events = httpx.post(
-            f"{address}/v1/audio/speech", json=body | {"stream_format": "sse"}, timeout=60
-        )
-        assert events_of(events.text)[-1]["type"] == "error"
+
+        def heard(**more: str) -> Iterator[str]:
+            url = f"{address}/v1/audio/speech"
+            with httpx.stream("POST", url, json=body | more, timeout=60) as answer:
+                pieces = answer.iter_text()
+                yield next(pieces)
+                # Not before something was heard, or it would have been a status.
+                backend.let_through(1)
+                yield from pieces
+
+        assert events_of("".join(heard(stream_format="sse")))[-1]["type"] == "error"
         with pytest.raises(httpx.RemoteProtocolError):
-            httpx.post(f"{address}/v1/audio/speech", json=body, timeout=60)
+            list(heard())
 
 
 def test_nothing_is_left_behind(studio: Studio) -> None:

@@ -1,5 +1,6 @@
 import io
 import json
+import shutil
 import zipfile
 from pathlib import PurePosixPath
 
@@ -145,3 +146,29 @@ def test_progress_grows_to_one(tmp_path, scene):
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert len(shares) >= 3
+
+
+def test_pauses_without_end_are_refused(tmp_path):
+    weeks = lay_out(SilencePart(idx, 300.0) for idx in range(300))
+    for suffix in ("wav", "zip"):
+        path = tmp_path / f"scene.{suffix}"
+        with pytest.raises(BadInput, match="pauses last 25 hours; 24 are the most"):
+            export_zip(path, weeks, {}) if suffix == "zip" else export_audio(path, weeks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_disk_has_no_room_for_is_refused_before_it_is_written(
+    tmp_path, scene, monkeypatch
+):
+    size_bytes = 2 * scene.n_samples
+    usage = shutil._ntuple_diskusage(10**9, 10**9 - size_bytes, size_bytes)
+    monkeypatch.setattr("studio.audio.export.shutil.disk_usage", lambda _: usage)
+    export_audio(tmp_path / "scene.wav", scene)
+    with pytest.raises(StorageFailed, match="Free some space"):
+        export_zip(tmp_path / "scene.zip", scene, {})
+    assert not (tmp_path / "scene.zip").exists()
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path, scene):
+    with pytest.raises(StorageFailed):
+        export_audio(tmp_path / "missing" / "scene.wav", scene)

@@ -14,10 +14,12 @@ from studio.api.desk import StudioOf, seat
 from studio.api.v1.dialogs import dialog_routes
 from studio.api.v1.errors import (
     DOCUMENTED,
+    answer_fault,
     answer_http_error,
     answer_invalid,
     answer_studio_error,
 )
+from studio.api.v1.reference import References
 from studio.api.v1.shelf import Shelves
 from studio.api.v1.speech import speech_routes
 from studio.errors import StudioError
@@ -41,10 +43,12 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
             StudioError: answer_studio_error,
             HTTPException: answer_http_error,
             RequestValidationError: answer_invalid,
+            Exception: answer_fault,
         },
     )
     api.state.shelves = Shelves()
     api.state.finishing = set()
+    api.state.references = References()
     api.include_router(speech_routes)
     api.include_router(dialog_routes)
     api.openapi = lambda: _document(api)  # type: ignore[method-assign]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from fastapi.responses import FileResponse, Response, StreamingResponse
-from starlette.background import BackgroundTask
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
 
 from studio.api.desk import Desk
+from studio.api.exports import file_made, unless_left
 from studio.api.v1.bodies import DialogBody, DialogCard, DialogDeleted, DialogFailure
 from studio.api.v1.shelf import ShelfDesk
 from studio.api.v1.voices import backend_for, named_voice
@@ -22,7 +20,7 @@ from studio.dialog.model import Dialog
 from studio.dialog.read import read_dialog_text
 from studio.engine.job import Job, JobState
 from studio.engine.scene import export_job, timeline_of
-from studio.errors import Conflict
+from studio.errors import BadInput, Conflict
 from studio.speech import Reading, ReadingOptions
 
 dialog_routes = APIRouter(prefix="/dialogs")
@@ -80,7 +78,9 @@ async def events(shelf: ShelfDesk, dialog_id: str) -> StreamingResponse:
 
 @dialog_routes.get("/{dialog_id}/audio", response_class=Response, responses=_AUDIO)
 def audio(
+    studio: Desk,
     shelf: ShelfDesk,
+    request: Request,
     dialog_id: str,
     audio_format: Annotated[StreamFormat, Query(alias="format")] = StreamFormat.WAV,
 ) -> Response:
@@ -89,7 +89,14 @@ def audio(
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
     if audio_format in _FILES:
-        return _file(job, audio_format)
+        left = unless_left(request)
+        return file_made(
+            studio,
+            f"dialog.{audio_format.value}",
+            lambda path: export_job(job, path, on_progress=left),
+            media_type=audio_format.media_type,
+            filename=f"dialog.{audio_format.value}",
+        )
     blocks = timeline_of(job).blocks()
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
@@ -106,7 +113,11 @@ def remove(shelf: ShelfDesk, dialog_id: str) -> DialogDeleted:
 def _dialog(body: DialogBody) -> Dialog:
     if isinstance(body.input, str):
         return read_dialog_text(body.input).dialog
-    return parse_items(json.dumps(body.input)).dialog
+    try:
+        written = json.dumps(body.input, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise BadInput("The items hold half of a character; send whole ones.") from error
+    return parse_items(written.decode()).dialog
 
 
 def _card(job: Job) -> DialogCard:
@@ -140,18 +151,6 @@ async def _progress(job: Job) -> AsyncIterator[str]:
                     "message": event.message,
                 }
             )
-
-
-def _file(job: Job, audio_format: StreamFormat) -> Response:
-    folder = tempfile.TemporaryDirectory(prefix="tableread-")
-    path = Path(folder.name) / f"dialog.{audio_format.value}"
-    try:
-        export_job(job, path)
-    except BaseException:
-        folder.cleanup()
-        raise
-    media_type, done = audio_format.media_type, BackgroundTask(folder.cleanup)
-    return FileResponse(path, media_type=media_type, filename=path.name, background=done)
 
 
 def _event(body: dict[str, Any]) -> str:

@@ -9,12 +9,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from studio.api.errors import headers_of, status_of
+from studio.api.errors import FAULT, PlainJson, first_fault, headers_of, status_of
 from studio.api.v1.bodies import SpeechErrorBody
-from studio.errors import SpeechFailed, StudioError
+from studio.errors import StudioError
 
 _TYPES = {
-    401: "authentication_error",
+    401: "invalid_request_error",
     403: "permission_error",
     404: "not_found_error",
     409: "conflict_error",
@@ -30,6 +30,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
         (403, "This caller may not do that."),
         (404, "It isn't there."),
         (405, "The address has no such method."),
+        (408, "The rest of the request didn't come."),
         (409, "The state of things forbids it now."),
         (413, "The body is too large."),
         (422, "The voice can't speak this text."),
@@ -57,33 +58,31 @@ def speech_error(
     }
 
 
-def speech_status_of(error: StudioError) -> int:
-    """The status of an error; a text that a voice can't speak is the caller's, not the server's."""
-    return 422 if type(error) is SpeechFailed else status_of(error)
-
-
 def body_of(error: StudioError) -> dict[str, Any]:
     """The body of an error of the studio."""
-    return speech_error(str(error), speech_status_of(error), code=type(error).__name__)
+    return speech_error(str(error), status_of(error), code=type(error).__name__)
 
 
 async def answer_studio_error(_: Request, error: Exception) -> JSONResponse:
     """Exception handler for `StudioError`."""
     assert isinstance(error, StudioError)
-    return JSONResponse(body_of(error), speech_status_of(error), headers=headers_of(error))
+    return PlainJson(body_of(error), status_of(error), headers=headers_of(error))
 
 
 async def answer_http_error(_: Request, error: Exception) -> JSONResponse:
     """Exception handler for what the framework refuses."""
     assert isinstance(error, HTTPException)
     body = speech_error(str(error.detail), error.status_code)
-    return JSONResponse(body, error.status_code, headers=error.headers)
+    return PlainJson(body, error.status_code, headers=error.headers)
 
 
 async def answer_invalid(_: Request, error: Exception) -> JSONResponse:
     """Exception handler for a body that doesn't fit; tells the first thing that is wrong."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:])
-    message = f"“{place}” can't be used: {first['msg']}." if place else f"{first['msg']}."
-    return JSONResponse(speech_error(message, 400, param=place or None), 400)
+    place, message = first_fault(error)
+    return PlainJson(speech_error(message, 400, param=place or None), 400)
+
+
+async def answer_fault(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for a fault of the studio itself; its log has the rest."""
+    return PlainJson(speech_error(FAULT, 500, code=type(error).__name__), 500)

@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import re
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.audio.guarded import decode_guarded
-from studio.errors import BadInput, SampleRejected
+from studio.errors import BadInput, EngineBusy, SampleRejected
 from studio.speakers.sample import MAX_SAMPLE_S, MIN_SAMPLE_S
 from studio.speakers.speaker import Sample
 
 _LIMITS = DecodeLimits(max_bytes=12_000_000, max_duration_s=120.0)
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,", re.ASCII)
 _NAME = "ref_audio"
+_AT_ONCE = 2
+_MOST_WAITING = 8
+
+T = TypeVar("T")
+
+
+class References:
+    """Work on recordings in requests, in threads of its own: one may take a minute.
+
+    On the server's loop only.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing to do."""
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reference")
+        self._begun = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do it in its turn.
+
+        Raises:
+            EngineBusy: Too many are waiting.
+        """
+        if self._begun >= _AT_ONCE + _MOST_WAITING:
+            raise EngineBusy(
+                "Too many recordings are being read; try again in 10 s.", retry_after_s=10
+            )
+        self._begun += 1
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        # Not when the caller leaves: the thread goes on.
+        future.add_done_callback(self._end)
+        return await asyncio.shield(future)
+
+    def _end(self, future: asyncio.Future[T]) -> None:
+        self._begun -= 1
+        if not future.cancelled():
+            future.exception()  # seen: nobody may be waiting for it any more
 
 
 def read_reference(data_url: str, transcript: str | None) -> Sample:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from studio.api.desk import Desk
+from studio.api.desk import Desk, spend_upload
 from studio.api.v1.bodies import ModelList, SpeechBody, VoiceList
 from studio.api.v1.errors import body_of
 from studio.api.v1.voices import backend_for, card_of, cards_of, language_for, voice_for
@@ -62,7 +62,11 @@ def voices(studio: Desk, model: str | None = None) -> VoiceList:
 @speech_routes.post("/audio/speech", response_class=StreamingResponse, responses=_AUDIO)
 async def speech(studio: Desk, body: SpeechBody, request: Request) -> Response:
     """Speak a text. The answer begins with the first sound, so that what fails has a status."""
-    reading = await asyncio.to_thread(begin_speech, studio, body)
+    if body.ref_audio is None:
+        reading = await asyncio.to_thread(begin_speech, studio, body)
+    else:
+        spend_upload(request)
+        reading = await request.app.state.references.run(lambda: begin_speech(studio, body))
     try:
         spoken = SpokenAudio(reading, body)
         waited = await spoken.wait_for_sound(request)

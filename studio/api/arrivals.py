@@ -1,0 +1,113 @@
+"""Bodies on their way: each takes its time, but none a place before it is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope
+
+_BUSY = "Too much is being sent to this studio now. Try again in 5 s."
+_SILENT = "The rest of the request didn't come. Send it again."
+
+
+class Arrivals:
+    """How many bodies may be on their way at once, all together and of one sender.
+
+    On the server's loop only.
+    """
+
+    def __init__(self, at_once: int = 64, *, of_one: int = 16, silent_s: float = 30.0) -> None:
+        """Nothing comes yet.
+
+        Args:
+            at_once: Bodies on their way together; each may have megabytes in memory.
+            of_one: Of those, of one browser, or of all programs together.
+            silent_s: How long the next piece of a body may take.
+        """
+        self._at_once = at_once
+        self._of_one = of_one
+        self._silent_s = silent_s
+        self._coming: Counter[str] = Counter()
+
+    @property
+    def coming(self) -> int:
+        """Bodies on their way now."""
+        return self._coming.total()
+
+    def begin(self, scope: Scope, receive: Receive, whole: Callable[[], Awaitable[None]]) -> Body:
+        """Let a body come.
+
+        Args:
+            scope: The request.
+            receive: Brings its pieces.
+            whole: Awaited between the last piece and the handler that waits for it.
+
+        Raises:
+            HTTPException: Too many are on their way; 429.
+        """
+        sender = Headers(scope=scope).get("cookie", "")
+        if self.coming >= self._at_once or self._coming[sender] >= self._of_one:
+            raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+        self._coming[sender] += 1
+
+        def end() -> None:
+            self._coming[sender] -= 1
+            if not self._coming[sender]:
+                del self._coming[sender]
+
+        return Body(receive, whole, end, silent_s=self._silent_s)
+
+
+class Body:
+    """A request's body; called for its pieces as ASGI's `receive` is."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        whole: Callable[[], Awaitable[None]],
+        end: Callable[[], None],
+        *,
+        silent_s: float,
+    ) -> None:
+        """Nothing came yet; `end` is called once, when no more of it is waited for."""
+        self._receive = receive
+        self._whole = whole
+        self._end = end
+        self._silent_s = silent_s
+        self._is_over = False
+
+    async def __call__(self) -> Message:
+        """The next piece.
+
+        Raises:
+            HTTPException: It doesn't come; 408.
+        """
+        if self._is_over:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._silent_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, _SILENT, headers={"Connection": "close"}) from None
+        if message["type"] != "http.request":
+            self.close()
+        elif not message.get("more_body"):
+            self.close()
+            await self._whole()
+        return message
+
+    def close(self) -> None:
+        """Wait for no more of it."""
+        if not self._is_over:
+            self._is_over = True
+            self._end()
+
+
+def has_body(scope: Scope) -> bool:
+    """Whether a request says that a body follows."""
+    headers = Headers(scope=scope)
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
