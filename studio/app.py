@@ -155,7 +155,10 @@ def _backend_options(settings: Settings) -> BackendOptions:
     return BackendOptions(
         device=_device(settings),
         chatterbox_model=settings.chatterbox_model,
+        chatterbox_turbo_model=settings.chatterbox_turbo_model,
+        chatterbox_multilingual_model=settings.chatterbox_multilingual_model,
         qwen3_model=settings.qwen3_model,
+        package_ends=settings.package_ends,
         amp_on_cuda=settings.amp_on_cuda,
         tf32=settings.tf32,
         reference_silence_s=settings.reference_silence_s,

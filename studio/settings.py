@@ -99,7 +99,22 @@ class Settings(BaseModel):
     chatterbox_model: Annotated[
         str | None, Field(validation_alias=_variable("CHATTERBOX_MODEL"))
     ] = None
-    """Hub name or local folder of Chatterbox's weights."""
+    """Hub name or local folder of Chatterbox's weights; for the model whose files are there."""
+
+    chatterbox_turbo_model: Annotated[
+        str | None, Field(validation_alias=_variable("CHATTERBOX_TURBO_MODEL"))
+    ] = None
+    """The same for the turbo model alone."""
+
+    chatterbox_multilingual_model: Annotated[
+        str | None, Field(validation_alias=_variable("CHATTERBOX_MULTILINGUAL_MODEL"))
+    ] = None
+    """The same for the multilingual model alone."""
+
+    package_ends: Annotated[bool, Field(validation_alias=_variable("CHATTERBOX_PACKAGE_ENDS"))] = (
+        False
+    )
+    """Whether Chatterbox Multilingual ends lines by its package's rule, which may cut them."""
 
     qwen3_model: Annotated[str | None, Field(validation_alias=_variable("QWEN3_TTS_MODEL"))] = None
     """Hub name or local folder of Qwen3-TTS's weights."""

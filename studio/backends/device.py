@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from studio.backends.metal import turn
 from studio.errors import ModelUnavailable
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def give_back(device: str) -> None:
     if torch is not None and device == "cuda" and torch.cuda.is_available():
         _give_back_cuda(torch)
     if torch is not None and device == "mps" and torch.backends.mps.is_available():
-        torch.mps.empty_cache()
+        with turn(device):
+            torch.mps.empty_cache()
     _trim_heap()
 
 
@@ -144,6 +146,8 @@ def _answers() -> bool:
     """Whether the card still does something: after an error that stays it refuses everything."""
     import torch
 
+    if not torch.cuda.is_available():
+        return True  # there is no card to lose
     try:
         with CARD_TURN:
             torch.zeros(1, device="cuda").item()

@@ -32,7 +32,11 @@ class BackendOptions:
 
     Attributes:
         chatterbox_model: Hub name or local folder; None for the package's own weights.
+        chatterbox_turbo_model: The same for the turbo model alone.
+        chatterbox_multilingual_model: The same for the multilingual model alone.
         qwen3_model: Hub name or local folder; None for the backend's own choice.
+        package_ends: Whether Chatterbox Multilingual ends lines by its package's own rule, which
+            may cut them short.
         amp_on_cuda: Whether to run in mixed precision on CUDA.
         tf32: Whether codec and vocoder round to 10 bits before they multiply on CUDA.
         graphs: Whether frames are captured as graphs on CUDA.
@@ -43,7 +47,10 @@ class BackendOptions:
     """
 
     chatterbox_model: str | None = None
+    chatterbox_turbo_model: str | None = None
+    chatterbox_multilingual_model: str | None = None
     qwen3_model: str | None = None
+    package_ends: bool = False
     amp_on_cuda: bool = False
     tf32: bool = False
     graphs: bool = True

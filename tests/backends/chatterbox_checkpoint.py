@@ -32,7 +32,6 @@ _SPECIAL = ("[STOP]", "[UNK]", "[SPACE]", "[PAD]", "[SEP]", "[CLS]", "[MASK]")
 _START_ID = 255
 _N_SOUNDS = 6561
 _STOP_TOKEN = 6562
-_SILENCE_TOKEN = 4299
 _PROMPT_TOKENS = {"chatterbox": 25, "chatterbox-multilingual": 25, "chatterbox-turbo": 140}
 _TURBO_POSITIONS = 195
 _SMALL_FLOW = {
@@ -182,9 +181,8 @@ _BUILDERS: dict[str, Callable[[Path, bool], None]] = {
 def _shape_length(t3: Any, ends: bool) -> None:
     """Give the stop token weight from the position `LINE_TOKENS` on, and none before it.
 
-    No other token beyond the sounds is ever chosen, as in a trained model. The silence token of
-    the multilingual one gets nearly as much: the package's analyzer forbids an end until it sees
-    the text spoken, but ends a line when a token comes twice.
+    No other token beyond the sounds is ever chosen, as in a trained model. The multilingual one
+    may not end before its watched heads have been through the text, at most a token a step.
     """
     import torch
 
@@ -196,13 +194,35 @@ def _shape_length(t3: Any, ends: bool) -> None:
     t3.speech_head.weight[_N_SOUNDS:] = -constant
     t3.speech_head.weight[_STOP_TOKEN] = direction
     if t3.hp.is_multilingual:
-        t3.speech_head.weight[_SILENCE_TOKEN] = 0.95 * direction
+        if ends:
+            _look_ahead(t3, constant)
         return
     # Fresh weights hardly listen to voice and text; these do.
     t3.tfmr.layers[0].self_attn.v_proj.weight *= 3
     t3.tfmr.layers[0].self_attn.o_proj.weight *= 3
     t3.speech_head.weight[:_N_SOUNDS] *= 6
     t3.speech_head.weight[_STOP_TOKEN] *= 3.5
+
+
+def _look_ahead(t3: Any, constant: Any) -> None:
+    """Let the watched heads look as far ahead in the text as they are let.
+
+    A token's place in the text is an angle in two dimensions of the embeddings; from every token
+    of speech, which all have `constant`, the heads look for the farthest.
+    """
+    import torch
+    from chatterbox.models.t3.inference.alignment_stream_analyzer import LLAMA_ALIGNED_HEADS
+
+    text = torch.linalg.qr(torch.stack([constant, *torch.randn(2, t3.dim)]).T).Q.T[1:]
+    angle = (torch.arange(len(t3.text_pos_emb.emb.weight)) / 200).clamp(max=torch.pi / 2)
+    t3.text_pos_emb.emb.weight.copy_(30 * torch.stack([angle.cos(), angle.sin()], dim=1) @ text)
+    for other in (t3.text_emb.weight, t3.speech_emb.weight):
+        other -= other @ text.T @ text
+    for layer, head in LLAMA_ALIGNED_HEADS:
+        attention = t3.tfmr.layers[layer].self_attn
+        dims = head * attention.head_dim + torch.tensor([3, 7])  # which turn slowest
+        attention.q_proj.weight[dims] = 2 * torch.tensor([[0.0], [1.0]]) * constant
+        attention.k_proj.weight[dims] = 2 * text
 
 
 def _save_voice_encoder(path: Path) -> None:
@@ -285,9 +305,11 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def opened(variant: str, folder: Path, device: str = "cpu") -> Iterator[ChatterboxBackend]:
+def opened(
+    variant: str, folder: Path, device: str = "cpu", **options: Any
+) -> Iterator[ChatterboxBackend]:
     """The backend of a variant, loaded from a small checkpoint; on CUDA from one of full size."""
-    options = BackendOptions(chatterbox_model=str(folder), device=device)
+    options = BackendOptions(chatterbox_model=str(folder), device=device, **options)
     backend = ChatterboxBackend(BY_NAME[variant], options)
     sizes = small_architecture(variant) if device == "cpu" else nullcontext()
     with sizes, one_thread():

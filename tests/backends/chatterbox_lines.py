@@ -18,7 +18,14 @@ from studio.backends.chatterbox.conditioning import ClonedVoice
 from studio.backends.chatterbox.model import N_SOUNDS, ChatterboxModel
 from studio.backends.chatterbox.noise import Noise
 from studio.backends.chatterbox.package import load_package
-from studio.backends.chatterbox.tokens import Gpt2Decoder, LlamaDecoder, Steps, speech_tokens
+from studio.backends.chatterbox.tokens import (
+    Gpt2Decoder,
+    LlamaDecoder,
+    SpeechTokens,
+    Steps,
+    speech_tokens,
+)
+from studio.backends.chatterbox.watch import Ends
 
 ENGLISH, MULTILINGUAL, TURBO = "chatterbox", "chatterbox-multilingual", "chatterbox-turbo"
 THREE = (TURBO, ENGLISH, MULTILINGUAL)
@@ -52,7 +59,10 @@ class Said:
 class Desk:
     """A small model of one variant, whose T3 serves the package and the core alike."""
 
-    def __init__(self, variant: str, folder: Path, device: str = "cpu") -> None:
+    def __init__(
+        self, variant: str, folder: Path, device: str = "cpu", ends: Ends = Ends.PACKAGE
+    ) -> None:
+        self.ends = ends
         with small_architecture(variant), one_thread():
             self.model = ChatterboxModel.load(BY_NAME[variant], folder, device, amp=False)
             clips = (None, sample_clip(110, 5.2), sample_clip(190, 5.6))
@@ -69,7 +79,7 @@ class Desk:
 
     def core(self, slots: int = 8, **options: Any) -> TokenCore:
         layout = Layout(slots, positions=options.pop("positions", 512), max_frames=64)
-        return TokenCore(self.model.t3, layout, **options)
+        return TokenCore(self.model.t3, layout, **{"ends": self.ends, **options})
 
     def admission(self, core: TokenCore, slot: int, line: Said, *, seed: int = 0) -> TokenAdmission:
         text = self.model.text_tokens(line.text, line.language)
@@ -103,12 +113,20 @@ class Desk:
 
     def line_by_line(self, line: Said) -> torch.Tensor:
         """The tokens of the backend that makes one line at a time: int64 [n]."""
+        return self.single(line).tokens
+
+    def single(self, line: Said) -> SpeechTokens:
+        """The same, with whether it ended by itself."""
         text = self.model.text_tokens(line.text, line.language).to(self.model.device)
         params = {name: getattr(line.sampling, name) for name in TokenSampling.__slots__}
         voice = self.voices[line.voice].to(self.model.device).for_t3(line.exaggeration)
-        decoder = (Gpt2Decoder if self.turbo else LlamaDecoder)(self.model.t3, voice, text, params)
+        decoder = (
+            Gpt2Decoder(self.model.t3, voice, text, params)
+            if self.turbo
+            else LlamaDecoder(self.model.t3, voice, text, params, ends=self.ends)
+        )
         with torch.inference_mode():
-            return speech_tokens(decoder, Steps(line.bound, Noise(0), lambda: False)).tokens
+            return speech_tokens(decoder, Steps(line.bound, Noise(0), lambda: False))
 
     def weighed_by_package(
         self, scores: torch.Tensor, history: torch.Tensor, how: TokenSampling

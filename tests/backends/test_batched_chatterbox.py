@@ -225,16 +225,16 @@ async def test_infer_is_the_same(backend, voices):
 def test_a_line_that_does_not_end_is_marked_and_heard(variant, tmp_path_factory):
     with opened(variant, checkpoint(variant, tmp_path_factory, ends=False)) as backend:
         chunks, line = [], request("No.", backend.condition(Voice("Ida")))
-        with pytest.raises(SpeechFailed, match="cut after 4 s"):
+        with pytest.raises(SpeechFailed, match="cut after 2 s"):
             chunks.extend(backend.speak(line))
-        assert sum(map(len, chunks)) > 3 * STUDIO_RATE_HZ
+        assert sum(map(len, chunks)) > 1.5 * STUDIO_RATE_HZ
 
 
 def test_a_line_at_the_end_of_its_slot_is_marked(variant, tmp_path_factory):
     endless = checkpoint(variant, tmp_path_factory, ends=False)
     with opened(variant, endless, BatchOptions(slots=1, positions=256, max_wait_s=0)) as backend:
         line = request("Long, long ago, in a house by the sea.", backend.condition(Voice("Ida")))
-        with pytest.raises(SpeechFailed, match=r"too long together"):
+        with pytest.raises(SpeechFailed, match=r"longer than the memory.*cut"):
             whole(backend.speak(line))
 
 
@@ -288,7 +288,27 @@ def test_doctor_is_told_what_fits(variant, folder):
     assert told.startswith("4 lines at once on cpu, of 512 positions each") or "memory" in told
 
 
-SMALL_CARD_GB = {TURBO: 5.5, ENGLISH: 8, MULTILINGUAL: 10}
+SMALL_CARD_GB = {TURBO: 6, ENGLISH: 9, MULTILINGUAL: 10}
+
+
+LONGEST_LINES = {  # tokens of its voice and text, and of its speech at a slow pace
+    ENGLISH: (34 + 302, 300 / 11 * 25),
+    MULTILINGUAL: (34 + 80 * 6 + 4, 80 / 4 * 25),
+    TURBO: (376 + 150, 300 / 11 * 25),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps", "cuda"])
+@pytest.mark.parametrize("free_gb", [4, 5, 6, 8, 10, 12, 24])
+def test_the_longest_line_fits_wherever_any_does(variant, device, free_gb):
+    """Little memory makes fewer slots, not shorter lines."""
+    dimensions = USUAL[variant]
+    try:
+        room = token_room(BY_NAME[variant], dimensions, free_gb * GB, device, BatchOptions())
+    except ModelUnavailable:
+        assert free_gb < 8
+        return
+    assert room.layout.positions >= sum(LONGEST_LINES[variant])
 
 
 @pytest.mark.parametrize("small", [False, True])

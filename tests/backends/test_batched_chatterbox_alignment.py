@@ -31,17 +31,20 @@ from chatterbox_lines import (
     tokens_in,
     tokens_together,
 )
+from chatterbox_walk import Walk
 from decoding import run_out
 
-from studio.backends.batched_chatterbox.alignment import (
+from studio.backends.batched.core_contract import Stop
+from studio.backends.chatterbox.model import N_SOUNDS
+from studio.backends.chatterbox.tokens import SpeechTokens
+from studio.backends.chatterbox.watch import (
+    UNWATCHED_TEXT_TOKENS,
+    Ends,
     Seen,
     begun,
     ruled,
     watched,
 )
-from studio.backends.chatterbox.alignment import alignment_for
-from studio.backends.chatterbox.model import N_SOUNDS
-from studio.backends.chatterbox.tokens import UNWATCHED_TEXT_TOKENS
 
 pytestmark = pytest.mark.models
 
@@ -70,30 +73,11 @@ def told() -> Iterator[Counter[str]]:
         yield kinds
 
 
-class Walk:
-    """Attention that wanders through a text, as of one line, and its tokens."""
+class Unhooked(AlignmentStreamAnalyzer):
+    """The package's analyzer, told what its hooks would see."""
 
-    def __init__(self, number: int) -> None:
-        self.chance = torch.Generator().manual_seed(number)
-        self.text_at = self.draw(1, 5)
-        self.text_tokens = self.draw(4, 24)
-        self.place = 0.0
-        self.pace = (0.3, 0.8, 1.0)[number % 3]
-
-    def draw(self, least: int, most: int) -> int:
-        return int(torch.randint(least, most + 1, (1,), generator=self.chance))
-
-    def attention(self, keys: int) -> torch.Tensor:
-        """A row of weights that add up to less than 1: [keys]."""
-        self.place += self.pace
-        if self.draw(0, 24) == 0:
-            self.place = float(self.draw(0, self.text_tokens))
-        if self.draw(0, 29) == 0:
-            self.pace = (0.0, 0.3, 1.0)[self.draw(0, 2)]
-        row = 0.1 * torch.rand(keys, generator=self.chance) / keys
-        at = self.text_at + min(int(self.place), self.text_tokens - 1)
-        row[at] += 0.3 + 0.6 * torch.rand(1, generator=self.chance)[0]
-        return row
+    def _add_attention_spy(self, *_model) -> None:
+        pass
 
 
 def test_every_decision_is_that_of_the_package_over_random_attention():
@@ -109,7 +93,7 @@ def _compare(walks: list[Walk], steps: int) -> None:
     longest = max(walk.text_at + walk.text_tokens for walk in walks) + 2
     watch = torch.tensor([begun(walk.text_at, walk.text_tokens) for walk in walks])
     analyzers = [
-        alignment_for(slice(walk.text_at, walk.text_at + walk.text_tokens), END)
+        Unhooked(None, None, (walk.text_at, walk.text_at + walk.text_tokens), eos_idx=END)
         if walk.text_tokens > 5
         else None
         for walk in walks
@@ -131,7 +115,7 @@ def _compare(walks: list[Walk], steps: int) -> None:
         said = torch.cat([said, tokens], dim=1)
         attention = torch.stack([walk.attention(longest + frame) for walk in walks])
         frames = torch.full((len(walks),), frame + 1)
-        watch = watched(watch, Seen(attention, frames, twice))
+        watch = watched(watch, Seen(attention, frames, twice), Ends.PACKAGE)
         seen = attention[:, None]
 
 
@@ -140,7 +124,7 @@ def test_resting_rows_are_left_alone_whatever_they_hold():
     watch = torch.tensor([begun(300, 90), begun(0, 0)])
     seen = Seen(torch.zeros(2, 64), torch.tensor([0, 0]), torch.tensor([False, True]))
     scores = torch.randn(2, VOCABULARY)
-    watch = watched(watch, seen)
+    watch = watched(watch, seen, Ends.SPOKEN)
     assert torch.equal(ruled(scores, watch, END)[1], scores[1])
 
 
@@ -177,7 +161,7 @@ def align(t3: Any) -> None:
     sure, same = (torch.where(frames[:, None] >= start, 1.0, -1.0) for start in (SURE, DWELLS))
     with torch.no_grad():
         t3.text_emb.weight *= 0.1
-        t3.text_pos_emb.emb.weight += 30 * angles(len(t3.text_pos_emb.emb.weight)) @ text
+        t3.text_pos_emb.emb.weight.copy_(30 * angles(len(t3.text_pos_emb.emb.weight)) @ text)
         t3.speech_pos_emb.emb.weight.copy_(
             30 * angles(TEXT_END + 1)[looked_at] @ speech
             + 20 * (sure * ends + same * dwells + constant)
@@ -299,3 +283,45 @@ def test_a_text_too_short_to_be_watched_is_that_of_the_single_line_backend(desk)
     with told() as kinds, pytest.raises(IndexError):
         desk.of_package(line)
     assert not kinds["long_tail"]
+
+
+def test_by_the_studios_rule_a_line_is_the_same_alone_and_among_others(desk):
+    """What the package's rule cuts isn't taken for whole; by the studio's it goes on."""
+    [cut, *_] = (line for line in aligned_lines() if line.text == TEXTS["token_repetition"])
+    by_package = desk.single(cut)
+    assert not by_package.ended
+    lines = aligned_lines()[:4]
+    with by_the_studios_rule(desk):
+        single = {line: desk.single(line) for line in lines}
+        core = desk.core()
+        slots = list(enumerate(single))
+        together = tokens_together(
+            core, 4, [desk.admission(core, slot, line) for slot, line in slots]
+        )
+    assert wrong({line: together[slot] for slot, line in slots}, _tokens(single)) == []
+    for line, made in single.items():
+        # The longest has more text than its bound has tokens.
+        assert made.ended is (line.text != cut.text)
+        assert (len(made.tokens) == line.bound) is not made.ended
+    assert max(len(made.tokens) for made in single.values()) > len(by_package.tokens)
+
+
+def test_the_core_says_that_the_packages_rule_cut_a_line(desk):
+    for name, stop in (("token_repetition", Stop.BOUND), ("long_tail", Stop.ENDED)):
+        [line, *_] = (line for line in aligned_lines() if line.text == TEXTS[name])
+        core = desk.core()
+        core.admit([desk.admission(core, 0, line)])
+        run_out(core, 1)
+        assert core.progress(latest=True)[0].stop is stop
+        core.close()
+
+
+def _tokens(made: dict[Said, SpeechTokens]) -> dict[Said, torch.Tensor]:
+    return {line: one.tokens for line, one in made.items()}
+
+
+@contextmanager
+def by_the_studios_rule(desk: Desk) -> Iterator[None]:
+    desk.ends = Ends.SPOKEN
+    yield
+    desk.ends = Ends.PACKAGE

@@ -26,7 +26,12 @@ from contract import CHECKS
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import ConvertsVoices, FetchesWeights, KeepsConditioning, TellsMemory
 from studio.backends.chatterbox.backend import ChatterboxBackend
-from studio.backends.chatterbox.text import MAX_TOKENS, TOKENS_PER_S, max_tokens
+from studio.backends.chatterbox.text import (
+    MAX_TOKENS,
+    TOKENS_PER_S,
+    language_or_guess,
+    max_tokens,
+)
 from studio.backends.options import BackendOptions
 from studio.errors import (
     AudioRejected,
@@ -150,8 +155,11 @@ def test_nothing_to_speak_never_reaches_the_model(turbo, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["Yes.", "7", "Oh [laugh]"])
 def test_very_short_lines_are_spoken(backend, text: str) -> None:
+    from studio.backends.chatterbox.model import TURBO_TAIL
+
     samples = whole(backend.speak(request(text, backend.condition(IDA))))
-    assert 0.1 < len(samples) / STUDIO_RATE_HZ <= max_tokens(text) / TOKENS_PER_S
+    longest_s = (max_tokens(text) + len(TURBO_TAIL)) / TOKENS_PER_S
+    assert 0.1 < len(samples) / STUDIO_RATE_HZ <= longest_s
 
 
 def test_languages_are_read(tmp_path_factory) -> None:
@@ -164,10 +172,49 @@ def test_languages_are_read(tmp_path_factory) -> None:
 
 
 def test_the_bound_grows_with_the_text_and_has_an_end() -> None:
-    assert max_tokens("Yes.") == 95
+    assert max_tokens("Yes.") == 53
+    assert max_tokens("Yes, of course.") == 150
+    assert max_tokens("Oh [laugh]") > max_tokens("Oh, well")
     assert max_tokens("你好。") > max_tokens("abc")
     assert max_tokens("word " * 60) == MAX_TOKENS
     assert 40 * TOKENS_PER_S == MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken_s"), [("$1,299,999.99", 8), ("3,141,592,653,589.", 11), ("100 %", 2.5)]
+)
+def test_numbers_have_room_for_their_words(text: str, spoken_s: float) -> None:
+    assert max_tokens(text) > spoken_s * TOKENS_PER_S
+
+
+def test_the_longest_piece_of_dense_script_is_spoken_within_its_bound() -> None:
+    longest_s = 80 / 4.5 + 5  # of 80 characters, with pauses
+    assert longest_s * TOKENS_PER_S < max_tokens("你" * 80) < MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("สวัสดีครับ", "th"), ("გამარჯობა", "ka"), ("வணக்கம்", "ta"), ("Їжак спить.", "uk")],
+)
+def test_a_script_that_the_model_does_not_speak_is_refused(text: str, code: str) -> None:
+    with pytest.raises(SpeechFailed, match=rf"doesn't speak \({code}\).*one of ar, da, de"):
+        language_or_guess(None, text)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "code"),
+    [
+        (None, "Привет", "ru"),
+        (None, "你好", "zh"),
+        (None, "שלום", "he"),
+        (None, "Guten Tag", "en"),
+        ("cmn", "你好", "zh"),
+        ("nb", "Hei", "no"),
+        ("de-AT", "Servus", "de"),
+    ],
+)
+def test_a_language_is_read_as_the_models_own(language, text: str, code: str) -> None:
+    assert language_or_guess(language, text) == code
 
 
 def test_a_line_without_end_is_cut_heard_and_marked(tmp_path_factory) -> None:
@@ -176,7 +223,7 @@ def test_a_line_without_end_is_cut_heard_and_marked(tmp_path_factory) -> None:
         spoken = backend.speak(request("A", backend.condition(IDA)))
         heard = next(spoken)
         assert len(heard) == max_tokens("A") * STUDIO_RATE_HZ // TOKENS_PER_S
-        with pytest.raises(SpeechFailed, match=r"cut after 3 s.*seed"):
+        with pytest.raises(SpeechFailed, match=r"cut after 1.7 s.*seed"):
             next(spoken)
 
 

@@ -57,7 +57,8 @@ class Package:
 
     def speak(self, text: str, seed: int, **params: float) -> Samples:
         if self.variant == "chatterbox-multilingual":
-            params["language_id"] = "en"
+            # Its default, 2.0, is not the studio's.
+            params = {"repetition_penalty": 1.2, **params, "language_id": "en"}
         torch.manual_seed(seed)
         return self.model.generate(text, **params)[0].cpu().numpy()
 
@@ -77,7 +78,7 @@ PAIRS = [
 def pair(request, tmp_path_factory) -> Iterator[tuple[ChatterboxBackend, Package]]:
     variant, device = request.param
     folder = checkpoint(variant, tmp_path_factory, full_size=device == "cuda")
-    with opened(variant, folder, device) as backend:
+    with opened(variant, folder, device, package_ends=True) as backend:
         yield backend, Package(variant, folder, device)
 
 

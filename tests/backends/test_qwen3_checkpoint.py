@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 from qwen3_checkpoint import small_checkpoint
 
+from studio.audio.clip import Samples
+from studio.backends.base import Conditioning, SpeechRequest
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.qwen3.checkpoint import fingerprint, read_checkpoint
-from studio.errors import ModelUnavailable
+from studio.backends.qwen3.request import Sampling
+from studio.errors import ModelUnavailable, SpeechFailed
+from studio.speakers.speaker import Voice
 
 pytestmark = pytest.mark.models
 
@@ -127,3 +132,60 @@ def test_weights_of_other_dimensions_are_refused(tmp_path: Path):
     backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
     with pytest.raises(ModelUnavailable, match="can't be loaded"):
         backend.load(lambda _progress: None)
+
+
+def chosen_by_its_author(tmp_path: Path, kind: str = "base", **chosen: object) -> Path:
+    folder = Path(shutil.copytree(small_checkpoint(kind), tmp_path / "model"))
+    (folder / "generation_config.json").write_text(json.dumps(chosen))
+    return folder
+
+
+def test_a_fine_tune_is_spoken_with_its_own_defaults(tmp_path: Path):
+    folder = chosen_by_its_author(
+        tmp_path, temperature=0.4, top_k=0, repetition_penalty=9, subtalker_temperature=0.2
+    )
+    checkpoint = read_checkpoint(folder)
+    assert checkpoint.sampling == Sampling(0.4, top_k=200, repetition_penalty=9.0)
+    assert checkpoint.rest == Sampling(temperature=0.2)
+    told = {param.name: param.default for param in checkpoint.capabilities.params}
+    assert told == {"temperature": 0.4, "top_k": 200, "top_p": 1.0, "repetition_penalty": 2.0}
+
+
+def test_a_checkpoint_without_chance_is_the_same_every_time(tmp_path: Path):
+    folder = chosen_by_its_author(tmp_path, "custom_voice", do_sample=False)
+    assert read_checkpoint(folder).sampling.greedy
+    backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
+    backend.load(lambda _progress: None)
+    voice = backend.condition(Voice("Ida", preset="vivian"))
+    once, again = (
+        b"".join(chunk.tobytes() for chunk in heard(backend, voice, seed)) for seed in (1, 2)
+    )
+    assert once == again
+    backend.unload()
+
+
+def test_a_speakers_number_may_be_in_a_list(tmp_path: Path):
+    """As the package takes it."""
+    folder = Path(shutil.copytree(small_checkpoint("custom_voice"), tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    numbers = config["talker_config"]["spk_id"]
+    sounds = []
+    for listed in (False, True):
+        config["talker_config"]["spk_id"] = {
+            name: [number] if listed else number for name, number in numbers.items()
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
+        backend.load(lambda _progress: None)
+        voice = backend.condition(Voice("Ida", preset="vivian"))
+        sounds.append(b"".join(chunk.tobytes() for chunk in heard(backend, voice, 1)))
+        backend.unload()
+    assert sounds[0] == sounds[1]
+
+
+def heard(backend: Qwen3Backend, voice: Conditioning, seed: int) -> list[Samples]:
+    """A line's sound, also of one that doesn't end by itself."""
+    chunks = []
+    with suppress(SpeechFailed):
+        chunks.extend(backend.speak(SpeechRequest("Yes.", voice, seed=seed)))
+    return chunks

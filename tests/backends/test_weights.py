@@ -12,7 +12,7 @@ from tiny_hub import COMMIT, TinyHub, safetensors
 
 from studio.backends.loading import hub as hub_module
 from studio.backends.loading.hub_cache import place
-from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.backends.loading.weights import fetch_weights, is_local, to_fetch, weights_at_hand
 from studio.errors import Cancelled, ModelUnavailable
 
 NAME = "ada/voice"
@@ -75,6 +75,15 @@ class TestDownload:
         assert fetch(revision=COMMIT).name == COMMIT
         assert weights_at_hand(NAME, NEEDS) is None, "the default branch may be another commit"
         assert weights_at_hand(NAME, NEEDS, COMMIT) is not None
+
+    @pytest.mark.parametrize("revision", [COMMIT, "refs/pr/1"])
+    def test_a_revision_may_stand_behind_the_name(self, hub, revision):
+        source = f"{NAME}@{revision}"
+        assert not is_local(source)
+        assert to_fetch(source, NEEDS) is not None
+        assert fetch(source).name == COMMIT
+        assert to_fetch(source, NEEDS) is None
+        assert weights_at_hand(NAME, NEEDS) is None
 
     def test_progress_tells_bytes_file_and_speed_and_ends_whole(self, hub, monkeypatch):
         monkeypatch.setattr("studio.backends.loading.download_meter._REPORT_EVERY_S", 0.0)

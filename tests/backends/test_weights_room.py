@@ -51,7 +51,7 @@ def write_weights(path: Path, numbers: int) -> None:
 @pytest.mark.models
 @pytest.mark.parametrize("name", ["qwen3", "qwen3-batched", "chatterbox", "chatterbox-batched"])
 def test_a_model_too_large_is_refused_before_it_is_read(name: str, tmp_path: Path) -> None:
-    options = BackendOptions(str(tmp_path), str(tmp_path), device="cpu")
+    options = BackendOptions(str(tmp_path), qwen3_model=str(tmp_path), device="cpu")
     backend = create(name, options)
     if backend.unavailable() is not None:
         pytest.skip("the model packages are not installed")
@@ -61,6 +61,9 @@ def test_a_model_too_large_is_refused_before_it_is_read(name: str, tmp_path: Pat
         path = path / "model.safetensors" if need.endswith("/*") else path
         path.parent.mkdir(exist_ok=True)
         path.write_text("{}")
+    if name.startswith("qwen3"):
+        config = {"tts_model_type": "base", "talker_config": {"codec_language_id": {}}}
+        (tmp_path / "config.json").write_text(json.dumps(config))
     for path in tmp_path.rglob("*.safetensors"):
         write_weights(path, GB)
     with pytest.raises(ModelUnavailable, match=r"GB of memory, and 4\.0 GB are free"):

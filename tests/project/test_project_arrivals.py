@@ -40,7 +40,8 @@ def client(studio: Studio) -> Iterator[TestClient]:
         request.state.studio = studio
         if "x-visitor" in request.headers:
             allowance = Allowance(VisitLimits())
-            request.state.visitor = Visitor(studio.options.workspace, lambda: studio, allowance)
+            workspace = studio.options.workspace
+            request.state.visitor = Visitor(studio.room, workspace, lambda: studio, allowance)
         return await call_next(request)
 
     for routes in (project_file_routes, project_routes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -17,6 +18,7 @@ from studio.backends.batched.codec import BatchedCodec, CodedLine, LineStream
 from studio.backends.batched.graphs import settle
 from studio.backends.batched.memory import CODEC_ROW_FRAMES
 from studio.backends.batched.sound_thread import Frames, SoundThread
+from studio.backends.metal import turn
 from studio.backends.qwen3.request import FRAMES_PER_S
 
 FRAMES_AT_ONCE = 4_096
@@ -58,6 +60,10 @@ class CodecThread(SoundThread):
             batch.append(finished.popleft())
             frames += len(batch[-1].codes)
         return batch
+
+    def _sound(self, batch: Sequence[Frames]) -> None:
+        with turn(self._device):
+            super()._sound(batch)
 
     def _chunk(self, frames: Frames) -> None:
         """Decode the next frames of a line that is heard as it is made."""

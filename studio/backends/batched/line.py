@@ -11,7 +11,7 @@ import torch
 
 from studio.audio.clip import Samples
 from studio.backends.batched.core_contract import Admission
-from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.request import USUAL, Sampling
 from studio.backends.qwen3.voice import Qwen3Voice
 from studio.errors import Cancelled, StudioError
 
@@ -83,6 +83,7 @@ class LineTask:
         expected_frames: How long it will probably become.
         cancelled: Polled before every frame.
         urgency: See `SpeechRequest`.
+        rest: Of the codes after a frame's first one.
     """
 
     tokens: torch.Tensor
@@ -94,6 +95,7 @@ class LineTask:
     expected_frames: int
     cancelled: Callable[[], bool] = lambda: False
     urgency: Callable[[], int | None] = lambda: None
+    rest: Sampling = USUAL
 
     def admission(self, core: Any, slot: int) -> Admission:
         """The line as `BatchedCore` takes it."""
@@ -101,6 +103,7 @@ class LineTask:
             slot=slot,
             prompt=core.prompt(self.tokens, self.voice, self.language),
             sampling=self.sampling,
+            rest=self.rest,
             seed=self.seed,
             max_frames=min(self.max_frames, core.layout.max_frames),
         )

@@ -42,6 +42,11 @@ class SlotCore(ABC, Generic[LineT]):
     what each method promises.
     """
 
+    _too_long = (
+        "The speaker's sample and this line are too long together. Cut the sample to "
+        "under 30 s, or split the line."
+    )
+
     def __init__(
         self,
         layout: Layout,
@@ -222,10 +227,7 @@ class SlotCore(ABC, Generic[LineT]):
                 raise ValueError(f"A bound of {line.max_frames} frames is out of range.")
             self._check_line(line)
             if line.prompt.embeds.shape[1] >= self._layout.positions:
-                raise SpeechFailed(
-                    "The speaker's sample and this line are too long together. Cut the sample to "
-                    "under 30 s, or split the line."
-                )
+                raise SpeechFailed(self._too_long)
 
     def _shape(self, bucket: int, running: dict[int, Taken]) -> Shape:
         """The smallest shape that is enough for these lines."""

@@ -52,10 +52,15 @@ class SoundThread(ABC):
     Attributes:
         streams: Whether a line can be sounded chunk by chunk while it is made.
         frames_per_s: In a second of audio.
+        too_long: What is said of a line that came to the end of its slot.
     """
 
     streams: ClassVar[bool] = True
     frames_per_s: ClassVar[float]
+    too_long: ClassVar[str] = (
+        "This line and its speaker's sample are too long together; the line was cut. Split "
+        "it, cut the sample, or set TTS_BATCH_POSITIONS to a larger number."
+    )
 
     def __init__(self, device: torch.device, *, title: str) -> None:
         """Start the thread.

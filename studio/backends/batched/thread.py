@@ -24,6 +24,7 @@ from studio.backends.batched.scheduler import Scheduler
 from studio.backends.batched.sound_thread import Frames, SoundThread
 from studio.backends.device import LOST, card_lost
 from studio.backends.faults import speech_faults
+from studio.backends.metal import taking_turns
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 HEARD_AHEAD = 1
@@ -63,6 +64,7 @@ class Engine:
         self._codec = codec
         self._scheduler = scheduler
         self._title = title
+        self._device = device
         self._on_cuda = device == "cuda"
         self._clock = clock
         self._inbox: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
@@ -153,6 +155,7 @@ class Engine:
             return True
         return False
 
+    @taking_turns
     def _turn(self) -> None:
         self._drop_unwanted()
         self._make_way()
@@ -238,7 +241,7 @@ class Engine:
         self._scheduler.free(slot)
         self._faults_in_a_row = 0
         heard = line.heard_frames > 0 or (not self._codec.streams and _at_play_head(line))
-        error = _shortfall(progress, self._codec.frames_per_s)
+        error = _shortfall(progress, self._codec)
         self._codec.submit(Frames(line, codes, heard, self._written(), error=error))
 
     def _let_hear(self, slot: int, line: Line, frames: int) -> None:
@@ -320,19 +323,16 @@ def _at_play_head(line: Line) -> bool:
     return urgency is not None and urgency <= HEARD_AHEAD
 
 
-def _shortfall(progress: Progress, frames_per_s: float) -> SpeechFailed | None:
+def _shortfall(progress: Progress, sound: SoundThread) -> SpeechFailed | None:
     """Why a stopped line isn't whole; None when it is."""
     match progress.stop:
         case Stop.BOUND:
             return SpeechFailed(
                 f"This line did not stop by itself; it was cut after "
-                f"{progress.frames / frames_per_s:.0f} s. Generate it again with another seed, or "
-                "change its words."
+                f"{progress.frames / sound.frames_per_s:.0f} s. Generate it again with another "
+                "seed, or change its words."
             )
         case Stop.FULL:
-            return SpeechFailed(
-                "This line and its speaker's sample are too long together; the line was cut. Split "
-                "it, cut the sample, or set TTS_BATCH_POSITIONS to a larger number."
-            )
+            return SpeechFailed(sound.too_long)
         case _:
             return None

@@ -120,7 +120,7 @@ class ChatterboxBatchedBackend(ManyLines, ChatterboxBackend):
     def _core(self, model: ChatterboxModel, layout: Layout) -> TokenCore:
         from studio.backends.batched_chatterbox.core import TokenCore
 
-        return TokenCore(model.t3, layout, dtype=model.dtype, release=True)
+        return TokenCore(model.t3, layout, dtype=model.dtype, release=True, ends=model.ends)
 
     def _room(self, model: ChatterboxModel) -> Room:
         dimensions = TokenDimensions.of(model.t3, half=model.dtype.itemsize == 2)

@@ -17,8 +17,14 @@ from studio.backends.batched_chatterbox.token_line import TokenAdmission, TokenP
 from studio.backends.batched_chatterbox.token_slots import TokenSlots
 from studio.backends.batched_chatterbox.weights import pack
 from studio.backends.chatterbox.conditioning import ClonedVoice
+from studio.backends.chatterbox.watch import Ends
 
 MOST_TOP_K = 1_000
+
+TOO_LONG = (
+    "This line is longer than the memory that each line has here. Split it, or set "
+    "TTS_BATCH_POSITIONS to a larger number, or to none, with which any line fits."
+)
 
 _RANKED = Breadth(MOST_TOP_K, shares=True)
 _UNRANKED = Breadth(ALL)
@@ -26,6 +32,8 @@ _UNRANKED = Breadth(ALL)
 
 class TokenCore(SlotCore[TokenAdmission]):
     """Many lines of one T3, decoded together."""
+
+    _too_long = TOO_LONG
 
     def __init__(
         self,
@@ -35,6 +43,7 @@ class TokenCore(SlotCore[TokenAdmission]):
         dtype: torch.dtype = torch.float32,
         prefill_positions: int | None = None,
         release: bool = False,
+        ends: Ends = Ends.SPOKEN,
     ) -> None:
         """Pack the weights and allocate the slots.
 
@@ -44,6 +53,7 @@ class TokenCore(SlotCore[TokenAdmission]):
             dtype: Of weights and caches.
             prefill_positions: See `studio.backends.batched.prefill.passes`; None for the device's.
             release: Take the package's own layers away, which can't run afterwards.
+            ends: Whose rule ends a multilingual line.
 
         Raises:
             ModelUnavailable: The checkpoint isn't one that can be run like this.
@@ -58,7 +68,7 @@ class TokenCore(SlotCore[TokenAdmission]):
             layout,
             weights.stack,
             self._lines,
-            TokenStep(weights, self._lines),
+            TokenStep(weights, self._lines, ends),
             prefill_positions=prefill_positions,
             usual=_UNRANKED if weights.penalty_first else _RANKED,
         )

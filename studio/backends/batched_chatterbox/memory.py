@@ -13,13 +13,16 @@ from studio.backends.chatterbox.variants import Variant
 from studio.backends.options import BatchOptions
 
 LENGTHS = {
-    "chatterbox": (1_408, 768),
-    "chatterbox-multilingual": (2_240, 1_024),
-    "chatterbox-turbo": (1_728, 1_024),
+    "chatterbox": (1_408, 1_088),
+    "chatterbox-multilingual": (2_240, 1_088),
+    "chatterbox-turbo": (1_728, 1_280),
 }
-"""Of a slot: the longest line with its prompt, and where memory is small a line of about 15 s.
+"""Of a slot: the longest line with its prompt, up to its bound; and where memory is small, any line
+that the backend takes, at a pace of 11 characters a second (4 of Chinese). Below that there are
+fewer slots, as the longest line has to fit.
 
-A Chinese character is up to 6 tokens of text, one of another script at most 3.
+A Chinese character is up to 6 tokens of text, one of another script at most 3; a piece has at most
+80 of the former.
 """
 
 KEPT_BEGINNINGS = 8

@@ -13,11 +13,13 @@ import torch
 
 from studio.audio.clip import Samples
 from studio.backends.batched.sound_thread import Frames, SoundThread
+from studio.backends.batched_chatterbox.core import TOO_LONG
 from studio.backends.chatterbox.model import ChatterboxModel
 from studio.backends.chatterbox.noise import Noise
 from studio.backends.chatterbox.sound import Unsounded
 from studio.backends.chatterbox.text import TOKENS_PER_S
 from studio.backends.faults import speech_faults
+from studio.backends.metal import turn
 from studio.errors import SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class S3GenThread(SoundThread):
 
     streams = False
     frames_per_s = TOKENS_PER_S
+    too_long = f"{TOO_LONG} It was cut."
 
     def __init__(
         self,
@@ -84,7 +87,8 @@ class S3GenThread(SoundThread):
         self._whole([frames])
 
     def _whole(self, batch: list[Frames]) -> None:
-        heard = [(frames, line) for frames in batch if (line := self._unsounded(frames))]
+        with turn(self._device):
+            heard = [(frames, line) for frames in batch if (line := self._unsounded(frames))]
         if not heard:
             return
         waves = self._model.waves([line for _, line in heard])

@@ -10,20 +10,22 @@ import torch.nn.functional as F
 
 from studio.backends.batched.noise import frame_keys
 from studio.backends.batched.slot_step import Shape, SlotStep
-from studio.backends.batched.state import Whole
+from studio.backends.batched.state import State, Whole
 from studio.backends.batched.transformer import times
-from studio.backends.batched_chatterbox.alignment import HeadSpy, Seen, ruled, watched
+from studio.backends.batched_chatterbox.alignment import HeadSpy
 from studio.backends.batched_chatterbox.choice import choose_token
 from studio.backends.batched_chatterbox.token_slots import Setting, TokenSlots
 from studio.backends.batched_chatterbox.weights import T3Weights
+from studio.backends.chatterbox.watch import Ends, Seen, cuts, ruled, watched
 
 
 class TokenStep(SlotStep):
     """Advances slots by a token."""
 
-    def __init__(self, weights: T3Weights, slots: TokenSlots) -> None:
-        """Hold the constants that a token needs; both arguments are used, not copied."""
+    def __init__(self, weights: T3Weights, slots: TokenSlots, ends: Ends = Ends.SPOKEN) -> None:
+        """Hold the constants that a token needs; weights and slots are used, not copied."""
         super().__init__(slots)
+        self._ends = ends
         self._weights = weights
         self._slots = slots
         self._groups = torch.arange(1, device=weights.head.device)
@@ -39,7 +41,10 @@ class TokenStep(SlotStep):
             shape.breadth,
             penalty_first=weights.penalty_first,
         )
+        running = slots.column(Whole.STATE, rows) == State.RUNNING
         goes = self._decided((token == weights.end) & (place >= weights.shortest))
+        if weights.watched:
+            self._mark_cut(running)
         self._keep(token[:, None], goes)
         hidden, watch = self._advanced(token, shape)
         if watch is not None:
@@ -47,6 +52,17 @@ class TokenStep(SlotStep):
         if not weights.penalty_first:
             slots.said[:rows, weights.start].logical_and_(place > 0)
         self._finish(token, hidden, goes)
+
+    def _mark_cut(self, running: torch.Tensor) -> None:
+        """A line whose end was forced before its text's didn't end by itself.
+
+        Args:
+            running: Which ran before this token: bool [rows].
+        """
+        rows = len(running)
+        state = self._slots.column(Whole.STATE, rows)
+        cut = running & (state == State.ENDED) & cuts(self._slots.watch[:rows])
+        state.masked_fill_(cut, int(State.BOUND))
 
     def _scores(self, rows: int) -> torch.Tensor:
         """float32 [rows, vocabulary], guidance applied."""
@@ -83,7 +99,7 @@ class TokenStep(SlotStep):
         place = slots.column(Whole.FRAME, rows)
         before = slots.codes[self._rows[:rows], (place - 1).clamp(min=0), 0]
         twice = (token == before) & (place > 0)
-        return watched(slots.watch[:rows], Seen(attention, place + 1, twice))
+        return watched(slots.watch[:rows], Seen(attention, place + 1, twice), self._ends)
 
     def _each(self, of_slots: torch.Tensor) -> torch.Tensor:
         """For every row of guidance what its slot has: [rows, ...] to [rows * rows a slot, ...]."""

@@ -12,10 +12,10 @@ from studio.backends.batched.core_contract import Layout
 from studio.backends.batched.noise import line_key
 from studio.backends.batched.sending import sent
 from studio.backends.batched.state import SlotState, State, Whole
-from studio.backends.batched_chatterbox.alignment import WIDTH, begun
 from studio.backends.batched_chatterbox.choice import TokenRules
 from studio.backends.batched_chatterbox.token_line import TokenAdmission
 from studio.backends.batched_chatterbox.weights import T3Weights
+from studio.backends.chatterbox.watch import WIDTH, begun
 
 NO_SHARE = 2.0  # above any sum of likelihoods, whatever its rounding
 

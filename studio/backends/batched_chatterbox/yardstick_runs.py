@@ -31,8 +31,8 @@ from studio.backends.batched_chatterbox.token_line import TokenSampling, TokenTa
 from studio.backends.batched_chatterbox.yardstick import Depth, random_package
 from studio.backends.chatterbox.model import TURBO_TAIL, ChatterboxModel
 from studio.backends.chatterbox.text import TOKENS_PER_S
-from studio.backends.chatterbox.tokens import UNWATCHED_TEXT_TOKENS
 from studio.backends.chatterbox.variants import TURBO, Variant
+from studio.backends.chatterbox.watch import UNWATCHED_TEXT_TOKENS
 from studio.backends.options import BatchOptions
 
 _CHARS_PER_TOKEN = {True: 4, False: 2}  # of text

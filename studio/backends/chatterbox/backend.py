@@ -6,7 +6,6 @@ of a line into sound. A line therefore comes in one piece, with the package's Pe
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import secrets
@@ -14,13 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studio.audio.clip import Clip, Samples
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.chatterbox.text import TOKENS_PER_S, check_speakable, max_tokens
-from studio.backends.chatterbox.variants import Variant
+from studio.backends.chatterbox.identity import weights_identity
+from studio.backends.chatterbox.segmenter import fetch_segmenter
+from studio.backends.chatterbox.text import check_speakable
+from studio.backends.chatterbox.variants import MULTILINGUAL, Variant, source_of
 from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
-from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.backends.loading.weights import fetch_weights, is_local, to_fetch, weights_at_hand
+from studio.backends.metal import turn
 from studio.backends.options import BackendOptions
 from studio.backends.weights_room import check_room
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
@@ -45,7 +47,7 @@ class ChatterboxBackend:
         """
         self._variant = variant
         self._options = options
-        self._source = options.chatterbox_model or variant.source
+        self._source = source_of(variant, options)
         self._model: ChatterboxModel | None = None
         self._revision: str | None = None
 
@@ -96,7 +98,8 @@ class ChatterboxBackend:
         prepare(device, tf32=self._options.tf32)
         folder = self.fetch(progress)
         check_room(self.title, _stored_bytes(folder, self._variant.needs), device)
-        self._model = self._open(folder, device, progress)
+        with turn(device):
+            self._model = self._open(folder, device, progress)
         self._revision = _revision(self._source, self._variant.needs)
         progress(LoadProgress(f"{self.title} is ready", 1.0))
 
@@ -107,7 +110,11 @@ class ChatterboxBackend:
             ModelUnavailable: A package or the weights are missing.
         """
         self._check()
-        return fetch_weights(self._source, needs=self._variant.needs, progress=progress)
+        folder = fetch_weights(self._source, needs=self._variant.needs, progress=progress)
+        # Who gives a folder of files wants nothing from a network.
+        if self._variant is MULTILINGUAL and not is_local(self._source):
+            fetch_segmenter(progress)
+        return folder
 
     def _check(self) -> None:
         reason = self.unavailable()
@@ -120,8 +127,13 @@ class ChatterboxBackend:
         progress(LoadProgress(f"Loading {self.title}"))
         # Not before: these imports take seconds.
         from studio.backends.chatterbox.model import ChatterboxModel
+        from studio.backends.chatterbox.watch import Ends
 
-        return ChatterboxModel.load(self._variant, folder, device, amp=self._options.amp_on_cuda)
+        options = self._options
+        ends = Ends.PACKAGE if options.package_ends else Ends.SPOKEN
+        return ChatterboxModel.load(
+            self._variant, folder, device, amp=options.amp_on_cuda, ends=ends
+        )
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
@@ -197,10 +209,10 @@ class ChatterboxBackend:
             spoken = self._loaded().speak(line)
         yield spoken.samples
         if not spoken.ended:
-            bound_s = max_tokens(request.text) / TOKENS_PER_S
             raise SpeechFailed(
                 f"{self.title} didn't come to the end of this line and was cut after "
-                f"{bound_s:.0f} s. Change the line's seed, or make it shorter."
+                f"{len(spoken.samples) / STUDIO_RATE_HZ:.1f} s. Change the line's seed, or make it "
+                "shorter."
             )
 
     def convert(
@@ -260,7 +272,7 @@ def _stored_bytes(folder: Path, needs: tuple[str, ...]) -> int:
 
 
 def _revision(source: str, needs: tuple[str, ...]) -> str:
-    """Package version and weights; files count by name, size and time, as reading takes long."""
+    """Package version and weights."""
     try:
         version = importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:
@@ -268,8 +280,4 @@ def _revision(source: str, needs: tuple[str, ...]) -> str:
     folder = weights_at_hand(source, needs)
     if folder is None:
         return f"{PACKAGE} {version}, {source} not here"
-    digest = hashlib.sha256()
-    for path in sorted(path.resolve() for need in needs for path in folder.glob(need)):
-        stat = path.stat()
-        digest.update(f"{path.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    return f"{PACKAGE} {version}, {source} {digest.hexdigest()[:16]}"
+    return f"{PACKAGE} {version}, {source} {weights_identity(folder, needs)}"

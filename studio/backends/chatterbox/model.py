@@ -7,8 +7,6 @@ call that serves it. So any number of threads may call it at once.
 from __future__ import annotations
 
 import contextlib
-import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from chatterbox import mtl_tts, tts, tts_turbo
 
-from studio.audio.clip import Clip, Samples
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.chatterbox.alignment import use_watched_attention
 from studio.backends.chatterbox.conditioning import ClonedVoice, clone, voice_of
 from studio.backends.chatterbox.noise import Noise
 from studio.backends.chatterbox.package import forget_devices, load_package
 from studio.backends.chatterbox.sound import Sound, Unsounded
-from studio.backends.chatterbox.text import language_or_guess, max_tokens
+from studio.backends.chatterbox.text import TOKENS_PER_S, language_or_guess, max_tokens
 from studio.backends.chatterbox.tokens import (
     Decoder,
     Gpt2Decoder,
@@ -35,11 +33,15 @@ from studio.backends.chatterbox.tokens import (
 )
 from studio.backends.chatterbox.variants import MULTILINGUAL, TURBO, Variant
 from studio.backends.chatterbox.voice import converted
+from studio.backends.chatterbox.watch import Ends
 from studio.backends.device import model_dtype
+from studio.backends.metal import turn
 from studio.errors import SpeechFailed
 
 N_SOUNDS = 6_561
 """Speech tokens below this one are sounds; the others steer the model."""
+
+TOKEN_SAMPLES = STUDIO_RATE_HZ // TOKENS_PER_S
 
 TURBO_TAIL = (4_299, 4_299, 4_299)
 """Silence, which the package puts after a turbo line."""
@@ -59,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A line's sound, and whether the model ended the line by itself."""
+    """A line's sound, and whether it ended with its text spoken."""
 
     samples: Samples
     ended: bool
@@ -69,7 +71,15 @@ class ChatterboxModel:
     """One variant in memory."""
 
     @classmethod
-    def load(cls, variant: Variant, folder: Path, device: str, *, amp: bool) -> ChatterboxModel:
+    def load(
+        cls,
+        variant: Variant,
+        folder: Path,
+        device: str,
+        *,
+        amp: bool,
+        ends: Ends = Ends.SPOKEN,
+    ) -> ChatterboxModel:
         """Load a variant.
 
         Args:
@@ -77,25 +87,32 @@ class ChatterboxModel:
             folder: Holds all files that the variant needs.
             device: "cuda", "mps" or "cpu".
             amp: Whether T3 runs in mixed precision; CUDA only. S3Gen stays in float32.
+            ends: Whose rule ends a multilingual line.
 
         Raises:
             ModelUnavailable: A file is broken or belongs to another model.
         """
-        return cls(variant, load_package(variant, folder, device), device, amp=amp)
+        return cls(variant, load_package(variant, folder, device), device, amp=amp, ends=ends)
 
-    def __init__(self, variant: Variant, package: Any, device: str, *, amp: bool) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        package: Any,
+        device: str,
+        *,
+        amp: bool,
+        ends: Ends = Ends.SPOKEN,
+    ) -> None:
         """Take the package's loaded model of a variant; the rest as for `load`."""
         self.device = device
         self._variant = variant
         self._package = package
         self._sound = Sound(self._package.s3gen, self._package.watermarker)
         self._amp = amp and device == "cuda"
+        self._ends = ends
         self._builtin = voice_of(self._package.conds)
-        # Metal's command queue takes one thread at a time.
-        self._turn = threading.Lock() if device == "mps" else contextlib.nullcontext()
         if variant is MULTILINGUAL:
             use_watched_attention(self._package.t3.tfmr)
-            logging.getLogger("chatterbox.models.t3.inference").setLevel(logging.ERROR)
 
     def release(self) -> None:
         """Let go of what the package holds for the whole process."""
@@ -105,7 +122,7 @@ class ChatterboxModel:
         """The voice of a sample, or the model's own."""
         if clip is None:
             return self._builtin
-        with self._turn:
+        with turn(self.device):
             return clone(self._package, clip)
 
     def speak(self, line: Line) -> Spoken:
@@ -116,11 +133,11 @@ class ChatterboxModel:
             Cancelled: `line.cancelled` became true.
         """
         noise = Noise(line.seed)
-        with self._turn, torch.inference_mode():
+        with turn(self.device), torch.inference_mode():
             made = self._tokens(line, noise)
             sounds = self.sounds_of(made.tokens)
-            samples = self._sound.spoken(Unsounded(sounds, line.voice, noise, line.cancelled))
-        return Spoken(samples, made.ended)
+            wave = self._waves([Unsounded(sounds, line.voice, noise, line.cancelled)])[0]
+        return Spoken(self.marked(wave), made.ended)
 
     def sounded(self, lines: Sequence[Unsounded]) -> list[Samples]:
         """Turn lines' tokens into sound; what `speak` does after choosing them.
@@ -139,8 +156,8 @@ class ChatterboxModel:
         Raises:
             Cancelled: As from `sounded`.
         """
-        with self._turn, torch.inference_mode():
-            return self._sound.waves(lines)
+        with turn(self.device), torch.inference_mode():
+            return self._waves(lines)
 
     def marked(self, wave: Samples) -> Samples:
         """The second half: a wave with the watermark, on the CPU; any number at once."""
@@ -170,9 +187,22 @@ class ChatterboxModel:
         Raises:
             Cancelled: `cancelled` became true.
         """
-        with self._turn, torch.inference_mode():
+        with turn(self.device), torch.inference_mode():
             tokens = converted(self._package.s3gen, recording)
             return Clip(self._sound.spoken(Unsounded(tokens, voice, Noise(seed), cancelled)))
+
+    def _waves(self, lines: Sequence[Unsounded]) -> list[Samples]:
+        return [self._trimmed(wave) for wave in self._sound.waves(lines)]
+
+    def _trimmed(self, wave: Samples) -> Samples:
+        """A multilingual wave without its last token's sound.
+
+        That token is chosen with the attention already beyond the text, and sounds of 40 ms of
+        noise. Source: `ChatterboxMultilingualTTS.generate` since the package's commit 3f35dfc.
+        """
+        if self._variant is not MULTILINGUAL or self._ends is Ends.PACKAGE:
+            return wave
+        return wave[: max(TOKEN_SAMPLES, len(wave) - TOKEN_SAMPLES)]
 
     def _tokens(self, line: Line, noise: Noise) -> SpeechTokens:
         steps = Steps(max_tokens(line.text), noise, line.cancelled)
@@ -186,7 +216,12 @@ class ChatterboxModel:
         text = self.text_tokens(line.text, line.language).to(self.device)
         if self._variant is TURBO:
             return Gpt2Decoder(t3, conditioning, text, line.params)
-        return LlamaDecoder(t3, conditioning, text, line.params)
+        return LlamaDecoder(t3, conditioning, text, line.params, ends=self._ends)
+
+    @property
+    def ends(self) -> Ends:
+        """Whose rule ends a multilingual line."""
+        return self._ends
 
     @property
     def t3(self) -> Any:

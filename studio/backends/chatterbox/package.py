@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import pickle
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,11 +17,11 @@ from chatterbox.models.tokenizers import tokenizer
 from chatterbox.mtl_tts import ChatterboxMultilingualTTS
 from chatterbox.tts import ChatterboxTTS
 from chatterbox.tts_turbo import ChatterboxTurboTTS
-from safetensors import SafetensorError
 from torch.overrides import TorchFunctionMode
 
+from studio.backends.chatterbox.segmenter import WITHOUT, segmenter
 from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO, Variant
-from studio.errors import ModelUnavailable
+from studio.backends.faults import load_faults
 
 log = logging.getLogger(__name__)
 
@@ -34,26 +32,19 @@ _CLASSES = {
 }
 # Guards the process's standard output and the package's functions while a load swaps them.
 _loading = threading.Lock()
-_BROKEN = (OSError, RuntimeError, ValueError, KeyError, SafetensorError, pickle.UnpicklingError)
 
 
 def load_package(variant: Variant, folder: Path, device: str) -> Any:
     """Load a variant from a folder; asks no network.
 
     Raises:
-        ModelUnavailable: A file is broken or belongs to another model.
+        ModelUnavailable: As from `load_faults`.
     """
     # The package prints while it loads; standard output is the command line's.
     swapped = contextlib.redirect_stdout(sys.stderr), _reading_locally(folder)
-    with _loading, swapped[0], swapped[1], _Unfilled():
-        try:
-            return _CLASSES[variant.name].from_local(folder, device)
-        except _BROKEN as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            raise ModelUnavailable(
-                f"{variant.title} can't be loaded from {folder} ({reason}). Put the whole, "
-                "unchanged model there, or delete the folder to download it again."
-            ) from error
+    faults = load_faults(variant.title, folder)
+    with faults, _loading, swapped[0], swapped[1], _Unfilled():
+        return _CLASSES[variant.name].from_local(folder, device)
 
 
 def forget_devices() -> None:
@@ -91,16 +82,14 @@ def _reading_locally(folder: Path) -> Iterator[None]:
     converter = tokenizer.ChineseCangjieConverter
     download, segment = tokenizer.hf_hub_download, converter._init_segmenter
     tokenizer.hf_hub_download = lambda *, filename, **_: str(folder / filename)
-    segmenters = Path(os.environ.get("PKUSEG_HOME", "~/.pkuseg")).expanduser()
-    if not (segmenters / "spacy_ontonotes").is_dir():
-        converter._init_segmenter = _without_segmenter
+    converter._init_segmenter = _init_segmenter
     try:
         yield
     finally:
         tokenizer.hf_hub_download, converter._init_segmenter = download, segment
 
 
-def _without_segmenter(converter: Any) -> None:
-    """What the package does itself where the segmenter isn't installed."""
-    log.info("Chinese is read without word boundaries: there is no segmenter model.")
-    converter.segmenter = None
+def _init_segmenter(converter: Any) -> None:
+    converter.segmenter = segmenter()
+    if converter.segmenter is None:
+        log.info(WITHOUT)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from studio.backends.draft.package import language_of_text
+from studio.backends.chatterbox.language import guessed_language, language_name
+from studio.backends.chatterbox.variants import LANGUAGES
 from studio.dialog.paragraph import is_speakable
 from studio.dialog.tags import replace_tags
 from studio.errors import SpeechFailed
@@ -16,19 +17,30 @@ TOKENS_PER_S = 25
 MAX_TOKENS = 1_000
 """40 s, the longest line the package makes itself."""
 
-_STARTING_S = 3.0
-_S_PER_CHAR = 0.2  # a very slow reader: 60 words a minute
+_STARTING_S, _S_PER_CHAR = 3.0, 0.2  # a very slow reader: 60 words a minute
+_SHORT_STARTING_S, _SHORT_S_PER_CHAR = 1.5, 0.15
+_FEW_WORDS, _SHORT_WEIGHT = 2, 30  # of what the models like to go on babbling after
 _WIDE_WEIGHT = 2  # a Chinese or Japanese character is a syllable, or two
+_NUMBER_WEIGHT = 4  # a digit or a sign is a word
+_NUMBERS = frozenset(("Nd", "Nl", "No", "Sc"))  # with currency
+_SIGNS = frozenset("%&@#+=<>°")
+_TAG_WEIGHT = 12  # a laugh lasts two seconds
 
 
 def max_tokens(text: str) -> int:
     """The most speech tokens a line may take; past them the model has lost its way.
 
-    25 tokens a second for 3 s plus 0.2 s a character, wide (East Asian) characters counting
-    twice, and never more than `MAX_TOKENS`. People speak about three times as fast.
+    25 tokens a second for 3 s plus 0.2 s a character, and never more than `MAX_TOKENS`. Up to two
+    words have 1.5 s plus 0.15 s a character. Wide (East Asian) characters count twice, digits and
+    signs, which are words when spoken, four times. People speak about three times as fast.
     """
-    weight = sum(_WIDE_WEIGHT if _is_wide(char) else 1 for char in text)
-    return min(MAX_TOKENS, math.ceil(TOKENS_PER_S * (_STARTING_S + _S_PER_CHAR * weight)))
+    words, tags = _without_tags(text)
+    weight = sum(map(_weight, words)) + _TAG_WEIGHT * tags
+    is_short = len(words.split()) <= _FEW_WORDS and weight <= _SHORT_WEIGHT
+    starting_s, s_per_char = (
+        (_SHORT_STARTING_S, _SHORT_S_PER_CHAR) if is_short else (_STARTING_S, _S_PER_CHAR)
+    )
+    return min(MAX_TOKENS, math.ceil(TOKENS_PER_S * (starting_s + s_per_char * weight)))
 
 
 def check_speakable(text: str) -> None:
@@ -44,10 +56,38 @@ def check_speakable(text: str) -> None:
 
 
 def language_or_guess(language: str | None, text: str) -> str:
-    """The line's language, or the one that its script suggests."""
-    guess = language or language_of_text(text).split("-")[0]
-    return "zh" if guess == "cmn" else guess
+    """The line's language, or the one that its script suggests, by the multilingual model's name.
+
+    Raises:
+        SpeechFailed: It is none of `LANGUAGES`, in which the model would babble.
+    """
+    code = language_name(language) if language else guessed_language(text)
+    if code not in LANGUAGES:
+        raise SpeechFailed(_unknown(code, is_guess=language is None))
+    return code
 
 
-def _is_wide(char: str) -> bool:
-    return unicodedata.east_asian_width(char) in "WF"
+def _unknown(code: str, *, is_guess: bool) -> str:
+    seems = "This line seems to be" if is_guess else "This line is said to be"
+    return (
+        f"{seems} in a language that Chatterbox Multilingual doesn't speak ({code}). Give the "
+        f"language it is in, one of {', '.join(sorted(LANGUAGES))}, or choose another voice engine."
+    )
+
+
+def _without_tags(text: str) -> tuple[str, int]:
+    """A text without its tags, and how many there were."""
+    names: list[str] = []
+
+    def left_out(_tag: str, name: str) -> str:
+        names.append(name)
+        return ""
+
+    return replace_tags(text, left_out), len(names)
+
+
+def _weight(char: str) -> int:
+    category = unicodedata.category(char)
+    if category in _NUMBERS or char in _SIGNS:
+        return _NUMBER_WEIGHT
+    return _WIDE_WEIGHT if unicodedata.east_asian_width(char) in "WF" else 1

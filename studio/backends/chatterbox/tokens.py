@@ -21,12 +21,10 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
-from studio.backends.chatterbox.alignment import Alignment, alignment_for
+from studio.backends.chatterbox.alignment import Alignment
 from studio.backends.chatterbox.noise import Noise
+from studio.backends.chatterbox.watch import UNWATCHED_TEXT_TOKENS, Ends
 from studio.errors import Cancelled
-
-UNWATCHED_TEXT_TOKENS = 5
-"""Up to here the package's analyzer has nothing to say, and fails once the text is spoken."""
 
 _STEPS_BETWEEN_LOOKS = 8  # on a device that works on its own; a CPU has nothing to wait for
 
@@ -48,7 +46,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class SpeechTokens:
-    """Tokens of a line, int64 [n], and whether the model ended it by itself."""
+    """Tokens of a line, int64 [n], and whether it ended with its text spoken."""
 
     tokens: torch.Tensor
     ended: bool
@@ -72,6 +70,10 @@ class Decoder(Protocol):
         """Shape logits by the line's settings and the tokens so far, [1, 1] each."""
         ...
 
+    def cut(self, end: int) -> bool:
+        """Whether the end at a token of that number was forced before the text's."""
+        ...
+
 
 def speech_tokens(decoder: Decoder, steps: Steps) -> SpeechTokens:
     """Choose a line's tokens, one by one.
@@ -91,11 +93,11 @@ def speech_tokens(decoder: Decoder, steps: Steps) -> SpeechTokens:
         if len(chosen) % pace == 0:
             end = _end(chosen, decoder, len(chosen) - pace)
             if end is not None:
-                return _joined(chosen[:end], ended=True)
+                return _joined(chosen[:end], ended=not decoder.cut(end))
         if len(chosen) < steps.limit:
             logits = decoder.step(chosen[-1], len(chosen))
     end = _end(chosen, decoder, len(chosen) - len(chosen) % pace)
-    return _joined(chosen[:end], ended=end is not None)
+    return _joined(chosen[:end], ended=end is not None and not decoder.cut(end))
 
 
 def _end(chosen: Sequence[torch.Tensor], decoder: Decoder, looked_at: int) -> int | None:
@@ -123,7 +125,15 @@ class LlamaDecoder:
 
     stops_from = 0
 
-    def __init__(self, t3: Any, conditioning: Any, text: torch.Tensor, params: Any) -> None:
+    def __init__(
+        self,
+        t3: Any,
+        conditioning: Any,
+        text: torch.Tensor,
+        params: Any,
+        *,
+        ends: Ends = Ends.SPOKEN,
+    ) -> None:
         """Prepare a line.
 
         Args:
@@ -131,7 +141,9 @@ class LlamaDecoder:
             conditioning: The package's `T3Cond`, of this request alone.
             text: int64 [1, n], with the start and stop of text.
             params: The line's settings by name.
+            ends: Whose rule ends a multilingual line.
         """
+        self._ends = ends
         self._t3 = t3
         self._conditioning = conditioning
         self._text = text
@@ -158,12 +170,12 @@ class LlamaDecoder:
         )  # [rows, prompt, dim]
         if t3.hp.is_multilingual and self._text.size(1) > UNWATCHED_TEXT_TOKENS:
             place = slice(before_text, before_text + self._text.size(1))
-            self._alignment = alignment_for(place, self.stop_token)
-        return self._logits(torch.cat([embeds, self._embed(self._start, 0)], dim=1), self._start)
+            self._alignment = Alignment(place, self.stop_token, self._ends)
+        return self._logits(torch.cat([embeds, self._embed(self._start, 0)], dim=1), self._start, 0)
 
     def step(self, token: torch.Tensor, position: int) -> torch.Tensor:
         """Read one token."""
-        return self._logits(self._embed(token, position), token)
+        return self._logits(self._embed(token, position), token, position)
 
     def weigh(self, logits: torch.Tensor, tokens: Sequence[torch.Tensor]) -> torch.Tensor:
         """Penalty, temperature, then what is likely enough."""
@@ -177,7 +189,11 @@ class LlamaDecoder:
         embed = self._t3.speech_emb(token) + self._t3.speech_pos_emb.get_fixed_embedding(position)
         return embed.expand(self._rows, -1, -1)  # [rows, 1, dim]
 
-    def _logits(self, embeds: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
+    def cut(self, end: int) -> bool:
+        """Whether the package's rule ended the line too early."""
+        return self._alignment is not None and self._alignment.cut(end)
+
+    def _logits(self, embeds: torch.Tensor, token: torch.Tensor, frame: int) -> torch.Tensor:
         watched = {} if self._alignment is None else {"alignment": self._alignment}
         read = self._t3.tfmr(
             inputs_embeds=embeds, past_key_values=self._cache, use_cache=True, **watched
@@ -187,9 +203,7 @@ class LlamaDecoder:
         if self._rows == 2:
             logits = logits[:1] + self._cfg_weight * (logits[:1] - logits[1:])
         if self._alignment is not None:
-            # The one model that waits for the device at each step: the package's analyzer
-            # decides on the CPU.
-            logits = self._alignment.step(logits, next_token=token.item())
+            logits = self._alignment.ruled(logits, token, frame)
         return logits
 
 
@@ -227,6 +241,11 @@ class Gpt2Decoder:
         """Temperature, then what is likely enough, then the penalty."""
         history = torch.cat(list(tokens), dim=1) if tokens else self._start
         return self._shaping(history, logits)
+
+    def cut(self, end: int) -> bool:
+        """Nothing forces this model."""
+        del end
+        return False
 
     def _logits(self, embeds: torch.Tensor) -> torch.Tensor:
         read = self._t3.tfmr(inputs_embeds=embeds, past_key_values=self._cache, use_cache=True)

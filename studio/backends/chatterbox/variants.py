@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, Param
-from studio.backends.draft.package import language_of_text
+from studio.backends.chatterbox.language import guessed_language
+from studio.backends.options import BackendOptions
 
 LANGUAGES = MappingProxyType(
     {
@@ -46,6 +48,11 @@ class Variant:
     capabilities: Capabilities
     over_sample_s: float = 0.0
 
+    @property
+    def t3(self) -> str:
+        """The file that no other variant has."""
+        return next(need for need in self.needs if need.startswith("t3_"))
+
 
 _TEMPERATURE = Param(
     "temperature", "Temperature", 0.05, 2.0, 0.8, 0.05,
@@ -55,14 +62,13 @@ _TOP_P = Param("top_p", "Top-p", 0.05, 1.0, 1.0, 0.05, "Lower leaves out unlikel
 _TURBO_TOP_P = Param("top_p", "Top-p", 0.05, 1.0, 0.95, 0.05, _TOP_P.help)
 
 
-def _repetition_penalty(default: float) -> Param:
-    return Param(
-        "repetition_penalty", "Repetition penalty", 1.0, 2.5, default, 0.1,
-        "Higher keeps the voice from dwelling on a sound.",
-    )  # fmt: skip
+_REPETITION_PENALTY = Param(
+    "repetition_penalty", "Repetition penalty", 1.0, 2.5, 1.2, 0.1,
+    "Higher keeps the voice from dwelling on a sound.",
+)  # fmt: skip
 
 
-def _acting_params(repetition_penalty: float) -> tuple[Param, ...]:
+def _acting_params() -> tuple[Param, ...]:
     """What the models with classifier-free guidance let a line set."""
     return (
         Param("exaggeration", "Exaggeration", 0.25, 2.0, 0.5, 0.05, "Higher acts more."),
@@ -71,7 +77,7 @@ def _acting_params(repetition_penalty: float) -> tuple[Param, ...]:
             "Lower speaks slower and follows the text less; 0 is also quicker to make.",
         ),
         _TEMPERATURE,
-        _repetition_penalty(repetition_penalty),
+        _REPETITION_PENALTY,
         Param("min_p", "Min-p", 0.0, 1.0, 0.05, 0.01, "Higher leaves out unlikely sounds."),
         _TOP_P,
     )  # fmt: skip
@@ -97,7 +103,7 @@ ENGLISH = Variant(
     source="ResembleAI/chatterbox",
     needs=("ve.safetensors", "t3_cfg.safetensors", "s3gen.safetensors", "tokenizer.json",
            "conds.pt"),
-    capabilities=_capabilities(300, languages=ENGLISH_ONLY, params=_acting_params(1.2)),
+    capabilities=_capabilities(300, languages=ENGLISH_ONLY, params=_acting_params()),
 )  # fmt: skip
 
 MULTILINGUAL = Variant(
@@ -106,15 +112,16 @@ MULTILINGUAL = Variant(
     source="ResembleAI/chatterbox",
     needs=("ve.pt", "t3_mtl23ls_v2.safetensors", "s3gen.pt",
            "grapheme_mtl_merged_expanded_v1.json", "conds.pt", "Cangjie5_TC.json"),
-    # 80 Chinese or Japanese characters last about as long as 200 Latin ones, and half as long as a
-    # line may: 40 s.
+    # The package's 0.1.7 weighs repetition with 2.0, which makes noise at a line's end; its later
+    # source with 1.2. 80 Chinese or Japanese characters last about as long as 200 Latin ones, and
+    # half as long as a line may: 40 s.
     capabilities=_capabilities(
         200,
         wide_weight=2.5,
         languages=LANGUAGES,
-        guess=language_of_text,
+        guess=guessed_language,
         asks_language=True,
-        params=_acting_params(2.0),
+        params=_acting_params(),
     ),
 )  # fmt: skip
 
@@ -130,7 +137,7 @@ TURBO = Variant(
         tags=TURBO_TAGS,
         params=(
             _TEMPERATURE,
-            _repetition_penalty(1.2),
+            _REPETITION_PENALTY,
             Param("top_k", "Top-k", 1, 1000, 1000, 1, "Lower leaves out unlikely sounds."),
             _TURBO_TOP_P,
         ),
@@ -139,3 +146,24 @@ TURBO = Variant(
 )  # fmt: skip
 
 VARIANTS = (ENGLISH, MULTILINGUAL, TURBO)
+
+
+def source_of(variant: Variant, options: BackendOptions) -> str:
+    """Where a variant's weights are.
+
+    What is set for all three counts for those whose files can be there: a folder that holds
+    another variant's model, or another variant's name on the hub, does not.
+    """
+    own = {
+        TURBO.name: options.chatterbox_turbo_model,
+        MULTILINGUAL.name: options.chatterbox_multilingual_model,
+    }.get(variant.name)
+    shared = options.chatterbox_model
+    if own is not None or shared is None:
+        return own or variant.source
+    others = [other for other in VARIANTS if other is not variant]
+    if shared.partition("@")[0] in {other.source for other in others} - {variant.source}:
+        return variant.source
+    folder = Path(shared).expanduser()
+    holds_another = any((folder / other.t3).is_file() for other in others)
+    return variant.source if holds_another and not (folder / variant.t3).is_file() else shared

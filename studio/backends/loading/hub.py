@@ -35,7 +35,7 @@ SPARE_BYTES = 200_000_000
 """Room that must be left on the disk after a download."""
 
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +142,33 @@ def _fetch_all(
 ) -> None:
     blobs = model / "blobs"
     meter = DownloadMeter(progress, total_bytes=sum(file.size_bytes for file in files))
-    with httpx.Client(follow_redirects=True, timeout=_TIMEOUT) as client:
+    headers = build_hf_headers()
+    with httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers) as client:
         for file in files:
             if (blobs / file.etag).is_file():
                 meter.skip(file.size_bytes)
                 continue
             url = hf_hub_url(name, file.path, revision=commit)
             meter.begin(file.path, have_bytes=_size_bytes(_partial(blobs, file)))
-            _fetch(client, url, file, _partial(blobs, file), meter)
+            fetch_file(client, url, file, _partial(blobs, file), meter)
             _partial(blobs, file).replace(blobs / file.etag)
 
 
-def _fetch(
+def fetch_file(
     client: httpx.Client, url: str, file: HubFile, partial: Path, meter: DownloadMeter
 ) -> None:
-    """Fetch one file; goes on where a connection broke, as long as each brings something."""
+    """Fetch one file; goes on where a connection broke, as long as each brings something.
+
+    Args:
+        client: With the headers that the server is to see.
+        url: Of the file.
+        file: What it has to be.
+        partial: Where its beginning may be already, and where all of it is afterwards.
+        meter: Told what comes.
+
+    Raises:
+        ModelUnavailable: Something else came.
+    """
     partial.touch()
     while (have_bytes := _size_bytes(partial)) < file.size_bytes:
         try:
@@ -176,7 +188,7 @@ def _fetch(
 
 def _stream(client: httpx.Client, url: str, partial: Path, meter: DownloadMeter) -> None:
     have_bytes = _size_bytes(partial)
-    headers = build_hf_headers() | {"Accept-Encoding": "identity"}
+    headers = {"Accept-Encoding": "identity"}
     if have_bytes:
         headers["Range"] = f"bytes={have_bytes}-"
     with client.stream("GET", url, headers=headers) as answer:

@@ -27,7 +27,8 @@ def fetch_weights(
     What is in the hub's cache is taken as it is; the hub isn't asked whether there is a newer one.
 
     Args:
-        source: A hub name such as `owner/model`, or a local folder.
+        source: A hub name such as `owner/model`, also with its revision behind it as in
+            `owner/model@revision`, or a local folder.
         needs: Glob patterns of paths in the model; every file that matches one is fetched, and
             each must match at least one. `*` also matches `/`.
         progress: Told bytes, file and speed; when it raises `Cancelled` the download stops, and
@@ -43,6 +44,7 @@ def fetch_weights(
     """
     if is_local(source):
         return _checked_folder(Path(source).expanduser(), needs)
+    source, revision = _named(source, revision)
     folder = weights_at_hand(source, needs, revision)
     if folder is None or _discard_broken(folder, needs):
         from studio.backends.loading.hub import download  # a third of a second, for none but this
@@ -56,7 +58,7 @@ def weights_at_hand(source: str, needs: Sequence[str], revision: str | None = No
 
     Cheap: asks no network, imports no model library and looks into no file of weights.
     """
-    folder = Path(source).expanduser() if is_local(source) else snapshot(source, revision)
+    folder = Path(source).expanduser() if is_local(source) else snapshot(*_named(source, revision))
     return folder if folder is not None and missing(folder, needs) is None else None
 
 
@@ -74,8 +76,15 @@ def to_fetch(source: str, needs: Sequence[str], revision: str | None = None) -> 
 def is_local(source: str) -> bool:
     """Whether a source names a folder rather than a model on the hub, which is `owner/model`."""
     path = Path(source).expanduser()
-    looks_so = source.startswith((".", "~")) or "\\" in source or source.count("/") > 1
+    name = source.partition("@")[0]
+    looks_so = source.startswith((".", "~")) or "\\" in source or name.count("/") > 1
     return looks_so or path.is_absolute() or path.is_dir()
+
+
+def _named(source: str, revision: str | None) -> tuple[str, str | None]:
+    """A hub name without its revision, and the revision."""
+    name, _, behind = source.partition("@")
+    return name, revision or behind or None
 
 
 def missing(folder: Path, needs: Sequence[str]) -> str | None:

@@ -18,6 +18,7 @@ from studio.backends.batched.memory import weights_bytes
 from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.backends.metal import turn
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.checkpoint import (
     DEFAULT_SOURCE,
@@ -70,7 +71,7 @@ class Qwen3Backend:
     @property
     def capabilities(self) -> Capabilities:
         """What the checkpoint can do; that of a Base model while it isn't here."""
-        return (self._at_hand() or Checkpoint()).capabilities
+        return self._checkpoint().capabilities
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its packages are there."""
@@ -107,7 +108,8 @@ class Qwen3Backend:
         prepare(self._device, tf32=self._tf32)
         check_room(self.title, weights_bytes(folder, self._device), self._device)
         try:
-            self._model = self._read_model(folder, progress)
+            with turn(self._device):
+                self._model = self._read_model(folder, progress)
         except BaseException:
             give_back(self._device)
             raise
@@ -190,7 +192,7 @@ class Qwen3Backend:
             voice=voice_of(request.conditioning),
             language=self._language(request.language),
             seed=request.seed,
-            sampling=sampling_of(request),
+            sampling=sampling_of(request, self._checkpoint().sampling),
             max_frames=frame_bound(text),
             stop=stop,
         )
@@ -198,7 +200,7 @@ class Qwen3Backend:
     def _language(self, code: str | None) -> str | None:
         if code is None:
             return None
-        languages = (self._at_hand() or Checkpoint()).languages
+        languages = self._checkpoint().languages
         found = languages.get(code.partition("-")[0].lower())
         if found is None:
             raise SpeechFailed(
@@ -228,6 +230,9 @@ class Qwen3Backend:
         if self._model is None:
             raise ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
         return self._model
+
+    def _checkpoint(self) -> Checkpoint:
+        return self._at_hand() or Checkpoint()
 
     def _at_hand(self) -> Checkpoint | None:
         """What the weights at hand can do; None while they aren't here or aren't readable."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, Preset
-from studio.backends.qwen3.request import MAX_CHARS, PARAMS
+from studio.backends.qwen3.request import MAX_CHARS, MOST_TOP_K, USUAL, Sampling, params_of
 from studio.errors import ModelUnavailable
 
 DEFAULT_SOURCE = "Qwen/Qwen3-TTS-12Hz-0.6B-Base"
@@ -59,6 +59,8 @@ class Checkpoint:
         speakers: Its own voices, lower case; the first is the built-in one.
         languages: BCP-47 code to the model's own name.
         takes_instruction: Whether words beside the line change how it is spoken.
+        sampling: Of a frame's first code, where a line sets nothing.
+        rest: Of the codes after it, whatever the line's own is: only the first carries the words.
     """
 
     kind: Kind = Kind.BASE
@@ -67,6 +69,8 @@ class Checkpoint:
         default_factory=lambda: {code: name for name, code in _LANGUAGES.items()}
     )
     takes_instruction: bool = False
+    sampling: Sampling = USUAL
+    rest: Sampling = USUAL
 
     @property
     def capabilities(self) -> Capabilities:
@@ -82,22 +86,26 @@ class Checkpoint:
             described_voices=self.kind is Kind.VOICE_DESIGN,
             instructions=self.takes_instruction,
             languages={code: name.capitalize() for code, name in self.languages.items()},
-            params=PARAMS,
+            params=params_of(self.sampling),
             streaming=True,
         )
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint's `config.json`.
+    """Read a checkpoint's `config.json` and `generation_config.json`.
 
     Raises:
         ModelUnavailable: It isn't one of Qwen3-TTS.
     """
     try:
-        return _checkpoint(json.loads((folder / "config.json").read_text("utf-8")))
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        generation = folder / "generation_config.json"
+        chosen = json.loads(generation.read_text("utf-8")) if generation.is_file() else {}
+        return _checkpoint(config, chosen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ModelUnavailable(
-            f"“{folder}” holds no Qwen3-TTS model: its config.json can't be used. Give "
+            f"“{folder}” holds no Qwen3-TTS model: its config.json or "
+            "generation_config.json can't be used. Give "
             f"QWEN3_TTS_MODEL a hub name such as {DEFAULT_SOURCE}, or a folder with such a model."
         ) from None
 
@@ -118,7 +126,7 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def _checkpoint(config: Mapping[str, Any]) -> Checkpoint:
+def _checkpoint(config: Mapping[str, Any], chosen: Mapping[str, Any]) -> Checkpoint:
     talker = config["talker_config"]
     kind = Kind(config["tts_model_type"])
     known = talker["codec_language_id"]
@@ -128,7 +136,23 @@ def _checkpoint(config: Mapping[str, Any]) -> Checkpoint:
         speakers=tuple(talker["spk_id"]) if kind is Kind.CUSTOM_VOICE else (),
         languages={code: name for name, code in _LANGUAGES.items() if name in known},
         takes_instruction=kind is Kind.VOICE_DESIGN or (kind is Kind.CUSTOM_VOICE and not small),
+        sampling=_sampling(chosen, "", "do_sample"),
+        rest=_sampling(chosen, "subtalker_", "subtalker_dosample"),
     )
+
+
+def _sampling(chosen: Mapping[str, Any], prefix: str, draws: str) -> Sampling:
+    """Sampling as a checkpoint's author chose it; of what is left out, the usual.
+
+    Args:
+        chosen: What `generation_config.json` holds.
+        prefix: Of the names.
+        draws: Name of whether chance takes part.
+    """
+    usual = asdict(USUAL)
+    given = {name: type(value)(chosen.get(prefix + name, value)) for name, value in usual.items()}
+    given["top_k"] = given["top_k"] or MOST_TOP_K  # 0 stands for all
+    return Sampling(**(given if chosen.get(draws, True) else given | {"temperature": 0.0}))
 
 
 def _label(speaker: str) -> str:

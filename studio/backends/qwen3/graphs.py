@@ -17,7 +17,7 @@ import torch
 from transformers import DynamicCache
 
 from studio.backends.device import CARD_TURN
-from studio.backends.qwen3.sampling import PREDICTOR
+from studio.backends.qwen3.request import USUAL, Sampling
 from studio.errors import SpeechFailed
 
 MAX_POSITIONS = 2_048
@@ -27,15 +27,17 @@ _WAIT_S = 0.05
 class Graphs:
     """The captured graphs of one loaded model."""
 
-    def __init__(self, talker: Any) -> None:
+    def __init__(self, talker: Any, rest: Sampling = USUAL) -> None:
         """Capture them, which takes some seconds.
 
         Args:
             talker: The package's `Qwen3TTSTalkerForConditionalGeneration`, on CUDA.
+            rest: How codes after a frame's first are drawn; see `Checkpoint`.
         """
         from faster_qwen3_tts.talker_graph import TalkerGraph
 
         self._talker = talker
+        self._rest = rest
         self._lock = threading.Lock()  # guards the buffers of all graphs, for a whole line
         self._steps = TalkerGraph(
             talker.model,
@@ -83,10 +85,10 @@ class Graphs:
             talker.config.hidden_size,
             device=str(talker.device),
             dtype=talker.dtype,
-            do_sample=not greedy,
-            top_k=PREDICTOR.top_k,
-            top_p=PREDICTOR.top_p,
-            temperature=PREDICTOR.temperature,
+            do_sample=not (greedy or self._rest.greedy),
+            top_k=self._rest.top_k,
+            top_p=self._rest.top_p,
+            temperature=self._rest.temperature or 1.0,
         )
         graph.capture()
         return graph

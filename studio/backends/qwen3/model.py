@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ import torch
 
 from studio.audio.clip import Clip, Samples
 from studio.audio.resample import resampled
-from studio.backends.device import LOST, card_lost, model_dtype
+from studio.backends.device import model_dtype
+from studio.backends.faults import load_faults
+from studio.backends.metal import in_turns, turn
 from studio.backends.qwen3.checkpoint import Checkpoint, read_checkpoint
 from studio.backends.qwen3.codec import CodecStream
 from studio.backends.qwen3.graphs import Graphs
@@ -25,14 +26,10 @@ from studio.backends.qwen3.sampling import Sampler
 from studio.backends.qwen3.talker import EagerSteps, Line, Steps
 from studio.backends.qwen3.tokens import Tokens
 from studio.backends.qwen3.voice import Qwen3Voice
-from studio.errors import ModelUnavailable, SpeechFailed
+from studio.errors import SpeechFailed
 
 FIRST_CHUNK_FRAMES = 4  # 0.3 s of audio, so that a listener waits little
 CHUNK_FRAMES = 16  # each chunk costs ten frames of context
-
-_BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class Qwen3Model:
         self._prompts = PromptBuilder(self._model)
         self.checkpoint = checkpoint
         captures = graphs and self._device.type == "cuda"
-        self._graphs = Graphs(self._model.talker) if captures else None
+        self._graphs = Graphs(self._model.talker, checkpoint.rest) if captures else None
 
     @property
     def package(self) -> Any:
@@ -94,6 +91,10 @@ class Qwen3Model:
             transcript: What it says; without it only the timbre is taken.
             silence_s: Silence after the recording, so that its last sound doesn't begin the line.
         """
+        with turn(self._device):
+            return self._cloned(clip, transcript, silence_s)
+
+    def _cloned(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
         encoder_hz = int(self._model.speaker_encoder_sample_rate)
         timbre = self._model.extract_speaker_embedding(_at_rate(clip, encoder_hz), encoder_hz)
         embedding = timbre.float().cpu().clone()
@@ -116,11 +117,13 @@ class Qwen3Model:
         """
         task.stop()
         talker = self._model.talker
-        sampler = Sampler(task.sampling, task.seed, self._device)
-        with torch.inference_mode():
+        rest = self.checkpoint.rest
+        sampler = Sampler(task.sampling, task.seed, self._device, rest=rest)
+        with torch.inference_mode(), turn(self._device):
             prompt = self._prompts.build(self.tokens.line(task.text), task.voice, task.language)
         with self._steps(task, sampler) as steps:
-            for codes in Line(talker, prompt, sampler, steps).frames(task.max_frames):
+            frames = Line(talker, prompt, sampler, steps).frames(task.max_frames)
+            for codes in in_turns(frames, self._device):
                 yield codes
                 task.stop()
 
@@ -138,12 +141,12 @@ class Qwen3Model:
                 for codes in frames:
                     waiting.append(codes)
                     if len(waiting) == wanted:
-                        yield stream.decode(torch.stack(waiting))
+                        yield self._decoded(stream, waiting)
                         waiting, wanted = [], CHUNK_FRAMES
             except SpeechFailed as error:
                 failure = error
         if waiting:
-            yield stream.decode(torch.stack(waiting))
+            yield self._decoded(stream, waiting)
         if failure is not None:
             raise failure
 
@@ -158,10 +161,15 @@ class Qwen3Model:
 
     def _stream(self, voice: Qwen3Voice) -> CodecStream:
         """A decoder that has heard the voice's sample, if it has one."""
-        stream = CodecStream(self.codec_decoder)
-        if voice.ref_codes is not None:
-            stream.skip(voice.ref_codes)
+        with turn(self._device):
+            stream = CodecStream(self.codec_decoder)
+            if voice.ref_codes is not None:
+                stream.skip(voice.ref_codes)
         return stream
+
+    def _decoded(self, stream: CodecStream, codes: list[torch.Tensor]) -> Samples:
+        with turn(self._device):
+            return stream.decode(torch.stack(codes))
 
     def _instruction(self, text: str | None) -> torch.Tensor | None:
         return self.tokens.instruction(text) if text and text.strip() else None
@@ -179,12 +187,10 @@ def load_model(
         graphs: Whether to capture the graphs for one line at a time, on CUDA.
 
     Raises:
-        ModelUnavailable: A file is broken or lacks something, or a package doesn't fit.
+        ModelUnavailable: As from `load_faults`.
     """
-    from safetensors import SafetensorError
-
     checkpoint = read_checkpoint(folder)
-    try:
+    with load_faults("Qwen3-TTS", folder):
         _check_json(folder)
         from qwen_tts import Qwen3TTSModel, Qwen3TTSTokenizer
 
@@ -199,24 +205,6 @@ def load_model(
             )
             package_model.model.load_speech_tokenizer(codec)
         return Qwen3Model(package_model, checkpoint, graphs=graphs)
-    except torch.OutOfMemoryError:
-        raise ModelUnavailable(
-            "There is not enough memory on the device for Qwen3-TTS. Unload other models, or "
-            "choose a smaller checkpoint with QWEN3_TTS_MODEL."
-        ) from None
-    except ImportError as error:
-        raise ModelUnavailable(
-            f"Qwen3-TTS's packages don't fit together: {error}. Start python launch.py, which "
-            "installs the versions that do."
-        ) from error
-    except (*_BROKEN, SafetensorError) as error:
-        log.warning("loading %s failed", folder, exc_info=True)
-        if card_lost(error):
-            raise ModelUnavailable(LOST) from error
-        raise ModelUnavailable(
-            f"The Qwen3-TTS model in “{folder}” can't be loaded; a file of it is broken or "
-            f"missing ({type(error).__name__}). Delete that folder and load again."
-        ) from error
 
 
 def _check_json(folder: Path) -> None:

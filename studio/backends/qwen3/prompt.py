@@ -96,7 +96,8 @@ class PromptBuilder:
             timbre = voice.embedding.to(self._talker.device, self._talker.dtype)
             parts.insert(1, timbre.view(1, 1, -1))
         elif voice.preset is not None:
-            parts.insert(1, self._code([ids.spk_id[voice.preset]]))
+            number = ids.spk_id[voice.preset]  # a fine-tune's may be a list
+            parts.insert(1, self._code(list(number) if isinstance(number, list) else [number]))
         return torch.cat(parts, dim=1)
 
     def _language_id(self, voice: Qwen3Voice, language: str | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.backends.base import Param, SpeechRequest
 from studio.errors import SpeechFailed
@@ -15,11 +15,13 @@ MAX_CHARS = 400
 
 MAX_FRAMES = 1_250  # 100 s; with the longest sample it fits the 2,048 positions of a CUDA graph
 
+MOST_TOP_K = 200
+
 PARAMS = (
     Param(
         "temperature", "Temperature", 0.0, 1.5, 0.9, 0.05, "Liveliness; 0 is the same every time."
     ),
-    Param("top_k", "Top k", 1, 200, 50, 1, "How many of the likeliest sounds compete."),
+    Param("top_k", "Top k", 1, MOST_TOP_K, 50, 1, "How many of the likeliest sounds compete."),
     Param("top_p", "Top p", 0.05, 1.0, 1.0, 0.05, "Share of likelihood that competes."),
     Param(
         "repetition_penalty",
@@ -53,9 +55,24 @@ class Sampling:
         return self.temperature == 0
 
 
-def sampling_of(request: SpeechRequest) -> Sampling:
-    """The request's parameters, with defaults for what it leaves out."""
-    chosen = {param.name: float(request.params.get(param.name, param.default)) for param in PARAMS}
+USUAL = Sampling()
+"""Of the released checkpoints, for a frame's first code and, but for repetition, the others."""
+
+
+def params_of(usual: Sampling) -> tuple[Param, ...]:
+    """What a line may set, with a checkpoint's own defaults, kept within the ranges."""
+    return tuple(
+        replace(param, default=min(max(getattr(usual, param.name), param.minimum), param.maximum))
+        for param in PARAMS
+    )
+
+
+def sampling_of(request: SpeechRequest, usual: Sampling = USUAL) -> Sampling:
+    """The request's parameters, with a checkpoint's defaults for what it leaves out."""
+    chosen = {
+        param.name: float(request.params.get(param.name, getattr(usual, param.name)))
+        for param in PARAMS
+    }
     return Sampling(
         temperature=chosen["temperature"],
         top_k=round(chosen["top_k"]),

@@ -15,27 +15,32 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from studio.backends.qwen3.request import Sampling
+from studio.backends.qwen3.request import USUAL, Sampling
 
 _MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
 _RESERVED = 1_024  # numbers at the vocabulary's end that are commands, not sounds
-
-PREDICTOR = Sampling()
-"""The codes after a frame's first one are drawn as the checkpoints ask for, whatever the line's
-own sampling is: only the first carries the words."""
 
 
 class Sampler:
     """Draws codes for one request, from its own source of chance."""
 
-    def __init__(self, sampling: Sampling, seed: int | None, device: torch.device) -> None:
+    def __init__(
+        self,
+        sampling: Sampling,
+        seed: int | None,
+        device: torch.device,
+        *,
+        rest: Sampling = USUAL,
+    ) -> None:
         """Draw on `device`; the same seed and logits give the same codes.
 
         Args:
             sampling: The line's own.
             seed: Any integer; None for another result every time.
             device: Where the logits are.
+            rest: Of the codes after a frame's first one; see `Checkpoint`.
         """
+        self._rest = rest
         self.sampling = sampling
         self._chance = torch.Generator(device)
         if seed is None:
@@ -43,18 +48,21 @@ class Sampler:
         else:
             self._chance.manual_seed(seed % 2**63)
         self._narrow = _narrowing(sampling)
-        self._narrow_rest = _narrowing(PREDICTOR)
+        self._narrow_rest = _narrowing(rest)
 
     def first(self, scores: torch.Tensor) -> torch.Tensor:
         """A frame's first code: [1] from processed scores [1, vocabulary]."""
-        return self._draw(scores, self._narrow)
+        return self._draw(scores, self._narrow, greedy=self.sampling.greedy)
 
     def rest(self, logits: torch.Tensor) -> torch.Tensor:
         """One of the codes after it: [1] from [1, vocabulary]."""
-        return self._draw(logits.float(), self._narrow_rest)
+        greedy = self.sampling.greedy or self._rest.greedy
+        return self._draw(logits.float(), self._narrow_rest, greedy=greedy)
 
-    def _draw(self, scores: torch.Tensor, narrow: LogitsProcessorList) -> torch.Tensor:
-        if self.sampling.greedy:
+    def _draw(
+        self, scores: torch.Tensor, narrow: LogitsProcessorList, *, greedy: bool
+    ) -> torch.Tensor:
+        if greedy:
             return scores.argmax(dim=-1)
         likelihoods = narrow(None, scores).softmax(dim=-1)
         return torch.multinomial(likelihoods, 1, generator=self._chance)[:, 0]

@@ -1,0 +1,193 @@
+"""On a device that takes one thread at a time, all that models do there is done in its turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread, small_architecture, voice_of
+from qwen3_checkpoint import small_checkpoint
+
+from studio.backends import metal
+from studio.backends.base import Backend, SpeechRequest
+from studio.backends.batched.backend import Qwen3BatchedBackend
+from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
+from studio.backends.chatterbox.backend import ChatterboxBackend
+from studio.backends.chatterbox.sound import Sound
+from studio.backends.metal import in_turns, turn
+from studio.backends.options import BackendOptions, BatchOptions
+from studio.backends.qwen3.backend import Qwen3Backend
+from studio.errors import SpeechFailed
+
+TWO = BatchOptions(slots=2, positions=512, max_wait_s=0.01)
+WORK = ("linear", "embedding", "conv1d", "conv_transpose1d", "scaled_dot_product_attention")
+
+
+class Turn:
+    """A reentrant lock that knows whether the asking thread holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._mine = threading.local()
+        self.taken = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._mine.depth = self.depth + 1
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._mine.depth -= 1
+        self._lock.release()
+
+    @property
+    def depth(self) -> int:
+        return getattr(self._mine, "depth", 0)
+
+
+@dataclass
+class Seen:
+    """Who worked out of turn, and how much was done in all."""
+
+    turn: Turn = field(default_factory=Turn)
+    out_of_turn: list[str] = field(default_factory=list)
+    operations: int = 0
+    marking: threading.local = field(default_factory=threading.local)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """The CPU as a device that takes one thread at a time; every model's operation is looked at."""
+    seen = Seen()
+    monkeypatch.setitem(metal.ONE_AT_A_TIME, "cpu", seen.turn)
+    for name in WORK:
+        monkeypatch.setattr(torch.nn.functional, name, _looked_at(name, seen))
+    monkeypatch.setattr(Sound, "marked", _marked(seen, Sound.marked))
+    return seen
+
+
+def _looked_at(name: str, seen: Seen):
+    plain = getattr(torch.nn.functional, name)
+
+    def work(*args, **given):
+        seen.operations += 1
+        if not seen.turn.depth and not getattr(seen.marking, "now", False):
+            seen.out_of_turn.append(f"{name} in {threading.current_thread().name}")
+        return plain(*args, **given)
+
+    return work
+
+
+def _marked(seen: Seen, plain):
+    """The watermark is made on the CPU whatever the device is, and waits for nobody."""
+
+    def marked(sound, wave):
+        seen.marking.now = True
+        try:
+            return plain(sound, wave)
+        finally:
+            seen.marking.now = False
+
+    return marked
+
+
+@contextmanager
+def loaded(name: str, folders: pytest.TempPathFactory) -> Iterator[Backend]:
+    with ExitStack() as stack:
+        stack.enter_context(one_thread())
+        if name.startswith("qwen3"):
+            folder = _folder(name, folders)
+            options = BackendOptions(qwen3_model=folder, device="cpu", batch=TWO)
+            kind = Qwen3BatchedBackend if name.endswith("batched") else Qwen3Backend
+            backend: Backend = kind(options)
+        else:
+            stack.enter_context(small_architecture("chatterbox"))
+            folder = _folder(name, folders)
+            options = BackendOptions(chatterbox_model=folder, device="cpu", batch=TWO)
+            maker = ChatterboxBatchedBackend if name.endswith("batched") else ChatterboxBackend
+            backend = maker(BY_NAME["chatterbox"], options)
+        backend.load(lambda _progress: None)
+        yield backend
+        backend.unload()
+
+
+def _folder(name: str, folders: pytest.TempPathFactory) -> str:
+    """A small checkpoint, built at its first use."""
+    made = (
+        small_checkpoint("base") if name.startswith("qwen3") else checkpoint("chatterbox", folders)
+    )
+    return str(made)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", ["qwen3", "qwen3-batched", "chatterbox", "chatterbox-batched"])
+def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) -> None:
+    """Two lines and a voice at once, on threads of their own beside the engine's."""
+    _folder(name, tmp_path_factory)
+    seen.out_of_turn.clear()  # of what checkpoints were built with
+    with loaded(name, tmp_path_factory) as backend:
+        voice = backend.condition(voice_of("Tom", 110))
+
+        def line(number: int) -> int:
+            asked = SpeechRequest("Yes, come in.", voice, language="en", seed=number)
+            heard = 0
+            with suppress(SpeechFailed):  # random weights need not end
+                for chunk in backend.speak(asked):
+                    heard += len(chunk)
+            return heard
+
+        with ThreadPoolExecutor(3) as pool:
+            lines = [pool.submit(line, number) for number in (1, 2)]
+            pool.submit(backend.condition, voice_of("Ida", 190)).result()
+            assert all(one.result() > 0 for one in lines)
+    assert seen.operations > 100
+    assert seen.out_of_turn == []
+
+
+def test_a_turn_is_for_its_device_alone() -> None:
+    with turn("cuda:0"), turn("cpu"):
+        assert metal.ONE_AT_A_TIME.keys() == {"mps"}
+    with turn("mps"), turn("mps:0"):  # models call each other
+        pass
+
+
+def test_between_two_items_others_have_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Turn()
+    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+    ended = []
+
+    def frames() -> Iterator[int]:
+        try:
+            for number in range(3):
+                assert mine.depth == 1
+                yield number
+        finally:
+            ended.append(True)
+
+    for number in in_turns(frames(), "mps"):
+        assert mine.depth == 0
+        if number == 1:
+            break
+    assert list(in_turns(iter([1, 2]), "mps")) == [1, 2]
+
+
+def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Turn()
+    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+
+    def frames() -> Iterator[int]:
+        yield 1
+        raise SpeechFailed("no end")
+
+    with pytest.raises(SpeechFailed):
+        list(in_turns(frames(), "mps"))
+    assert mine.depth == 0
