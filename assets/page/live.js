@@ -13,15 +13,19 @@ export class Live extends EventTarget {
   #source = null;
   #timer = null;
   #left = false;
+  #asked = 0;
+  #isBehind;
 
   /**
    * @param {string} projectId @param {number} seq steps known already
    * @param {() => boolean} needed whether even a hidden tab must hear of them
+   * @param {(body: object) => boolean} isBehind whether more is known than a body tells
    */
-  constructor(projectId, seq, needed) {
+  constructor(projectId, seq, needed, isBehind) {
     super();
     this.#id = projectId;
     this.#seq = seq;
+    this.#isBehind = isBehind;
     // A hidden tab keeps no connection: a browser has six for all tabs of one address.
     this.#seen = () => (document.hidden && !needed() ? this.#close() : this.#open());
     document.addEventListener("visibilitychange", this.#seen);
@@ -40,14 +44,19 @@ export class Live extends EventTarget {
   /** Ask for the project as it stands, and go on from there; who has left meanwhile is told nothing. */
   async again() {
     this.#close();
+    const asked = (this.#asked += 1);
+    const isOver = () => this.#left || asked !== this.#asked;
     try {
-      const body = await api.read(this.#id);
-      if (this.#left) return;
+      let body = await api.read(this.#id);
+      // It may be older than an edit that was answered meanwhile; only once, as a studio that was
+      // killed may have lost its last second.
+      if (!isOver() && this.#isBehind(body)) body = await api.read(this.#id);
+      if (isOver()) return;
       this.#seq = body.seq;
       this.dispatchEvent(new CustomEvent("body", { detail: body }));
       this.#seen();
     } catch (error) {
-      if (this.#left) return;
+      if (isOver()) return;
       if (error.status === 404) return void this.dispatchEvent(new Event("gone"));
       this.#timer = setTimeout(() => this.again(), RETRY_MS);
     }

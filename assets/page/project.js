@@ -107,7 +107,7 @@ export class Project extends EventTarget {
     this.notices = [];
     this.#adopt(body);
     this.#former.clear();
-    this.#live = new Live(this.id, body.seq, () => this.listened());
+    this.#live = new Live(this.id, body.seq, () => this.listened(), ({ rev }) => rev < this.#base.rev);
     this.#live.addEventListener("event", ({ detail }) => this.#step(detail));
     this.#live.addEventListener("body", ({ detail }) => this.#adopt(detail));
     this.#live.addEventListener("gone", () => this.#tell("gone"));

@@ -56,8 +56,8 @@ def test_a_project_with_deleted_takes_can_be_exported_without_them(page, write):
     write("Mara: One.", 1)
     make(page)
     page.click("#project-open")
-    page.wait_for_selector("#projects-part:not([hidden]), #removed-part", state="attached")
-    assert page.is_hidden("#project-slim")
+    page.wait_for_selector("#project-panel:not([hidden])")
+    page.wait_for_selector("#project-slim", state="hidden")
     page.keyboard.press("Escape")
     page.evaluate(
         "() => window.tableread.project.edit("

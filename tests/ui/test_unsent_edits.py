@@ -55,6 +55,37 @@ def test_a_late_answer_stays_with_its_project(page, write):
     assert texts(page) == ["Another."]
 
 
+def test_an_answer_older_than_an_edit_is_not_shown(page, write):
+    project = write(TWO, 2)
+    at = f"**/studio/projects/{project}"
+    older, asked = [], []
+
+    def hold(route):
+        asked.append(route.request.url)
+        if older:
+            return route.continue_()
+        older.append((route, route.fetch()))
+
+    page.route(at, hold)
+    with page.expect_request(at):
+        page.evaluate("() => { window.looked = window.tableread.project.look(); }")
+    type_into(page, 0, " More.")
+    saved(page)
+    page.evaluate(
+        """() => {
+          window.shown = [];
+          window.tableread.project.addEventListener('change', () =>
+            window.shown.push(window.tableread.project.lines[0].text));
+        }"""
+    )
+    route, answer = older[0]
+    route.fulfill(response=answer)
+    page.evaluate("() => window.looked")
+    assert len(asked) == 2
+    assert texts(page) == stored(page, project) == ["One. More.", "Two."]
+    assert "One." not in page.evaluate("() => window.shown")
+
+
 def test_a_full_disk_is_said_to_be_one(page, write):
     project = write(TWO, 2)
     why = {"error": {"message": "The disk is full. Free some space.", "kind": "StorageFailed"}}
