@@ -20,8 +20,10 @@ export function suggestions(speakers, choices, library, offer) {
     taken.add(match.speaker_id);
     found.set(name, { label: `voice of ${match.name}`, voice: match.speaker_id });
   }
+  // Where every name has a built-in voice of its own, speakers sound apart already.
+  const presets = offer && !offer.builtin_by_name ? offer.presets : [];
   for (const speaker of open.filter(({ name }) => !found.has(name))) {
-    const preset = freePreset(offer?.presets ?? [], speakers.indexOf(speaker) / speakers.length, taken);
+    const preset = freePreset(presets, speakers.indexOf(speaker) / speakers.length, taken);
     if (!preset) break;
     taken.add(`preset ${preset.preset_id}`);
     found.set(speaker.name, { label: preset.label, preset: preset.preset_id });

@@ -5,6 +5,7 @@ Run as `python acting_server.py WORKSPACE PORT`, with the repository and its tes
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from acting import ActingDraft
@@ -17,6 +18,10 @@ WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]
 
 
 class HeldDraft(ActingDraft):
+    @property
+    def capabilities(self):
+        return replace(super().capabilities, builtin_by_name=False)
+
     def convert(self, recording, conditioning, *, seed=None, cancelled=lambda: False):
         while (WORKSPACE / "hold").exists():
             if cancelled():

@@ -156,3 +156,16 @@ def test_how_a_line_is_said_is_written_beside_it(page, write):
     page.wait_for_function(
         "() => window.tableread.project.lines.every((line) => !('instruct' in line.params))"
     )
+
+
+def test_voices_of_the_engine_are_suggested_where_a_name_chooses_none(page, write, server):
+    library = SpeakerLibrary(server.workspace / "speakers")
+    write("Kite: Who?\nPlover: Me.", 2)
+    page.evaluate("() => document.querySelectorAll('dialog[open]').forEach((one) => one.close())")
+    page.locator(".voice-suggest[aria-label$='for Kite']").wait_for()
+    names = page.locator("#cast .voice-suggest:not([hidden])").all_inner_texts()
+    assert len(set(names)) == 2, "each has a voice of its own"
+    page.click("#cast-suggested")
+    page.wait_for_function("() => !document.querySelector('#cast .voice-suggest:not([hidden])')")
+    assert page.is_hidden("#cast-suggested")
+    assert library.find("Plover").preset != library.find("Kite").preset

@@ -63,8 +63,9 @@ def test_an_answer_older_than_an_edit_is_not_shown(page, write):
     def hold(route):
         asked.append(route.request.url)
         if older:
-            return route.continue_()
-        older.append((route, route.fetch()))
+            route.continue_()
+        else:
+            older.append((route, route.fetch()))
 
     page.route(at, hold)
     with page.expect_request(at):
