@@ -27,6 +27,7 @@ export class Speakers extends EventTarget {
   #library = [];
   #known = null;
   #asked = 0;
+  #isNew = true;
   #tags = new Set();
   #rows = new Map();
 
@@ -77,7 +78,8 @@ export class Speakers extends EventTarget {
   }
 
   #take({ speakers, problems, removed, offer }) {
-    const first = this.#rows.size === 0;
+    const first = this.#isNew;
+    this.#isNew = false;
     this.#library = speakers;
     this.#offer = offer;
     this.#panel.know(speakers, offer);

@@ -84,7 +84,7 @@ def test_another_project_is_renamed_and_deleted_without_being_opened(page, write
     assert page.evaluate("() => window.tableread.project.id") == first
     page.click("#project-open")
     page.wait_for_selector("#removed-part:not([hidden])")
-    assert row.count() == 0
+    row.wait_for(state="detached")
     page.keyboard.press("Escape")
 
 
