@@ -20,7 +20,9 @@ import signal, threading, time
 from studio.cli.interruption import until_interrupted
 
 def tell():
-    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Who starts a process in the background may let it begin with Ctrl+C ignored.
+    before = (signal.default_int_handler, signal.SIG_IGN, signal.SIG_DFL)
+    while signal.getsignal(signal.SIGINT) in before:
         time.sleep(0.01)
     print("runs", flush=True)
 
