@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,18 +50,22 @@ signal.pause()
 """
 
 
-def begun(script: str, *arguments: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
+@contextmanager
+def begun(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "runs\n"
-    return process
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "runs\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def test_the_first_one_is_answered_and_the_second_ends_what_hangs() -> None:
