@@ -102,6 +102,7 @@ def decode(
     Raises:
         AudioRejected: It isn't there, can't be decoded, ends too early, holds no sound or values
             that aren't numbers, or is larger than the limits.
+        MemoryError: The decoder was refused memory.
     """
     with _Recording.opened(path, limits, display_name) as recording:
         blocks = list(recording.blocks(rate_hz))
@@ -160,6 +161,8 @@ class _Recording:
                         " WAV."
                     )
                 yield block
+        except MemoryError:
+            raise
         except av.error.FFmpegError as error:
             raise AudioRejected(
                 f"“{self.name}” is damaged and can't be decoded to its end. Copy or export it"
@@ -235,6 +238,8 @@ def _open_container(file: BinaryIO, name: str) -> Iterator[Any]:
         container = av.open(
             file, options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
         )
+    except MemoryError:  # PyAV's is an FFmpegError too, and says nothing about the file
+        raise
     except _OPENING_ERRORS as error:
         raise AudioRejected(
             f"“{name}” is not a recording that can be read. Use {_SPOKEN_FORMATS}."

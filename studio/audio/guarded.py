@@ -41,6 +41,7 @@ DEFAULT_BOUNDS = Bounds()
 
 _ANSWER = "answer.json"
 _SAMPLES = "samples.f32"
+_ROOM_BYTES = 16_000_000
 
 
 def decode_guarded(
@@ -144,10 +145,19 @@ def _decoded(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         info = probe(path, limits=limits, display_name=name)
         decode(path, limits=limits, display_name=name).samples.tofile(folder / _SAMPLES)
     except AudioRejected as error:
-        return {"rejected": str(error)}
+        return {"rejected": str(error if _has_room() else _beyond(name))}
     except MemoryError:
         return {"rejected": str(_beyond(name))}
     return {"info": asdict(info)}
+
+
+def _has_room() -> bool:
+    """Whether memory is left: a decoder that was refused some may call a sound file broken."""
+    try:
+        bytearray(_ROOM_BYTES)
+    except MemoryError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

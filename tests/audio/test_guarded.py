@@ -6,6 +6,8 @@ import threading
 import time
 from pathlib import Path
 
+import av
+import av.error
 import numpy as np
 import psutil
 import pytest
@@ -99,9 +101,24 @@ def test_the_longest_that_is_taken_stays_below_300_mb(bomb: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound on memory holds on Linux")
-def test_a_child_that_passes_its_memory_is_a_rejection(bomb: Path) -> None:
+@pytest.mark.parametrize("address_mb", [1, 50, 200])
+def test_a_child_that_passes_its_memory_is_a_rejection(bomb: Path, address_mb: int) -> None:
     with pytest.raises(AudioRejected, match="memory and time"):
-        decode_guarded(bomb, bounds=Bounds(address_bytes=50_000_000))
+        decode_guarded(bomb, bounds=Bounds(address_bytes=address_mb * 1_000_000))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound on memory holds on Linux")
+@pytest.mark.parametrize("fault", [av.error.MemoryError, av.error.InvalidDataError])
+def test_a_decoder_without_memory_does_not_call_the_file_broken(
+    bomb: Path, tmp_path: Path, monkeypatch, fault: type[Exception]
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise fault(1, "refused")
+
+    monkeypatch.setattr(av, "open", refused)
+    monkeypatch.setattr(guarded, "_ROOM_BYTES", 1 << 60)
+    order = {"path": str(bomb), "name": "ida.flac", "limits": {}}
+    assert "memory and time" in guarded._decoded(order, tmp_path)["rejected"]
 
 
 def test_the_child_sees_no_secret(monkeypatch) -> None:
