@@ -36,12 +36,15 @@ from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer
 
 _ASSETS = Path(__file__).resolve().parent.parent / "assets"
+_THREADS_TAKE_TURNS_S = 0.0005
 _OPENING_SCRIPT = _ASSETS / "dialogs" / "lighthouse.txt"
 
 
 def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
+    # Python's own 5 ms is what each answer would wait for every time a thread computes.
+    sys.setswitchinterval(_THREADS_TAKE_TURNS_S)
     with studio:
         sweep_passing(studio.options.workspace)
         studio.projects.resume()
