@@ -35,6 +35,7 @@ class RenderOptions:
         audio_root: Where paths of audio lines start; None refuses audio lines.
         folder: Where segments go; None for a folder of the workspace.
         listen: Somebody is waiting to hear it: it goes before other jobs.
+        tries: As in `Order`.
     """
 
     backend_name: str | None = None
@@ -44,6 +45,7 @@ class RenderOptions:
     audio_root: Path | None = None
     folder: Path | None = None
     listen: bool = False
+    tries: int = 1
 
 
 class Jobs:
@@ -93,6 +95,7 @@ class Jobs:
             cast=cast,
             folder=writable(options.folder or self._root / job_id),
             resolve_audio=_audio_resolver(options.audio_root),
+            tries=options.tries,
         )
         job = Job(job_id, order)
         with self._lock:

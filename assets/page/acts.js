@@ -124,6 +124,12 @@ export class Acts {
     this.#project.edit([{ op: "choose", line_id: lineId, take_id: takeId }]);
   }
 
+  /** Say of a take that it is right, or that it may not be after all. */
+  accept(takeId, accepted) {
+    this.#project.edit([{ op: "accept_take", take_id: takeId, accepted }]);
+    announce(accepted ? "The take counts as right. Control Z takes that back." : "The take is marked again.");
+  }
+
   /** All is saved by itself; send at once what is on its way. */
   async save() {
     await this.#project.flush();

@@ -1,10 +1,12 @@
 /** Who speaks for whom: what the cast panel shows is what the project holds. */
 
 import { ScriptLanguage } from "./script_language.js";
+import { followTries } from "./tries.js";
 
 /** @param {import("./project.js").Project} project @param {import("./speakers.js").Speakers} speakers */
 export function followCast(project, speakers) {
   const language = new ScriptLanguage();
+  followTries(project);
   project.addEventListener("change", ({ detail }) => {
     if (!detail.meta) return;
     speakers.showCast(project.view.speakers, project.view.cast);

@@ -3,7 +3,8 @@
  * shares what stayed, so an edit can be laid anew on whatever the studio says meanwhile.
  *
  * @typedef {{rev: number, name: string, lines: Map<string, object>, order: string[], cast: object,
- *   settings: object, speakers: Array<object>, can_undo: boolean, can_redo: boolean}} State
+ *   settings: object, speakers: Array<object>, accepted_takes: string[], can_undo: boolean,
+ *   can_redo: boolean}} State
  */
 
 export const RATE_HZ = 24_000;
@@ -11,17 +12,20 @@ export const RATE_HZ = 24_000;
 /** @type {State} */
 export const EMPTY = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
-  can_undo: false, can_redo: false,
+  accepted_takes: [], can_undo: false, can_redo: false,
 };
 
-const META = ["name", "order", "cast", "settings", "speakers", "can_undo", "can_redo"];
+const META = [
+  "name", "order", "cast", "settings", "speakers", "accepted_takes", "can_undo", "can_redo",
+];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
 /** @param {object} body of a project @returns {State} */
 export function fromBody(body) {
-  const { rev, name, cast, settings, speakers, can_undo, can_redo } = body;
+  const { rev, name, cast, settings, speakers, accepted_takes, can_undo, can_redo } = body;
   const lines = new Map(body.lines.map((line) => [line.line_id, line]));
-  return { rev, name, cast, settings, speakers, can_undo, can_redo, lines, order: [...lines.keys()] };
+  const plain = { rev, name, cast, settings, speakers, accepted_takes, can_undo, can_redo };
+  return { ...plain, lines, order: [...lines.keys()] };
 }
 
 /** What the studio says has changed. @param {State} state @returns {State} */
@@ -102,6 +106,10 @@ const OPS = {
     for (const [lineId, line] of state.lines) {
       if (line.speaker === from) change(state, lineId, { speaker: to });
     }
+  },
+  accept_take(state, { take_id: takeId, accepted }) {
+    const others = state.accepted_takes.filter((one) => one !== takeId);
+    state.accepted_takes = accepted ? [...others, takeId] : others;
   },
   settings(state, { fields }) {
     state.settings = { ...state.settings, ...fields };

@@ -57,7 +57,7 @@ function buildEditor(project, show) {
   const speakerMenu = new SpeakerMenu({ project, selection, acts, linePanel });
   const find = new Find({ project, lines, selection, show });
   const hints = new Hints(project);
-  const hintMarks = new HintMarks({ project, hints, lines, selection, show });
+  const hintMarks = new HintMarks({ project, hints, lines, selection, acts, show });
   const recordings = new Recordings({ project, selection });
   new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show });
   byId("add-line").addEventListener("click", () => acts.add());

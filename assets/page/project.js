@@ -288,9 +288,9 @@ export class Project extends EventTarget {
     const ids = new Set();
     for (const [lineId, line] of this.view.lines) if (old.lines.get(lineId) !== line) ids.add(lineId);
     const order = !sameOrder(old.order, this.view.order);
-    const meta = ["name", "cast", "settings", "speakers", "can_undo", "can_redo"].some(
-      (key) => old[key] !== this.view[key],
-    );
+    const meta = [
+      "name", "cast", "settings", "speakers", "accepted_takes", "can_undo", "can_redo",
+    ].some((key) => old[key] !== this.view[key]);
     if (order) this.#former.remember(old, this.view);
     if (!ids.size && !order && !meta) return;
     this.#emit("change", { ids, order, meta });

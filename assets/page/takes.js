@@ -1,5 +1,6 @@
 /** The takes of one line, to compare: hear, choose, lock, delete. */
 import { byId, fromTemplate, setData, setHidden, setText } from "./dom.js";
+import { doubtsOfTake } from "./doubts.js";
 import { length } from "./format.js";
 import { RATE_HZ } from "./dialog.js";
 import { refused } from "./notices.js";
@@ -18,6 +19,7 @@ export class Takes {
   constructor(parts) {
     this.#parts = parts;
     this.#audio.addEventListener("ended", () => this.#hush());
+    parts.project.addEventListener("change", () => this.#showAccepted());
   }
 
   /** @param {object | null} line whose takes are shown */
@@ -43,6 +45,23 @@ export class Takes {
     this.#hush();
     setHidden(byId("takes-part"), takes.length === 0);
     this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
+    this.#showAccepted();
+  }
+
+  get #accepted() {
+    return this.#parts.project.view.accepted_takes;
+  }
+
+  /** Which takes somebody heard and found right, whatever seemed doubtful. */
+  #showAccepted() {
+    for (const row of this.#list.children) {
+      const accepted = this.#accepted.includes(row.dataset.take);
+      row.querySelector(".take-fine").setAttribute("aria-pressed", String(accepted));
+    }
+  }
+
+  #accept(takeId) {
+    this.#parts.acts.accept(takeId, !this.#accepted.includes(takeId));
   }
 
   #row(take, number) {
@@ -56,7 +75,10 @@ export class Takes {
     setText(find("about"), `${length((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
     const changed = take.text !== undefined && take.text !== this.#line.text;
     const cut = take.cut ? "Cut off before its end. " : "";
-    setText(find("text"), cut + (changed ? `Says: ${take.text}` : ""));
+    const doubts = doubtsOfTake(take);
+    setText(find("text"), [cut + (changed ? `Says: ${take.text}` : ""), ...doubts].join(" ").trim());
+    setHidden(find("fine"), doubts.length === 0);
+    this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
     this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#hear(take, currentTarget));
     this.#bind(find("choose"), `Use take ${number}`, () => this.#parts.acts.choose(this.#line.line_id, take.take_id));
     find("choose").setAttribute("aria-pressed", String(chosen));

@@ -41,6 +41,12 @@ class Metrics:
             "Segments that were cut and begun again with another seed.",
             registry=self._registry,
         )
+        self._doubts = Counter(
+            "tableread_doubts",
+            "What was doubtful about spoken segments, by kind.",
+            ["kind"],
+            registry=self._registry,
+        )
         self._audio_s = Counter(
             "tableread_audio_seconds", "Seconds of speech made.", registry=self._registry
         )
@@ -111,6 +117,8 @@ class Metrics:
                 self._failures.labels(record.fault or "SpeechFailed").inc()
             if event.state == SegmentState.SAVED and isinstance(record.segment, SpeechSegment):
                 self._audio_s.inc((record.samples or 0) / STUDIO_RATE_HZ)
+                for doubt in record.checked.doubts if record.checked else ():
+                    self._doubts.labels(doubt.kind).inc()
         return len(fresh)
 
 

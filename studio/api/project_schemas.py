@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from studio.api.schemas import notice_body
+from studio.audio.doubts import Doubt
 from studio.dialog.model import Notice
 from studio.dialog.names import name_key
 from studio.project.document import Document, Line
@@ -116,6 +118,7 @@ def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str
             "speakers": speakers_body(session),
             "notices": [*map(notice_body, notices), *_standing_notices(session)],
             "storage": session.storage_message,
+            "accepted_takes": list(document.accepted_takes),
             "can_undo": session.can_undo,
             "can_redo": session.can_redo,
             "job": job_body(session),
@@ -125,7 +128,7 @@ def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str
 
 def line_body(view: LineView, document: Document) -> dict[str, Any]:
     """A line with its state and its take."""
-    take = take_body(view.take, document) if view.take else None
+    take = take_body(view.take, document, view.doubts) if view.take else None
     return _plain_line(view.line) | {
         "state": view.state,
         "message": view.message,
@@ -136,9 +139,16 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
     }
 
 
-def take_body(take: Take, document: Document, *, gone: bool = False) -> dict[str, Any]:
-    """A take; of one that is gone, what it was made of."""
-    return take_record(take) | {"locked": take.take_id in document.locked_takes, "gone": gone}
+def take_body(
+    take: Take, document: Document, doubts: Sequence[Doubt], *, gone: bool = False
+) -> dict[str, Any]:
+    """A take and what is doubtful about it; of one that is gone, what it was made of."""
+    return take_record(take) | {
+        "params": dict(take.params),
+        "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
+        "locked": take.take_id in document.locked_takes,
+        "gone": gone,
+    }
 
 
 def speakers_body(session: Session) -> list[dict[str, Any]]:
@@ -216,6 +226,8 @@ def changes_body(session: Session, news: EditNews) -> dict[str, Any]:
         changes["cast"] = dict(document.cast)
     if "settings" in news.fields:
         changes["settings"] = _settings_body(document)
+    if "accepted_takes" in news.fields:
+        changes["accepted_takes"] = list(document.accepted_takes)
     return changes
 
 

@@ -172,7 +172,8 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
     """A line's takes, the oldest first."""
     document, is_gone = project.document, project.shelf.is_gone
     found = project.takes(line_id)
-    return {"takes": [take_body(take, document, gone=is_gone(take)) for take in found]}
+    bodies = (take_body(take, document, project.doubts(take), gone=is_gone(take)) for take in found)
+    return {"takes": list(bodies)}
 
 
 def _dispute(error: EditConflict) -> JSONResponse:

@@ -41,11 +41,13 @@ class Caption:
         line_number: 1-based place in the script.
         speaker: None for a silence or reused audio.
         text: What is said, None likewise.
+        doubtful: What may not be right about its sound, in sentences.
     """
 
     line_number: int
     speaker: str | None = None
     text: str | None = None
+    doubtful: tuple[str, ...] = ()
 
 
 def export_audio(path: Path, timeline: Timeline, *, on_progress: OnProgress | None = None) -> None:
@@ -197,4 +199,5 @@ def _caption_record(segment_idx: int, captions: Mapping[int, Caption]) -> dict[s
         "line": caption.line_number if caption else None,
         "speaker": caption.speaker if caption else None,
         "text": caption.text if caption else None,
+        "doubtful": list(caption.doubtful) if caption else [],
     }

@@ -67,7 +67,7 @@ def measure_levels(clip: Clip) -> Levels:
     samples = clip.samples
     frame_power = _frame_power(samples, max(1, round(FRAME_S * clip.rate_hz)))
     frame_db = _frame_db(frame_power)
-    speech = _is_speech(frame_db)
+    speech = is_speech(frame_db)
     leading_s, trailing_s = _silence_around(speech, clip)
     return Levels(
         peak_db=_db(float(np.abs(samples).max(initial=0.0)) ** 2),
@@ -86,7 +86,21 @@ def speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
 
     Loud enough is within 35 dB of the loudest frame and above -60 dB of full scale.
     """
-    return _is_speech(_frame_db(_frame_power(clip.samples, max(1, round(FRAME_S * clip.rate_hz)))))
+    return is_speech(frame_levels(clip))
+
+
+def frame_levels(clip: Clip) -> _Array:
+    """Level of each whole 20 ms frame, dB of full scale: [frames]."""
+    return _frame_db(_frame_power(clip.samples, max(1, round(FRAME_S * clip.rate_hz))))
+
+
+def is_speech(frame_db: _Array) -> npt.NDArray[np.bool_]:
+    """Whether each frame is within 35 dB of the loudest and above -60 dB of full scale."""
+    loudest_db = float(frame_db.max(initial=FLOOR_DB))
+    speech: npt.NDArray[np.bool_] = frame_db > max(
+        loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB
+    )
+    return speech
 
 
 def fundamental_hz(clip: Clip) -> float | None:
@@ -158,14 +172,6 @@ def _frame_power(samples: Samples, frame_samples: int) -> _Array:
 def _frame_db(frame_power: _Array) -> _Array:
     levels: _Array = 10 * np.log10(np.maximum(frame_power, 10 ** (FLOOR_DB / 10)))
     return levels
-
-
-def _is_speech(frame_db: _Array) -> npt.NDArray[np.bool_]:
-    loudest_db = float(frame_db.max(initial=FLOOR_DB))
-    speech: npt.NDArray[np.bool_] = frame_db > max(
-        loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB
-    )
-    return speech
 
 
 def _silence_around(speech: npt.NDArray[np.bool_], clip: Clip) -> tuple[float, float]:

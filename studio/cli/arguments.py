@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from studio.engine.job import MAX_TRIES
 from studio.errors import SettingError
 
 
@@ -91,6 +92,15 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         help="a sample for a speaker; may be given several times",
     )
     parser.add_argument("--seed", metavar="N", type=int, help="for lines without a seed")
+    parser.add_argument(
+        "--tries",
+        metavar="N",
+        type=int,
+        choices=range(1, MAX_TRIES + 1),
+        default=1,
+        help=f"how often a doubtful line is spoken, 1 to {MAX_TRIES}; the best is kept (default: "
+        "1)",
+    )
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
 

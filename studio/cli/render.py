@@ -32,6 +32,7 @@ class RenderArguments:
     output: Path
     voices: dict[str, Path]
     seed: int | None
+    tries: int
     as_json: bool
 
     @classmethod
@@ -49,7 +50,8 @@ class RenderArguments:
             )
         _check_writable(output)
         voices = dict(parse_voice(voice) for voice in arguments.voice)
-        return cls(arguments.script, output, voices, arguments.seed, arguments.json)
+        tries: int = arguments.tries
+        return cls(arguments.script, output, voices, arguments.seed, tries, arguments.json)
 
 
 def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) -> int:
@@ -73,6 +75,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             voices=arguments.voices,
             audio_root=arguments.script.absolute().parent,
             folder=folder,
+            tries=arguments.tries,
         )
         studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)

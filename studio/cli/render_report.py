@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from studio.dialog.model import Notice
+from studio.engine.doubtful import Doubtful, doubtful
 from studio.engine.job import Failure, Job
 
 _CUT = "What was made of it isn't whole and is left out."
 _SAID_AGAIN = "It was begun again with another seed, and came to its end."
+_TRIED_AGAIN = "It was spoken again with another seed, and the better one is kept."
 
 
 def report(job: Job, lines: int, out: Path | None, *, as_json: bool) -> None:
@@ -27,7 +29,9 @@ def report(job: Job, lines: int, out: Path | None, *, as_json: bool) -> None:
     for failure in job.failures():
         _say(failure, _CUT if failure.cut else "")
     for again in job.second_tries():
-        _say(again, _SAID_AGAIN)
+        _say(again, _TRIED_AGAIN if job.order.tries > 1 else _SAID_AGAIN)
+    for one in doubtful(job):
+        print(f"Line {one.line_number} may not be right: {one.message}", file=sys.stderr)
     print(json.dumps(_body(job, lines, out)) if as_json else _sum(job, out))
 
 
@@ -59,12 +63,19 @@ def _body(job: Job, lines: int, out: Path | None) -> dict[str, Any]:
         "segments": len(job.records),
         "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.failures()],
         "second_tries": [_entry(again) for again in job.second_tries()],
+        "doubtful": [_doubtful_entry(one) for one in doubtful(job)],
         "audio_s": summary.audio_s,
         "wall_s": summary.wall_s,
         "first_audio_s": summary.first_audio_s,
         "max_in_flight": summary.max_in_flight,
         "out": str(out) if out else None,
     }
+
+
+def _doubtful_entry(one: Doubtful) -> dict[str, Any]:
+    kinds = [doubt.kind for doubt in one.doubts]
+    place = {"segment_idx": one.segment_idx, "line": one.line_number}
+    return {**place, "kinds": kinds, "message": one.message}
 
 
 def _entry(failure: Failure) -> dict[str, Any]:

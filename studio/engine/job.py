@@ -10,11 +10,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.doubts import Checked
 from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
 from studio.engine.feed import Feed
 from studio.speakers.cast import Cast
 
 log = logging.getLogger(__name__)
+
+
+MAX_TRIES = 4
+"""How often a doubtful line may be spoken at most."""
 
 
 class SegmentState(StrEnum):
@@ -73,6 +78,8 @@ class SegmentRecord:
         first_chunk_s: When the first audio was there.
         last_chunk_s: When the latest was.
         heard_samples: How much could be heard of it so far, at the studio's rate.
+        seed: Of the latest try, where that isn't the segment's own.
+        checked: What its samples tell; of speech that came to its end, known when saved.
     """
 
     segment: Segment
@@ -88,6 +95,8 @@ class SegmentRecord:
     first_chunk_s: float | None = None
     last_chunk_s: float = 0.0
     heard_samples: int = 0
+    seed: int | None = None
+    checked: Checked | None = None
 
     @property
     def final(self) -> bool:
@@ -133,6 +142,7 @@ class Order:
             for one that may not be read.
         notify: Told each event after the job has it, on the engine's loop: it must not wait.
         is_part: It is one of many jobs of a render, whose owner tells of them together.
+        tries: How often a segment is spoken at most while it is doubtful; the least doubtful stays.
     """
 
     plan: Plan
@@ -142,6 +152,7 @@ class Order:
     resolve_audio: Callable[[str], Path]
     notify: Callable[[Event], None] = lambda _: None
     is_part: bool = False
+    tries: int = 1
 
 
 class Job:
@@ -202,10 +213,10 @@ class Job:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         self.advance(record, SegmentState.STARTED)
 
-    def start_again(self, record: SegmentRecord, why: str) -> None:
-        """A segment's first try is thrown away, and what was heard of it with it."""
+    def start_again(self, record: SegmentRecord, why: str, seed: int | None) -> None:
+        """A segment's try is thrown away, and what was heard of it with it; the next has a seed."""
         former, record.live = record.live, Feed()
-        record.retried = why
+        record.retried, record.seed = why, seed
         record.heard_samples, record.first_chunk_s = 0, None
         former.withdraw()
         segment_idx = record.segment.segment_idx
@@ -263,7 +274,7 @@ class Job:
         )
 
     def second_tries(self) -> tuple[Failure, ...]:
-        """Segments that are good on the second try, and why the first was thrown away, in order."""
+        """Segments of which another try is kept or was made, and why one was thrown away."""
         return tuple(
             _told(record, record.retried)
             for record in self.records

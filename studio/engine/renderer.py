@@ -22,16 +22,18 @@ from typing import Any
 
 from studio.audio.clip import Clip
 from studio.audio.decode import decode
+from studio.audio.doubts import Checked, check, weight
 from studio.audio.encode import write_wav
 from studio.audio.guarded import decode_guarded
 from studio.backends.base import Backend
-from studio.dialog.planning import AudioSegment
+from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.conditioning import ConditioningCache
+from studio.engine.doubtful import said_of
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.lane import Lane, Turn
 from studio.engine.model_manager import ModelManager
 from studio.engine.models import Models
-from studio.engine.speaking import Spoken, may_try_again, speak
+from studio.engine.speaking import Spoken, further_seed, may_try_again, second_seed, speak
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
@@ -239,9 +241,13 @@ class Renderer:
     async def _spoken(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
         """Speak a segment, and once more where it was cut."""
         spoken = await self._try(backend, job, record)
+        if spoken.cut is None and job.order.tries > 1:
+            return await self._least_doubtful(backend, job, record, spoken)
         if spoken.cut is None or not may_try_again(record) or job.cancelled:
             return spoken
-        job.start_again(record, str(spoken.cut))
+        segment = record.segment
+        assert isinstance(segment, SpeechSegment)
+        job.start_again(record, str(spoken.cut), second_seed(segment.seed))
         try:
             return await self._try(backend, job, record)
         except OutOfMemory:
@@ -250,6 +256,33 @@ class Renderer:
             # Not a sound this time: what the first try made is all there is to hear.
             log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             return spoken
+
+    async def _least_doubtful(
+        self, backend: Backend, job: Job, record: SegmentRecord, spoken: Spoken
+    ) -> Spoken:
+        """Speak a doubtful segment again, each time with another seed, and keep the best."""
+        segment = record.segment
+        assert isinstance(segment, SpeechSegment)
+        said, seed = said_of(segment), segment.seed
+        tries = 1 if segment.seed_is_own else job.order.tries
+        doubts = (await asyncio.to_thread(check, spoken.clip, said)).doubts
+        fewest = weight(doubts)
+        for _ in range(1, tries):
+            if not doubts or job.cancelled:
+                break
+            seed = further_seed(seed)
+            job.start_again(record, doubts[0].message, seed)
+            try:
+                fresh = await self._try(backend, job, record)
+            except SpeechFailed as error:
+                log.info("job %s segment %d: %s", job.job_id, segment.segment_idx, error)
+                break  # what there is can be heard
+            if fresh.cut is not None:
+                continue
+            doubts = (await asyncio.to_thread(check, fresh.clip, said)).doubts
+            if weight(doubts) < fewest:
+                spoken, fewest = fresh, weight(doubts)
+        return spoken
 
     async def _try(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
         work = partial(
@@ -270,7 +303,7 @@ class Renderer:
         record.live.close()
         path = job.segment_path(record)
         try:
-            await asyncio.to_thread(self._save, path, spoken.clip)
+            record.checked = await asyncio.to_thread(self._saved, path, record, spoken)
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
         # Whatever it is, nobody else would tell the job that this segment is over.
@@ -284,6 +317,12 @@ class Renderer:
             else:
                 record.cut = True
                 job.fail(record, str(spoken.cut), type(spoken.cut).__name__)
+
+    def _saved(self, path: Path, record: SegmentRecord, spoken: Spoken) -> Checked | None:
+        """Write a clip, and look over what was spoken; runs in a thread."""
+        self._save(path, spoken.clip)
+        is_whole = spoken.cut is None and isinstance(record.segment, SpeechSegment)
+        return check(spoken.clip, said_of(record.segment)) if is_whole else None
 
     async def _lay_in(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
         """Bring existing audio to the studio's rate, beside the other segments."""

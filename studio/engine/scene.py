@@ -9,6 +9,7 @@ from studio.audio.export import Caption, OnProgress, export_audio, export_zip
 from studio.audio.pcm import to_pcm16
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
 from studio.dialog.planning import SilenceSegment
+from studio.engine.doubtful import doubtful
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.errors import Conflict
 
@@ -44,7 +45,8 @@ def export_job(job: Job, path: Path, *, on_progress: OnProgress | None = None) -
     if timeline.n_samples == 0:
         raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
     if _is_zip(path):
-        captions = {record.segment.segment_idx: _caption(record) for record in job.records}
+        told = {one.segment_idx: one.message for one in doubtful(job)}
+        captions = {idx: _caption(record, told.get(idx)) for idx, record in enumerate(job.records)}
         export_zip(path, timeline, captions, on_progress=on_progress)
     else:
         export_audio(path, timeline, on_progress=on_progress)
@@ -75,8 +77,11 @@ def _part(record: SegmentRecord) -> Part | None:
     return TakePart(segment_idx, record.path)
 
 
-def _caption(record: SegmentRecord) -> Caption:
+def _caption(record: SegmentRecord, told: str | None) -> Caption:
     segment = record.segment
     return Caption(
-        segment.line_number, getattr(segment, "speaker", None), getattr(segment, "text", None)
+        segment.line_number,
+        getattr(segment, "speaker", None),
+        getattr(segment, "text", None),
+        (told,) if told else (),
     )

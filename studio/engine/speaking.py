@@ -81,9 +81,18 @@ def speak(
 
 def second_seed(seed: int | None) -> int | None:
     """The seed of a second try: another, and for the same first one always the same."""
+    return _derived(seed, "second try")
+
+
+def further_seed(seed: int | None) -> int | None:
+    """The seed of the try after a doubtful one; not that of a second try of what was cut."""
+    return _derived(seed, "further try")
+
+
+def _derived(seed: int | None, why: str) -> int | None:
     if seed is None:
         return None
-    digest = hashlib.sha256(f"second try {seed}".encode()).digest()
+    digest = hashlib.sha256(f"{why} {seed}".encode()).digest()
     return int.from_bytes(digest[:4]) >> 1  # 31 bits, which every backend takes
 
 
@@ -102,7 +111,7 @@ def _request(
         text=segment.text,
         conditioning=conditioning.get(backend, voice),
         language=segment.language,
-        seed=segment.seed if record.retried is None else second_seed(segment.seed),
+        seed=segment.seed if record.retried is None else record.seed,
         params=segment.params,
         cancelled=lambda: job.cancelled,
         urgency=urgency,

@@ -24,7 +24,15 @@ from studio.project.journal import entries_in
 
 _Place = Annotated[int, Field(ge=0)]
 _LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-_Field = Literal["name", "cast", "first_names", "settings", "locked_takes", "deleted_takes"]
+_Field = Literal[
+    "name",
+    "cast",
+    "first_names",
+    "settings",
+    "locked_takes",
+    "deleted_takes",
+    "accepted_takes",
+]
 _Side = dict[str, Any] | None
 _Order = tuple[_Place, list[_LineId], list[_LineId], _LineId | None]
 _OlderOrder = tuple[_Place, list[_LineId], list[_LineId]]

@@ -11,8 +11,8 @@ from studio.project.document import LINE, SETTINGS, Document, Line, line_record
 LineFields = Mapping[str, Any]
 _Change = tuple[LineFields | None, LineFields | None]
 
-_FIELDS = ("name", "cast", "first_names", "settings", "locked_takes", "deleted_takes")
-
+_TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
+_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS)
 
 _VOICED = frozenset({"cast", "first_names"})
 
@@ -220,4 +220,4 @@ def _plain(value: Any) -> Any:
 def _typed(name: str, value: Any) -> Any:
     if name == "settings":
         return SETTINGS.validate_python(value)
-    return tuple(value) if name in ("locked_takes", "deleted_takes") else value
+    return tuple(value) if name in _TAKE_FIELDS else value

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from studio.dialog.model import Audio, Dialog, ParamValue, Silence, Speech
 from studio.dialog.model import Line as DialogLine
+from studio.engine.job import MAX_TRIES
 
 
 class LineKind(StrEnum):
@@ -72,11 +73,13 @@ class ProjectSettings:
         backend: None for the studio's own choice.
         seed: For lines without one; None gives each line a seed of its own that never changes.
         language: BCP-47 code, for lines whose voice has none either; None leaves it to the voice.
+        tries: How often a line that names no seed is spoken at most while its take is doubtful.
     """
 
     backend: str | None = None
     seed: int | None = None
     language: str | None = None
+    tries: Annotated[int, Field(ge=1, le=MAX_TRIES)] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class Document:
         locked_takes: Takes that may not be deleted.
         deleted_takes: Takes that were deleted; their files stay until they are freed, so that undo
             brings them back.
+        accepted_takes: Takes that somebody heard and found right, whatever seemed doubtful.
     """
 
     name: str = ""
@@ -102,6 +106,7 @@ class Document:
     locked_takes: tuple[str, ...] = ()
     deleted_takes: tuple[str, ...] = ()
     first_names: Mapping[str, str] = field(default_factory=dict)
+    accepted_takes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Line]:
         """Iterate over the lines in order."""
@@ -134,6 +139,7 @@ def document_record(document: Document) -> dict[str, Any]:
         "lines": [line_record(line) for line in document],
         "locked_takes": list(document.locked_takes),
         "deleted_takes": list(document.deleted_takes),
+        "accepted_takes": list(document.accepted_takes),
     }
 
 

@@ -29,6 +29,7 @@ class Draft:
         self.settings: ProjectSettings = document.settings
         self.locked_takes = list(document.locked_takes)
         self.deleted_takes = list(document.deleted_takes)
+        self.accepted_takes = list(document.accepted_takes)
 
     def finish(self) -> Document:
         """The document with all changes.
@@ -48,6 +49,7 @@ class Draft:
             settings=self.settings,
             locked_takes=tuple(self.locked_takes),
             deleted_takes=tuple(self.deleted_takes),
+            accepted_takes=tuple(self.accepted_takes),
         )
 
     def line(self, line_id: str) -> Line:

@@ -12,6 +12,7 @@ from studio.dialog.attributes import checked_seed
 from studio.dialog.names import clean_name, name_key, same_name
 from studio.dialog.paragraph import paragraph
 from studio.dialog.tags import write_pause
+from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput, Conflict, NotFound
 from studio.project import ops
 from studio.project.checks import checked_fields, checked_line, checked_project_name
@@ -158,6 +159,13 @@ def _(edit: ops.LockTake, draft: Draft, outside: Outside) -> None:
 
 
 @_apply.register
+def _(edit: ops.AcceptTake, draft: Draft, outside: Outside) -> None:
+    take_id = outside.find_take(edit.take_id).take_id
+    others = [one for one in draft.accepted_takes if one != take_id]
+    draft.accepted_takes = [*others, take_id] if edit.accepted else others
+
+
+@_apply.register
 def _(edit: ops.CastVoice, draft: Draft, _: Outside) -> None:
     name = clean_name(edit.speaker)
     draft.cast = {
@@ -187,6 +195,8 @@ def _(edit: ops.SetSettings, draft: Draft, _: Outside) -> None:
         checked_seed(seed)
     if backend is not None and not isinstance(backend, str):
         raise BadInput("A backend is chosen by its name.")
+    if edit.fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
+        raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
     draft.settings = settings_of(draft, edit.fields)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.doubts import Doubt
+from studio.project.company import Company
 from studio.project.document import Document, Line, LineKind
 from studio.project.making import Making
 from studio.project.take import Take
@@ -35,6 +37,7 @@ class LineView:
         n_takes: Without the deleted ones.
         samples: Length of the chosen take, or of a silence; None when there is nothing to hear.
         making: The id of the take that is being spoken; None when none is.
+        doubts: What may not be right about the chosen take.
     """
 
     line: Line
@@ -44,6 +47,7 @@ class LineView:
     n_takes: int
     samples: int | None
     making: str | None = None
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Lines:
         self._wanted = wanted
         self._making = making
         self.failures: dict[str, Failure] = {}
+        self.company = Company(shelf)
         self._keys: dict[str, tuple[Line, Ground, str]] = {}
 
     def key(self, line: Line, ground: Ground) -> str:
@@ -87,7 +92,8 @@ class Lines:
         n_takes = len(self.takes(line.line_id, document))
         making = self._making.get(line.line_id) if state is LineState.GENERATING else None
         making_id = making.take_id if making is not None else None
-        return LineView(line, state, message, take, n_takes, samples, making_id)
+        doubts = self.company.doubts(take) if take is not None else ()
+        return LineView(line, state, message, take, n_takes, samples, making_id, doubts)
 
     def takes(self, line_id: str, document: Document) -> list[Take]:
         """A line's takes without the deleted ones, the oldest first; those that are gone too."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from studio.audio.clip import Clip
+from studio.audio.doubts import Checked, together
 from studio.audio.timeline import Part, SilencePart, TakePart, lay_out
 from studio.dialog.model import Dialog
 from studio.dialog.planning import SilenceSegment, plan
@@ -100,6 +101,12 @@ class Making:
             for record in self.job.records
         )
 
+    @property
+    def checked(self) -> Checked | None:
+        """What its samples tell; None of what isn't speech, or isn't whole."""
+        parts = [record.checked for record in self.job.records if record.checked is not None]
+        return None if self.is_cut or not parts else together(parts)
+
 
 def begin(
     recipe: Recipe, kitchen: Kitchen, notify: Callable[[Making], None], *, listen: bool
@@ -179,6 +186,8 @@ def keep(making: Making, shelf: TakeShelf, disk: Disk) -> Take:
         language=line.language,
         params=dict(line.params),
         cut=making.is_cut,
+        doubts=making.checked.doubts if making.checked else (),
+        figures=making.checked.figures if making.checked else None,
     )
     shelf.keep(take, audio)
     disk.remove(making.job.order.folder)

@@ -86,6 +86,14 @@ class LockTake(_Op):
     locked: bool
 
 
+class AcceptTake(_Op):
+    """Say that a take is right, whatever seemed doubtful about it, or take that back."""
+
+    op: Literal["accept_take"]
+    take_id: TakeId
+    accepted: bool
+
+
 class CastVoice(_Op):
     """Let a speaker of the library speak for a name; None for the one of the same name."""
 
@@ -137,6 +145,7 @@ Op = Annotated[
     | Join
     | DeleteTake
     | LockTake
+    | AcceptTake
     | CastVoice
     | RenameSpeaker
     | SetSettings

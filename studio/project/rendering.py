@@ -122,11 +122,16 @@ class Rendering:
         self._end_if_idle()
         return needless
 
-    def settle(self, line_id: str, audio_s: float | None = None) -> None:
-        """A line is wanted no more: it has its take, or needs none."""
+    def settle(
+        self, line_id: str, audio_s: float | None = None, further_seed: int | None = None
+    ) -> None:
+        """A line has its take, or needs none; it is wanted no more, or once more with a seed."""
         self._wanted.pop(line_id, None)
         self._making.pop(line_id, None)
+        if further_seed is not None:
+            self._wanted[line_id] = further_seed
         if self.run is not None:
+            self.run.total += further_seed is not None
             self.run.done += audio_s is not None
             self.run.total -= audio_s is None
             self.run.audio_s += audio_s or 0.0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.doubts import weight
 from studio.errors import BadInput, StorageFailed
 from studio.project import folder as places
 from studio.project.core import STUDIO, Core
@@ -18,6 +19,7 @@ from studio.project.making import Kitchen, Making, Recipe, keep
 from studio.project.news import JobNews, LineNews
 from studio.project.rendering import Rendering
 from studio.project.take import Take
+from studio.project.tries import is_further, next_seed
 from studio.project.voices import stable_seed
 
 log = logging.getLogger(__name__)
@@ -191,12 +193,14 @@ class Renders:
             if self._core.making.get(making.line_id) is making:
                 self.rendering.heard(making)
                 if take is not None and not take.cut:
-                    self.rendering.settle(making.line_id, take.samples / STUDIO_RATE_HZ)
+                    audio_s = take.samples / STUDIO_RATE_HZ
+                    self.rendering.settle(making.line_id, audio_s, self._further_seed(take))
                 else:
                     self.rendering.fail(making.line_id, making.recipe.key, message or "")
             self.fill()
             self._core.news.post(LineNews(making.line_id))
             if not self.rendering.busy:
+                self._core.post_lines(self._core.lines.company.settle())
                 self._core.news.post(JobNews())
 
     def _give_up(self, message: str) -> None:
@@ -232,6 +236,11 @@ class Renders:
         is_ready = core.lines.is_ready(line, core.document, core.ground())
         if is_ready and core.lines.key(line, core.ground()) != take.key:
             return
+        if is_ready and is_further(take, core.lines.takes(line.line_id, core.document)):
+            former = core.lines.chosen(line, core.document)
+            if former is not None and self._weight(take) >= self._weight(former):
+                return
+            again = False
         chosen = replace(line, chosen=take.take_id)
         if line.seed is not None:
             chosen = replace(chosen, seed=take.seed)
@@ -244,6 +253,19 @@ class Renders:
         if step is not None and is_step:
             self._stepped |= {request} if request else set()
             self._further(step)
+
+    def _weight(self, take: Take) -> float:
+        return weight(self._core.lines.company.doubts(take))
+
+    def _further_seed(self, take: Take) -> int | None:
+        """The seed of one more try, where a take is doubtful and the project asks for that."""
+        core = self._core
+        line, most = core.document.lines.get(take.line_id), core.document.settings.tries
+        if most == 1 or line is None or line.locked or line.seed is not None:
+            return None
+        if core.lines.key(line, core.ground()) != take.key or self._weight(take) == 0:
+            return None
+        return next_seed(take, core.shelf.of_line(line.line_id), most)
 
     def _is_covered(self, request: str | None) -> bool:
         """Whether somebody edited on top of a request's step: undo is to meet that edit first."""

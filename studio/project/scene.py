@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
@@ -12,7 +13,7 @@ from studio.dialog.formats.exporting import TIMED, export_dialog, export_notices
 from studio.dialog.formats.file_format import Format
 from studio.dialog.model import Dialog, Notice
 from studio.errors import Conflict
-from studio.project.document import Line, LineKind
+from studio.project.document import LineKind
 from studio.project.lines import LineView
 from studio.project.session import Session
 
@@ -33,11 +34,11 @@ def export_scene(session: Session, path: Path, *, on_progress: OnProgress | None
     """
     with session.lock:
         timeline = timeline_of(session)
-        lines = list(session.document)
+        views, accepted = session.views(), session.document.accepted_takes
     if not any(entry.source for entry in timeline.entries):
         raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
     if path.suffix.lower() == ".zip":
-        captions = {idx: _caption(idx, line) for idx, line in enumerate(lines)}
+        captions = {idx: _caption(idx, view, accepted) for idx, view in enumerate(views)}
         export_zip(path, timeline, captions, on_progress=on_progress)
     else:
         format_of(path)
@@ -78,5 +79,9 @@ def _part(session: Session, idx: int, view: LineView) -> Part:
     return TakePart(idx, session.shelf.audio(view.take))
 
 
-def _caption(idx: int, line: Line) -> Caption:
-    return Caption(idx + 1, line.speaker, line.text if line.kind is LineKind.SPEECH else None)
+def _caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:
+    line = view.line
+    is_accepted = view.take is not None and view.take.take_id in accepted
+    doubtful = () if is_accepted else tuple(doubt.message for doubt in view.doubts)
+    text = line.text if line.kind is LineKind.SPEECH else None
+    return Caption(idx + 1, line.speaker, text, doubtful)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from studio.audio.atomic_file import storage_errors
+from studio.audio.doubts import Doubt
 from studio.dialog.model import Notice, ParsedScript
 from studio.dialog.read import read_dialog_text
 from studio.dialog.script import write_script
@@ -145,6 +146,11 @@ class Session:
         """A line's takes, the oldest first."""
         with self.lock:
             return self._core.lines.takes(line_id, self.document)
+
+    def doubts(self, take: Take) -> tuple[Doubt, ...]:
+        """What may not be right about a take."""
+        with self.lock:
+            return self._core.lines.company.doubts(take)
 
     def making(self, line_id: str) -> Making | None:
         """A line on its way; None when nobody makes it now."""

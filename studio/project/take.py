@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import wave
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from studio.audio.doubts import Doubt, Figures
 from studio.dialog.model import ParamValue
 
 _WAV_HEADER_BYTES = 44
@@ -25,6 +26,8 @@ class Take:
         samples: Length at the studio's rate.
         created_at: ISO 8601 in UTC.
         cut: Whether the voice was stopped before the end of the line; never chosen by itself.
+        doubts: What may not be right about it by itself.
+        figures: What is compared with others of its voice; None where nobody measured it.
     """
 
     take_id: str
@@ -39,9 +42,19 @@ class Take:
     language: str | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     cut: bool = False
+    doubts: tuple[Doubt, ...] = ()
+    figures: Figures | None = None
 
 
 _TAKE: TypeAdapter[Take] = TypeAdapter(Take)
+
+VoiceKey = tuple[object, ...]
+"""What takes have in common that are to sound alike."""
+
+
+def voice_key(take: Take) -> VoiceKey:
+    """The voice of a take, with the language and settings it spoke with."""
+    return (take.backend, take.voice, take.language, tuple(sorted(take.params.items())))
 
 
 def new_take_id() -> str:
@@ -50,8 +63,8 @@ def new_take_id() -> str:
 
 
 def take_record(take: Take) -> dict[str, object]:
-    """A take as a table of plain values."""
-    return asdict(take)
+    """A take as a table of plain values, without what it was measured by."""
+    return {name: getattr(take, name) for name in _PLAIN}
 
 
 def written_take(take: Take) -> bytes:
@@ -84,3 +97,6 @@ def _is_whole(path: Path, samples: int) -> bool:
             return audio.getnframes() == samples and path.stat().st_size >= shortest
     except (OSError, EOFError, wave.Error):
         return False
+
+
+_PLAIN = tuple(name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures"))

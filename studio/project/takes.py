@@ -16,7 +16,7 @@ from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
 from studio.errors import NotFound, StorageFailed
 from studio.project.disk import Disk
-from studio.project.take import Take, read_take_record, written_take
+from studio.project.take import Take, VoiceKey, read_take_record, voice_key, written_take
 
 _LINE_FOLDER = re.compile(r"[0-9a-f]{12}")
 _TAKE_FILE = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
@@ -33,6 +33,7 @@ class TakeShelf:
         self._lock = Lock()
         self._takes: dict[str, Take] = {}
         self._of_line: dict[str, list[Take]] = {}
+        self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
         self._gone: set[str] = set()
         self._torn: list[Path] = []
         self._find_all()
@@ -56,6 +57,15 @@ class TakeShelf:
         """A line's takes, the oldest first; deleted ones too."""
         with self._lock:
             return tuple(self._of_line.get(line_id, ()))
+
+    def of_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
+        """Takes of a voice that were measured, the cut ones excepted."""
+        with self._lock:
+            return tuple(self._of_voice.get(voice, {}).values())
+
+    def n_of_voice(self, voice: VoiceKey) -> int:
+        """How many `of_voice` gives."""
+        return len(self._of_voice.get(voice, ()))
 
     def __iter__(self) -> Iterator[Take]:
         """Iterate over all takes."""
@@ -137,6 +147,8 @@ class TakeShelf:
                 take,
             ]
             self._gone.discard(take.take_id)
+            if take.figures is not None and not take.cut:
+                self._of_voice.setdefault(voice_key(take), {})[take.take_id] = take
 
     def _find_all(self) -> None:
         found: list[tuple[Take, bool]] = []

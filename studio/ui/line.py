@@ -73,13 +73,15 @@ _PANEL = f"""
   </div>
   <input id="recording-file" type="file" accept="audio/*,video/webm,.m4a" hidden
     aria-label="File of this recording">
-  <div id="takes-part" hidden>
-    <h3 id="takes-title">Takes</h3>
-    <ul id="takes" class="plain" aria-labelledby="takes-title"></ul>
-  </div>
   <div id="hints-part" hidden>
     <h3 id="hints-title">To know</h3>
     <ul id="hints" class="plain" aria-labelledby="hints-title"></ul>
+    <button id="take-fine" class="button small" type="button" hidden
+      title="Don’t mark this take any more">This take is fine</button>
+  </div>
+  <div id="takes-part" hidden>
+    <h3 id="takes-title">Takes</h3>
+    <ul id="takes" class="plain" aria-labelledby="takes-title"></ul>
   </div>
 </section>
 <template id="param-template">
@@ -104,7 +106,9 @@ _PANEL = f"""
       <span class="when-playing">{icon("pause")}</span></button>
     <div class="take-body"><span class="take-name"></span>
       <span class="take-about soft" dir="auto"></span><span class="take-text soft"
-      dir="auto"></span></div>
+      dir="auto"></span>
+      <button class="button small take-fine" type="button" aria-pressed="false"
+        hidden>It’s fine</button></div>
     <button class="button small take-choose" type="button">Use</button>
     <button class="icon-button take-lock" type="button"
       aria-pressed="false">{icon("lock")}</button>

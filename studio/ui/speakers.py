@@ -13,6 +13,13 @@ _CAST = f"""
   <div class="pane-head"><h2 id="cast-title">Cast</h2></div>
   <label id="script-language-part" class="cast-language soft" hidden>Language of the script
     <select id="script-language"></select></label>
+  <label class="cast-language soft">A doubtful take
+    <select id="tries">
+      <option value="1">is kept and marked</option>
+      <option value="2">is made again once</option>
+      <option value="3">is made again up to twice</option>
+      <option value="4">is made again up to 3 times</option>
+    </select></label>
   <ul id="cast" class="plain" aria-label="Speakers of this dialog"></ul>
   <button id="cast-suggested" class="button small" type="button" hidden>Use the suggested
     voices</button>

@@ -84,7 +84,7 @@ def started(folder: Path, port: int, script: Path | None = None) -> Server:
     command += ["--workspace", str(folder / "workspace")]
     if script is not None:
         command = [sys.executable, str(script), str(folder / "workspace"), str(port)]
-        environ = environ | {"PYTHONPATH": str(ROOT)}
+        environ = environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     log = folder / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(

@@ -143,6 +143,15 @@ class DialogFailure(BaseModel):
     message: str
 
 
+class DialogDoubt(BaseModel):
+    """A line that was spoken and may not be right; `kinds` says in short what `message` tells."""
+
+    segment: int
+    line: int
+    kinds: list[str]
+    message: str
+
+
 class DialogCard(BaseModel):
     """A render of a dialog as it stands."""
 
@@ -155,6 +164,7 @@ class DialogCard(BaseModel):
     finished: int
     audio_s: float
     failed: list[DialogFailure]
+    doubtful: list[DialogDoubt]
 
 
 class DialogDeleted(BaseModel):

@@ -11,14 +11,15 @@ from fastapi.responses import Response, StreamingResponse
 
 from studio.api.desk import Desk
 from studio.api.exports import file_made, unless_left
-from studio.api.v1.bodies import DialogBody, DialogCard, DialogDeleted, DialogFailure
+from studio.api.v1.bodies import DialogBody, DialogCard, DialogDeleted, DialogDoubt, DialogFailure
 from studio.api.v1.shelf import ShelfDesk
 from studio.api.v1.voices import backend_for, named_voice
 from studio.audio.stream import StreamFormat, encode_stream
 from studio.dialog.items import parse_items
 from studio.dialog.model import Dialog
 from studio.dialog.read import read_dialog_text
-from studio.engine.job import Job, JobState
+from studio.engine.doubtful import doubtful
+from studio.engine.job import Event, Job, JobState, SegmentState
 from studio.engine.scene import export_job, timeline_of
 from studio.errors import BadInput, Conflict
 from studio.speech import Reading, ReadingOptions
@@ -133,6 +134,15 @@ def _card(job: Job) -> DialogCard:
             DialogFailure(segment=one.segment_idx, line=one.line_number, message=one.message)
             for one in job.failures()
         ],
+        doubtful=[
+            DialogDoubt(
+                segment=one.segment_idx,
+                line=one.line_number,
+                kinds=[doubt.kind for doubt in one.doubts],
+                message=one.message,
+            )
+            for one in doubtful(job)
+        ],
     )
 
 
@@ -143,14 +153,19 @@ async def _progress(job: Job) -> AsyncIterator[str]:
         if event.segment_idx is None:
             yield _event({"type": f"dialog.{event.state}", "dialog": _card(job).model_dump()})
         else:
-            yield _event(
-                {
-                    "type": "dialog.segment",
-                    "segment": event.segment_idx,
-                    "status": event.state,
-                    "message": event.message,
-                }
-            )
+            yield _event(_step(job, event, event.segment_idx))
+
+
+def _step(job: Job, event: Event, segment_idx: int) -> dict[str, Any]:
+    """One step of a segment; what is doubtful about it comes with its sound."""
+    checked = job.records[segment_idx].checked if event.state == SegmentState.SAVED else None
+    return {
+        "type": "dialog.segment",
+        "segment": segment_idx,
+        "status": event.state,
+        "message": event.message,
+        "doubtful": [doubt.message for doubt in checked.doubts] if checked else [],
+    }
 
 
 def _event(body: dict[str, Any]) -> str:
