@@ -15,6 +15,7 @@ from studio.audio.decode import decode
 from studio.audio.encode import write_wav
 from studio.audio.guarded import decode_guarded
 from studio.dialog.model import Dialog, Speech
+from studio.dialog.names import clean_name
 from studio.dialog.planning import MOOD, plan
 from studio.engine.converter import check_converts
 from studio.engine.engine import Engine
@@ -23,9 +24,10 @@ from studio.engine.scene import export_job
 from studio.errors import AudioRejected, BadInput, Cancelled, SpeechFailed
 from studio.speakers.cast import Cast
 from studio.speakers.library import SpeakerLibrary
-from studio.speakers.speaker import Speaker
 
 MAX_PREVIEW_CHARS = 500
+
+_AUDITIONED = "This voice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +66,30 @@ class Booth:
         """
         speaker = await asyncio.to_thread(self._library.by_id, speaker_id)
         cast = Cast(self._library, {}, {speaker.name: speaker_id})
-        return await self._say(speaker, cast, sentence, backend_name)
+        return await self._say(speaker.name, cast, sentence, backend_name)
+
+    async def recite(self, cast: Cast, name: str, text: str, backend_name: str) -> Clip:
+        """Let a name of a cast say a text, whether it has a voice of the library or not.
+
+        Args:
+            cast: Who speaks with which voice.
+            name: Whose voice.
+            text: At most `MAX_PREVIEW_CHARS` characters.
+            backend_name: Who speaks.
+
+        Raises:
+            BadInput: The text is empty or too long, or no speaker can have that name.
+            SpeechFailed: It could not be spoken; says why.
+        """
+        return await self._say(clean_name(name), cast, Sentence(text), backend_name)
 
     async def audition(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
         """Let a voice that isn't in the library yet say a sentence; as `preview` otherwise."""
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             path = Path(folder) / "sample.wav"
             await asyncio.to_thread(write_wav, path, clip)
-            speaker = Speaker("", "This voice")
-            cast = Cast(self._library, {speaker.name: path})
-            return await self._say(speaker, cast, sentence, backend_name)
+            cast = Cast(self._library, {_AUDITIONED: path})
+            return await self._say(_AUDITIONED, cast, sentence, backend_name)
 
     async def act(
         self, speaker_id: str, recording: Path, backend_name: str, mood: str | None = None
@@ -113,11 +129,9 @@ class Booth:
         _, said = decode_guarded(recording, display_name="The recording")
         return self._engine.convert(backend_name, said, voice, stopped.is_set)
 
-    async def _say(
-        self, speaker: Speaker, cast: Cast, sentence: Sentence, backend_name: str
-    ) -> Clip:
+    async def _say(self, name: str, cast: Cast, sentence: Sentence, backend_name: str) -> Clip:
         capabilities = self._engine.models.manager(backend_name).backend.capabilities
-        line = _line(speaker, sentence)
+        line = _line(name, sentence)
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             order = Order(
                 plan=plan(
@@ -160,7 +174,7 @@ def _whole(job: Job) -> Clip:
     return decode(path)
 
 
-def _line(speaker: Speaker, sentence: Sentence) -> Speech:
+def _line(name: str, sentence: Sentence) -> Speech:
     text = " ".join(sentence.text.split())
     if not text:
         raise BadInput("Write a sentence to hear.")
@@ -169,7 +183,7 @@ def _line(speaker: Speaker, sentence: Sentence) -> Speech:
             f"The sentence has {len(text)} characters; {MAX_PREVIEW_CHARS} are the most here."
         )
     params = {} if sentence.mood is None else {MOOD: sentence.mood}
-    return Speech(speaker.name, text, sentence.language, params=params, line_number=1)
+    return Speech(name, text, sentence.language, params=params, line_number=1)
 
 
 def _no_audio(written: str) -> NoReturn:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from studio.backends.base import Capabilities
+from studio.backends.base import Backend, Capabilities
 from studio.dialog.language import is_read_as_english
 from studio.dialog.limits import Limits
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard
 from studio.dialog.planning import FailedSegment, Segment, SpeechSegment, plan
+from studio.dialog.spoken_text import Pronounce
 from studio.errors import BadInput, SettingError
 from studio.project import folder as places
 from studio.project.checks import file_name
@@ -38,10 +39,10 @@ def line_hints(
         StorageFailed: The library of voices can't be read.
     """
     document = session.document
-    assigned = {name: one for name, one in document.cast.items() if one is not None}
-    cast = Cast(studio.speakers, {}, assigned, language=document.settings.language)
-    can = _capabilities(studio, document)
-    reader = _Reader(can, can.limits(), cast, _first_lines(document))
+    cast = project_cast(studio, document)
+    can = speaking(studio, document).capabilities
+    spoken = session.ground.pronouncing.spoken
+    reader = _Reader(can, can.limits(), cast, _first_lines(document), spoken)
     hints = {}
     for line in document:
         if line_ids is not None and line.line_id not in line_ids:
@@ -53,14 +54,21 @@ def line_hints(
     return {line_id: messages for line_id, messages in hints.items() if messages}
 
 
-def _capabilities(studio: Studio, document: Document) -> Capabilities:
-    """What the backend can do that speaks a project."""
+def project_cast(studio: Studio, document: Document) -> Cast:
+    """Who speaks a project with which voice."""
+    assigned = {name: one for name, one in document.cast.items() if one is not None}
+    language = document.settings.language
+    return Cast(studio.speakers, {}, assigned, document.first_names, language=language)
+
+
+def speaking(studio: Studio, document: Document) -> Backend:
+    """The backend that speaks a project."""
     models = studio.engine.models
     try:
         manager = models.manager(document.settings.backend or studio.backend_name)
     except SettingError:
         manager = models.manager(studio.backend_name)
-    return manager.backend.capabilities
+    return manager.backend
 
 
 def _first_lines(document: Document) -> frozenset[str]:
@@ -94,12 +102,18 @@ class _Reader:
     limits: Limits
     cast: Cast
     first_lines: Collection[str]
+    pronounce: Pronounce
     moods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lacks: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
 
     def hints(self, line: Line) -> list[str]:
-        planned = plan(Dialog((line.spoken(),)), self.limits, languages_of=self._languages)
+        planned = plan(
+            Dialog((line.spoken(),)),
+            self.limits,
+            languages_of=self._languages,
+            pronounce=self.pronounce,
+        )
         failed = [one.message for one in planned.segments if isinstance(one, FailedSegment)]
         told = [notice.message for notice in planned.notices]
         return [

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
+from studio.dialog.spoken_text import Pronounce
 from studio.engine.engine import Engine
 from studio.engine.job import Job, Order
 from studio.errors import AudioRejected, EngineBusy, NotFound
@@ -36,6 +37,7 @@ class RenderOptions:
         folder: Where segments go; None for a folder of the workspace.
         listen: Somebody is waiting to hear it: it goes before other jobs.
         tries: As in `Order`.
+        pronounce: What a voice hears of a text; None for the text itself.
     """
 
     backend_name: str | None = None
@@ -46,6 +48,7 @@ class RenderOptions:
     folder: Path | None = None
     listen: bool = False
     tries: int = 1
+    pronounce: Pronounce | None = None
 
 
 class Jobs:
@@ -87,6 +90,7 @@ class Jobs:
             backend.capabilities.limits(),
             seed=options.seed,
             languages_of=cast.languages_of,
+            pronounce=options.pronounce,
         )
         told = cast.notices(planned.segments, backend.capabilities.voice_kinds())
         order = Order(

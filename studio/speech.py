@@ -18,6 +18,7 @@ from studio.audio.pcm import from_pcm16
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
+from studio.dialog.spoken_text import Pronounce
 from studio.engine.job import Job, Order, SegmentRecord, SegmentState
 from studio.engine.scene import read_take
 from studio.errors import (
@@ -56,11 +57,13 @@ class ReadingOptions:
         backend_name: None for the studio's own choice.
         seed: For lines without one of their own.
         voices: Whose voice a name has; a name that isn't here is looked up in the library.
+        pronounce: What a voice hears of a text; None for the text itself.
     """
 
     backend_name: str | None = None
     seed: int | None = None
     voices: Mapping[str, Voice] = field(default_factory=dict)
+    pronounce: Pronounce | None = None
 
 
 class Reading:
@@ -85,6 +88,7 @@ class Reading:
             backend.capabilities.limits(),
             seed=options.seed,
             languages_of=cast.languages_of,
+            pronounce=options.pronounce,
         )
         _check_speakable(planned.segments)
         self._folder = Path(tempfile.mkdtemp(prefix="reading-", dir=_readings(studio)))

@@ -3,7 +3,8 @@
  * shares what stayed, so an edit can be laid anew on whatever the studio says meanwhile.
  *
  * @typedef {{rev: number, name: string, lines: Map<string, object>, order: string[], cast: object,
- *   settings: object, speakers: Array<object>, accepted_takes: string[], can_undo: boolean,
+ *   settings: object, speakers: Array<object>, accepted_takes: string[],
+ *   pronunciations: Array<object>, can_undo: boolean,
  *   can_redo: boolean}} State
  */
 
@@ -12,20 +13,22 @@ export const RATE_HZ = 24_000;
 /** @type {State} */
 export const EMPTY = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
-  accepted_takes: [], can_undo: false, can_redo: false,
+  accepted_takes: [], pronunciations: [], can_undo: false, can_redo: false,
 };
 
 const META = [
-  "name", "order", "cast", "settings", "speakers", "accepted_takes", "can_undo", "can_redo",
+  "name", "order", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
+  "can_redo",
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
 /** @param {object} body of a project @returns {State} */
 export function fromBody(body) {
-  const { rev, name, cast, settings, speakers, accepted_takes, can_undo, can_redo } = body;
+  const { rev } = body;
   const lines = new Map(body.lines.map((line) => [line.line_id, line]));
-  const plain = { rev, name, cast, settings, speakers, accepted_takes, can_undo, can_redo };
-  return { ...plain, lines, order: [...lines.keys()] };
+  const order = [...lines.keys()];
+  const meta = Object.fromEntries(META.map((key) => [key, body[key]]));
+  return { ...meta, rev, lines, order };
 }
 
 /** What the studio says has changed. @param {State} state @returns {State} */
@@ -114,6 +117,10 @@ const OPS = {
   settings(state, { fields }) {
     state.settings = { ...state.settings, ...fields };
   },
+  pronounce(state, { put = [], remove = [] }) {
+    const gone = new Set([...remove, ...put.map(({ written }) => written)]);
+    state.pronunciations = [...state.pronunciations.filter(({ written }) => !gone.has(written)), ...put];
+  },
 };
 
 /** A line as it is before the studio has seen it. */
@@ -140,6 +147,7 @@ function outdate(line) {
   line.state = pending ? "queued" : line.take ? "stale" : "none";
   line.making = null;
   line.message = null;
+  line.spoken = null;
 }
 
 function putAfter(state, after, lineIds) {

@@ -67,8 +67,8 @@ export class Hints extends EventTarget {
   #changed() {
     return this.#project.lines
       .filter(({ kind }) => kind !== "silence")
-      .map(({ line_id: lineId, speaker, text, language, params, path, take }) =>
-        [lineId, JSON.stringify([speaker, text, language, params, path, path && !take])])
+      .map(({ line_id: lineId, speaker, text, language, params, path, take, spoken }) =>
+        [lineId, JSON.stringify([speaker, text, language, params, path, path && !take, spoken])])
       .filter(([lineId, about]) => this.#asked.get(lineId) !== about);
   }
 

@@ -5,8 +5,8 @@ import { holdsTyping } from "./typed.js";
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {object} parts reading, acts, selection, typing, find */
-export function listen({ reading, acts, selection, typing, find }) {
+/** @param {object} parts reading, acts, selection, typing, find, pronouncing */
+export function listen({ reading, acts, selection, typing, find, pronouncing }) {
   const keys = /** @type {HTMLDialogElement} */ (byId("keys"));
   const at = () => selection.current;
   const go = (by, how) => {
@@ -18,6 +18,7 @@ export function listen({ reading, acts, selection, typing, find }) {
     "Ctrl+Shift+Enter": () => reading.make(),
     "Ctrl+f": () => find.open(),
     "Ctrl+s": () => acts.save(),
+    F8: () => pronouncing.open(),
   };
   const history = { "Ctrl+z": () => acts.travel("undo"), "Ctrl+y": () => acts.travel("redo"), "Ctrl+Shift+z": () => acts.travel("redo") };
   const single = {

@@ -14,6 +14,7 @@ import { Peaks } from "./peaks.js";
 import { keepPlace } from "./place.js";
 import { Player } from "./player.js";
 import { Project } from "./project.js";
+import { Pronouncing } from "./pronouncing.js";
 import { ProjectEngine } from "./project_engine.js";
 import { Projects } from "./projects.js";
 import { Reading } from "./reading.js";
@@ -59,10 +60,11 @@ function buildEditor(project, show) {
   const hints = new Hints(project);
   const hintMarks = new HintMarks({ project, hints, lines, selection, acts, show });
   const recordings = new Recordings({ project, selection });
+  const pronouncing = new Pronouncing({ project, selection, acts });
   new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show });
   byId("add-line").addEventListener("click", () => acts.add());
   byId("add-pause").addEventListener("click", () => acts.addPause());
-  keys.listen({ reading, acts, selection, typing, find });
+  keys.listen({ reading, acts, selection, typing, find, pronouncing });
   showSaved(project, acts);
   return { player, timeline, lines, selection, acts, reading, linePanel, hints, recordings };
 }

@@ -289,7 +289,8 @@ export class Project extends EventTarget {
     for (const [lineId, line] of this.view.lines) if (old.lines.get(lineId) !== line) ids.add(lineId);
     const order = !sameOrder(old.order, this.view.order);
     const meta = [
-      "name", "cast", "settings", "speakers", "accepted_takes", "can_undo", "can_redo",
+      "name", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
+      "can_redo",
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#former.remember(old, this.view);
     if (!ids.size && !order && !meta) return;

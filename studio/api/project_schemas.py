@@ -24,6 +24,9 @@ from studio.project.session import Session
 from studio.project.take import Take, take_record
 from studio.speakers.colours import next_colour
 
+_SHOWN_SPOKEN_CHARS = 2_000
+"""Of a line whose pronunciations make it far longer; all lines of a project are sent at once."""
+
 _MARK = r"^[A-Za-z0-9_-]{1,64}$"
 
 
@@ -114,6 +117,7 @@ def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str
             "rev": session.rev,
             "cast": dict(document.cast),
             "settings": _settings_body(document),
+            "pronunciations": _pronunciations_body(document),
             "lines": [line_body(view, document) for view in views],
             "speakers": speakers_body(session),
             "notices": [*map(notice_body, notices), *_standing_notices(session)],
@@ -136,6 +140,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
         "n_takes": view.n_takes,
         "samples": view.samples,
         "making": view.making,
+        "spoken": view.spoken and view.spoken[:_SHOWN_SPOKEN_CHARS],
     }
 
 
@@ -228,6 +233,8 @@ def changes_body(session: Session, news: EditNews) -> dict[str, Any]:
         changes["settings"] = _settings_body(document)
     if "accepted_takes" in news.fields:
         changes["accepted_takes"] = list(document.accepted_takes)
+    if "pronunciations" in news.fields:
+        changes["pronunciations"] = _pronunciations_body(document)
     return changes
 
 
@@ -249,6 +256,10 @@ def _plain_line(line: Line) -> dict[str, Any]:
 
 def _settings_body(document: Document) -> dict[str, Any]:
     return asdict(document.settings)
+
+
+def _pronunciations_body(document: Document) -> list[dict[str, Any]]:
+    return [asdict(one) for one in document.pronunciations.values()]
 
 
 def _standing_notices(session: Session) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from studio.api.project_audio import project_audio_routes
 from studio.api.project_files import project_file_routes
 from studio.api.project_space import space_routes
 from studio.api.projects import project_routes
+from studio.api.pronunciations import pronunciation_routes
 from studio.api.speakers import speaker_routes
 from studio.api.uploads import upload_routes
 from studio.api.v1.app import speech_api
@@ -40,6 +41,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         speaker_routes,
         upload_routes,
         hint_routes,
+        pronunciation_routes,
     )
 
 

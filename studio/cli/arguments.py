@@ -91,6 +91,12 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a sample for a speaker; may be given several times",
     )
+    parser.add_argument(
+        "--pronunciations",
+        metavar="FILE",
+        type=Path,
+        help="how words are said: .csv, .tsv, .json, or text with “written = spoken” in each line",
+    )
     parser.add_argument("--seed", metavar="N", type=int, help="for lines without a seed")
     parser.add_argument(
         "--tries",

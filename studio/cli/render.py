@@ -14,7 +14,9 @@ from pathlib import Path
 from studio.cli.arguments import parse_voice
 from studio.cli.render_report import report, tell
 from studio.dialog.formats.importing import Imported, import_dialog
+from studio.dialog.formats.pronunciation_files import read_pronunciations
 from studio.dialog.model import MAX_SCRIPT_BYTES
+from studio.dialog.pronouncing import Pronouncing
 from studio.engine.job import FINAL_STATES, Job
 from studio.engine.scene import check_export_name, export_job
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
@@ -34,6 +36,7 @@ class RenderArguments:
     seed: int | None
     tries: int
     as_json: bool
+    pronunciations: Path | None = None
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
@@ -50,8 +53,15 @@ class RenderArguments:
             )
         _check_writable(output)
         voices = dict(parse_voice(voice) for voice in arguments.voice)
-        tries: int = arguments.tries
-        return cls(arguments.script, output, voices, arguments.seed, tries, arguments.json)
+        return cls(
+            arguments.script,
+            output,
+            voices,
+            arguments.seed,
+            arguments.tries,
+            arguments.json,
+            arguments.pronunciations,
+        )
 
 
 def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) -> int:
@@ -69,6 +79,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     """
     parsed = _read(arguments.script)
     tell(parsed.notices)
+    pronouncing = _read_pronouncing(arguments.pronunciations)
     with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
             seed=arguments.seed,
@@ -76,6 +87,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             audio_root=arguments.script.absolute().parent,
             folder=folder,
             tries=arguments.tries,
+            pronounce=pronouncing.spoken,
         )
         studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)
@@ -88,17 +100,33 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
 
 
 def _read(script: Path) -> Imported:
-    try:
-        if script.stat().st_size > MAX_SCRIPT_BYTES:
-            limit_mb = MAX_SCRIPT_BYTES / 1e6
-            raise BadInput(f"{script} is larger than {limit_mb:.0f} MB; cut it into scenes.")
-        content = script.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{script} can't be read: {error.strerror}.") from error
+    content = _content(script, "cut it into scenes")
     try:
         return import_dialog(content, script.name)
     except BadInput as error:
         raise BadInput(f"{script}: {error}") from error
+
+
+def _read_pronouncing(path: Path | None) -> Pronouncing:
+    if path is None:
+        return Pronouncing()
+    content = _content(path, "leave entries out")
+    try:
+        entries, notices = read_pronunciations(content, path.name)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    tell(notices)
+    return Pronouncing(entries)
+
+
+def _content(path: Path, remedy: str) -> bytes:
+    try:
+        if path.stat().st_size > MAX_SCRIPT_BYTES:
+            limit_mb = MAX_SCRIPT_BYTES / 1e6
+            raise BadInput(f"{path} is larger than {limit_mb:.0f} MB; {remedy}.")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror}.") from error
 
 
 def _watch(job: Job, studio: Studio) -> None:

@@ -15,6 +15,7 @@ from studio.dialog.model import Audio, Dialog, Line, Notice, ParamValue, Silence
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard, is_speakable
 from studio.dialog.splitting import split_text
+from studio.dialog.spoken_text import Pronounce, SpokenText
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
 from studio.dialog.tags_alone import joined_tags
 from studio.errors import ScriptError
@@ -103,6 +104,7 @@ def plan(
     *,
     seed: int | None = None,
     languages_of: LanguagesOf = lambda _name: (),
+    pronounce: Pronounce | None = None,
 ) -> Plan:
     """Cut a dialog into segments for a backend.
 
@@ -115,10 +117,10 @@ def plan(
         limits: What the backend can take.
         seed: For lines without one of their own.
         languages_of: For lines without a language of their own; asked once a speaker.
+        pronounce: What a voice hears of a line's text; None for the text itself.
     """
-    planner = _Planner(
-        limits, seed, cache(languages_of), {name_key(name): name for name in dialog.speakers()}
-    )
+    names = {name_key(name): name for name in dialog.speakers()}
+    planner = _Planner(limits, seed, cache(languages_of), names, SpokenText(pronounce))
     for line_idx, line in enumerate(dialog):
         planner.add(line, line_idx)
     return Plan(tuple(planner.segments), tuple(planner.notices.values()))
@@ -142,6 +144,7 @@ class _Planner:
     seed: int | None
     languages_of: LanguagesOf
     names: Mapping[str, str]
+    spoken: SpokenText
     segments: list[Segment] = field(default_factory=list)
     notices: dict[tuple[str, str], Notice] = field(default_factory=dict)
 
@@ -162,12 +165,13 @@ class _Planner:
         try:
             language = self._language(line, speaker)
             params = self._params(line.params, number)
-            parts = self._parts(line.text, language or line.language, number)
+            text = self.spoken.of(line.text)
+            parts = self._parts(text, language or line.language, number)
         except ScriptError as error:
             message = _sentence(str(error))
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         if not parts:
-            message = _why_silent(line.text, speaker)
+            message = _why_silent(line.text, text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         is_own = line.seed is not None
         seed = line.seed if is_own else self.seed
@@ -252,14 +256,22 @@ def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> Par
     return value
 
 
-def _why_silent(text: str, speaker: str) -> str:
+def _why_silent(text: str, said: str, speaker: str) -> str:
+    if said != text and is_speakable(replace_tags(heard(text), lambda _tag, _name: "")):
+        return (
+            f"The pronunciations leave nothing of this line to speak: “{_shown(text)}”. Change "
+            "them, or delete the line."
+        )
     if not heard(text):
         return f"This line is empty. Write what {speaker} says, or delete the line."
-    shown = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
     return (
-        f"This line holds nothing to speak: “{shown}” has no letter or digit outside of tags. "
-        "Write at least one word."
+        f"This line holds nothing to speak: “{_shown(text)}” has no letter or digit outside of "
+        "tags. Write at least one word."
     )
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def _sentence(text: str) -> str:

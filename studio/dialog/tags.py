@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import regex
 
@@ -121,7 +121,23 @@ def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
         replace: Takes the tag as written and its `sound_name`, which is "" for `<tag>`.
     """
     replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
-    return text if replaced == text else _STRAY_SPACE.sub("", " ".join(replaced.split()))
+    return text if replaced == text else tidied(replaced)
+
+
+def tidied(text: str) -> str:
+    """Take out the spaces that stand where something was left out."""
+    return _STRAY_SPACE.sub("", " ".join(text.split()))
+
+
+def untagged(text: str) -> Iterator[tuple[int, int]]:
+    """The stretches of text outside of tags and pauses, by start and end; none is empty."""
+    start = 0
+    for tag in sorted(match.span() for kind in (_PAUSE, TAG) for match in kind.finditer(text)):
+        if start < tag[0]:
+            yield start, tag[0]
+        start = max(start, tag[1])
+    if start < len(text):
+        yield start, len(text)
 
 
 def _words(text: str) -> list[str | float]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from studio.dialog.pronouncing import Pronunciation, checked_pronunciations
 from studio.errors import BadInput, StorageFailed
 from studio.project.checks import check_bounds
-from studio.project.delta import applied, read_delta
+from studio.project.delta import applied, changed_entries, read_delta
 from studio.project.document import LINE, Document, Line
 from studio.project.folder import (
     JOURNAL,
@@ -32,6 +34,7 @@ _Field = Literal[
     "locked_takes",
     "deleted_takes",
     "accepted_takes",
+    "pronunciations",
 ]
 _Side = dict[str, Any] | None
 _Order = tuple[_Place, list[_LineId], list[_LineId], _LineId | None]
@@ -100,6 +103,8 @@ def _check_past(path: Path, snapshot: Snapshot) -> None:
     size = path.stat().st_size
     if end < size:
         raise ValueError("a line of it isn't whole")
+    if snapshot.journal_bytes < size and snapshot.journal_bytes not in starts:
+        raise ValueError("the lines go on within an entry")
     # Where the journal is too short, they are forgotten when it is opened.
     if snapshot.journal_bytes <= size and not {snapshot.marks.undo, snapshot.marks.redo} <= starts:
         raise ValueError("undo leads to no entry")
@@ -109,6 +114,7 @@ def _check_past(path: Path, snapshot: Snapshot) -> None:
 def _check_document(document: Document) -> None:
     if sorted(document.order) != sorted(document.lines):
         raise ValueError("what is heard aren't the lines")
+    _check_entries(document.pronunciations)
     for line in document:
         _check_line(line)
 
@@ -118,7 +124,19 @@ def _check_values(delta: _Delta) -> None:
         for side in filter(None, sides):
             _check_line(LINE.validate_python({**side, "line_id": line_id}))
     for values in zip(*delta.fields.values(), strict=True):
-        _DOCUMENT.validate_python(dict(zip(delta.fields, values, strict=True)))
+        fields = dict(zip(delta.fields, values, strict=True))
+        entries = changed_entries(fields.pop("pronunciations", {}))
+        _check_entries(entries)
+        _DOCUMENT.validate_python(fields)
+
+
+def _check_entries(entries: Mapping[str, Pronunciation]) -> None:
+    try:
+        checked = checked_pronunciations(entries.values())
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+    if {one.written: one for one in checked} != entries:
+        raise ValueError("a pronunciation isn't as it is kept")
 
 
 def _check_line(line: Line) -> None:

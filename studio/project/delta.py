@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from studio.dialog.pronouncing import Pronunciation
 from studio.project.document import LINE, SETTINGS, Document, Line, line_record
 
 LineFields = Mapping[str, Any]
 _Change = tuple[LineFields | None, LineFields | None]
 
 _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
-_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS)
+_ENTRIES = "pronunciations"
+"""The field of which a delta holds only the changed entries, null for those that aren't there."""
+
+_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _ENTRIES)
+_CHANGED_ENTRIES: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
+    dict[str, Pronunciation | None]
+)
 
 _VOICED = frozenset({"cast", "first_names"})
 
@@ -104,7 +113,7 @@ def difference(before: Document, after: Document) -> Delta:
         if (change := _line_change(before.lines.get(line_id), after.lines.get(line_id)))
     }
     fields = {
-        name: (_plain(getattr(before, name)), _plain(getattr(after, name)))
+        name: _field_change(name, getattr(before, name), getattr(after, name))
         for name in _FIELDS
         if getattr(before, name) != getattr(after, name)
     }
@@ -129,7 +138,7 @@ def applied(document: Document, delta: Delta, *, loose: bool = False) -> Documen
                 lines[line_id] = LINE.validate_python(after)
             else:
                 lines[line_id] = replace(lines[line_id], **after)
-    fields = {name: _typed(name, after) for name, (_, after) in delta.fields.items()}
+    fields = {name: _typed(name, after, document) for name, (_, after) in delta.fields.items()}
     order = document.order
     if loose and delta.order and not _is_exact(order, delta.order):
         order = _placed(order, delta.order, lines)
@@ -143,7 +152,7 @@ def stands(document: Document, delta: Delta) -> bool:
     return all(
         _line_stands(document.lines.get(line_id), after)
         for line_id, (_, after) in delta.lines.items()
-    ) and all(_plain(getattr(document, name)) == after for name, (_, after) in delta.fields.items())
+    ) and all(_field_stands(document, name, after) for name, (_, after) in delta.fields.items())
 
 
 def _line_stands(line: Line | None, after: LineFields | None) -> bool:
@@ -217,7 +226,38 @@ def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def _typed(name: str, value: Any) -> Any:
+def _field_change(name: str, before: Any, after: Any) -> tuple[Any, Any]:
+    if name != _ENTRIES:
+        return _plain(before), _plain(after)
+    changed = [one for one in {**before, **after} if before.get(one) != after.get(one)]
+    return _entries(before, changed), _entries(after, changed)
+
+
+def _entries(entries: Mapping[str, Pronunciation], names: Iterable[str]) -> dict[str, Any]:
+    return {name: asdict(entries[name]) if name in entries else None for name in names}
+
+
+def _field_stands(document: Document, name: str, after: Any) -> bool:
+    value = getattr(document, name)
+    return bool((_entries(value, after) if name == _ENTRIES else _plain(value)) == after)
+
+
+def changed_entries(entries: Any) -> dict[str, Pronunciation]:
+    """The pronunciations that a side of a delta brings.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    brought = _CHANGED_ENTRIES.validate_python(entries)
+    if any(one is not None and one.written != name for name, one in brought.items()):
+        raise ValueError("a pronunciation stands under another word")
+    return {name: one for name, one in brought.items() if one is not None}
+
+
+def _typed(name: str, value: Any, document: Document) -> Any:
+    if name == _ENTRIES:
+        kept = {one: entry for one, entry in document.pronunciations.items() if one not in value}
+        return kept | changed_entries(value)
     if name == "settings":
         return SETTINGS.validate_python(value)
     return tuple(value) if name in _TAKE_FIELDS else value

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from studio.dialog.model import Audio, Dialog, ParamValue, Silence, Speech
 from studio.dialog.model import Line as DialogLine
+from studio.dialog.pronouncing import Pronunciation
 from studio.engine.job import MAX_TRIES
 
 
@@ -96,6 +97,7 @@ class Document:
         deleted_takes: Takes that were deleted; their files stay until they are freed, so that undo
             brings them back.
         accepted_takes: Takes that somebody heard and found right, whatever seemed doubtful.
+        pronunciations: How words are said, by the word as it is written.
     """
 
     name: str = ""
@@ -107,6 +109,7 @@ class Document:
     deleted_takes: tuple[str, ...] = ()
     first_names: Mapping[str, str] = field(default_factory=dict)
     accepted_takes: tuple[str, ...] = ()
+    pronunciations: Mapping[str, Pronunciation] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Line]:
         """Iterate over the lines in order."""
@@ -119,6 +122,7 @@ class Document:
 
 LINE: TypeAdapter[Line] = TypeAdapter(Line)
 SETTINGS: TypeAdapter[ProjectSettings] = TypeAdapter(ProjectSettings)
+PRONUNCIATIONS: TypeAdapter[tuple[Pronunciation, ...]] = TypeAdapter(tuple[Pronunciation, ...])
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(Document)
 
 
@@ -131,6 +135,7 @@ def line_record(line: Line) -> dict[str, Any]:
 
 def document_record(document: Document) -> dict[str, Any]:
     """A document as files hold it, readable."""
+    entries = [asdict(one) for one in document.pronunciations.values()]
     return {
         "name": document.name,
         "cast": dict(document.cast),
@@ -140,6 +145,7 @@ def document_record(document: Document) -> dict[str, Any]:
         "locked_takes": list(document.locked_takes),
         "deleted_takes": list(document.deleted_takes),
         "accepted_takes": list(document.accepted_takes),
+        **({"pronunciations": entries} if entries else {}),
     }
 
 
@@ -154,8 +160,14 @@ def read_document(record: Mapping[str, Any]) -> Document:
     by_id = {line.line_id: line for line in lines}
     if len(by_id) != len(lines):
         raise ValueError("two lines have the same id")
+    entries = PRONUNCIATIONS.validate_python(record.get("pronunciations", ()))
     return _DOCUMENT.validate_python(
-        {**record, "lines": by_id, "order": tuple(line.line_id for line in lines)}
+        {
+            **record,
+            "lines": by_id,
+            "order": tuple(line.line_id for line in lines),
+            "pronunciations": {one.written: one for one in entries},
+        }
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from studio.dialog.attributes import checked_language
 from studio.dialog.model import MAX_LINES
 from studio.dialog.names import same_name
+from studio.dialog.pronouncing import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
 from studio.project.document import Document, Line, ProjectSettings
 
@@ -30,13 +31,18 @@ class Draft:
         self.locked_takes = list(document.locked_takes)
         self.deleted_takes = list(document.deleted_takes)
         self.accepted_takes = list(document.accepted_takes)
+        self.pronunciations = dict(document.pronunciations)
 
     def finish(self) -> Document:
         """The document with all changes.
 
         Raises:
-            BadInput: It has more lines than a dialog may have.
+            BadInput: It has more lines than a dialog may have, or more pronunciations.
         """
+        if len(self.pronunciations) > MAX_PRONUNCIATIONS:
+            raise BadInput(
+                f"A project has at most {MAX_PRONUNCIATIONS:,} pronunciations. Remove some first."
+            )
         if len(self.order) > max(MAX_LINES, len(self._before.order)):
             raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
         return replace(
@@ -50,6 +56,7 @@ class Draft:
             locked_takes=tuple(self.locked_takes),
             deleted_takes=tuple(self.deleted_takes),
             accepted_takes=tuple(self.accepted_takes),
+            pronunciations=self.pronunciations,
         )
 
     def line(self, line_id: str) -> Line:

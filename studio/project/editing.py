@@ -11,6 +11,7 @@ from typing import Protocol
 from studio.dialog.attributes import checked_seed
 from studio.dialog.names import clean_name, name_key, same_name
 from studio.dialog.paragraph import paragraph
+from studio.dialog.pronouncing import checked_pronunciations
 from studio.dialog.tags import write_pause
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput, Conflict, NotFound
@@ -198,6 +199,14 @@ def _(edit: ops.SetSettings, draft: Draft, _: Outside) -> None:
     if edit.fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
         raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
     draft.settings = settings_of(draft, edit.fields)
+
+
+@_apply.register
+def _(edit: ops.Pronounce, draft: Draft, _: Outside) -> None:
+    put = checked_pronunciations(one.entry() for one in edit.put)
+    for written in edit.remove:
+        draft.pronunciations.pop(written, None)
+    draft.pronunciations |= {one.written: one for one in put}
 
 
 @_apply.register

@@ -38,6 +38,7 @@ class LineView:
         samples: Length of the chosen take, or of a silence; None when there is nothing to hear.
         making: The id of the take that is being spoken; None when none is.
         doubts: What may not be right about the chosen take.
+        spoken: What a voice hears, where pronunciations make that another text.
     """
 
     line: Line
@@ -48,6 +49,7 @@ class LineView:
     samples: int | None
     making: str | None = None
     doubts: tuple[Doubt, ...] = ()
+    spoken: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class Lines:
         making = self._making.get(line.line_id) if state is LineState.GENERATING else None
         making_id = making.take_id if making is not None else None
         doubts = self.company.doubts(take) if take is not None else ()
-        return LineView(line, state, message, take, n_takes, samples, making_id, doubts)
+        spoken = ground.said_otherwise(line)
+        return LineView(line, state, message, take, n_takes, samples, making_id, doubts, spoken)
 
     def takes(self, line_id: str, document: Document) -> list[Take]:
         """A line's takes without the deleted ones, the oldest first; those that are gone too."""

@@ -15,6 +15,7 @@ from studio.audio.doubts import Checked, together
 from studio.audio.timeline import Part, SilencePart, TakePart, lay_out
 from studio.dialog.model import Dialog
 from studio.dialog.planning import SilenceSegment, plan
+from studio.dialog.spoken_text import Pronounce
 from studio.engine.engine import Engine
 from studio.engine.job import Event, Job, Order, SegmentState
 from studio.errors import AudioRejected, BadInput, StorageFailed
@@ -34,6 +35,7 @@ class Recipe:
         key: As in `Take`; `voice` too.
         again: A further take was asked for, beside one that fits already.
         language: What is spoken where the line doesn't say.
+        pronounce: What a voice hears of the line's text.
         take_id: Of the take it becomes; one that is gone comes back under its own.
     """
 
@@ -44,6 +46,7 @@ class Recipe:
     backend: str
     again: bool = False
     language: str | None = None
+    pronounce: Pronounce | None = None
     take_id: str = field(default_factory=new_take_id)
 
 
@@ -132,7 +135,8 @@ def begin(
     own = recipe.seed if recipe.line.seed is not None else None
     language = recipe.line.language or recipe.language
     line = replace(recipe.line, seed=own, language=language).spoken()
-    planned = plan(Dialog((line,)), backend.capabilities.limits(), seed=recipe.seed)
+    limits = backend.capabilities.limits()
+    planned = plan(Dialog((line,)), limits, seed=recipe.seed, pronounce=recipe.pronounce)
     begun: list[Making] = []
 
     def tell(event: Event) -> None:

@@ -7,6 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from studio.dialog.pronouncing import (
+    MAX_PRONUNCIATION_CHARS,
+    MAX_PRONUNCIATIONS,
+    Pronunciation,
+)
+
 LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 TakeId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 LineIds = Annotated[list[LineId], Field(max_length=20_000)]
@@ -117,6 +123,40 @@ class SetSettings(_Op):
     fields: Mapping[str, Any]
 
 
+class PronunciationFields(BaseModel):
+    """How a word or phrase is said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    written: str = Field(
+        min_length=1,
+        max_length=MAX_PRONUNCIATION_CHARS,
+        description="As it stands in the text; whole words, the longest entry first.",
+    )
+    spoken: str = Field(
+        "",
+        max_length=MAX_PRONUNCIATION_CHARS,
+        description="What is spoken instead; empty leaves it out.",
+    )
+    match_case: bool = False
+    enabled: bool = True
+
+    def entry(self) -> Pronunciation:
+        """The entry as the dialog layer knows it; unchecked."""
+        return Pronunciation(self.written, self.spoken, self.match_case, self.enabled)
+
+
+class Pronounce(_Op):
+    """Say words otherwise: entries to put, in place of those for the same words, or to take out.
+
+    Those taken out go first, so that an entry can get another word.
+    """
+
+    op: Literal["pronounce"]
+    put: Annotated[list[PronunciationFields], Field(max_length=MAX_PRONUNCIATIONS)] = []
+    remove: Annotated[list[str], Field(max_length=MAX_PRONUNCIATIONS)] = []
+
+
 class Rename(_Op):
     """Give the project another name."""
 
@@ -149,6 +189,7 @@ Op = Annotated[
     | CastVoice
     | RenameSpeaker
     | SetSettings
+    | Pronounce
     | Rename
     | Replace,
     Field(discriminator="op"),

@@ -298,6 +298,7 @@ class Renders:
             ground.backend[0],
             again,
             ground.language(line),
+            ground.pronouncing.spoken,
         )
         gone = gone or core.lines.gone(line, core.document, ground, settled)
         return replace(recipe, seed=gone.seed, take_id=gone.take_id) if gone else recipe

@@ -17,6 +17,7 @@ from studio.project.laying import relaid
 from studio.project.merging import Touches, check_mergeable, written
 from studio.project.news import EditNews
 from studio.project.ops import Op
+from studio.project.respoken import respoken
 
 _REMEMBERED_EDITS = 1_000
 
@@ -140,7 +141,8 @@ class Revising:
         core, delta = self._core, step.delta
         self._touches.take_in(step.entry)
         self._remember(step.entry.get("edit_id"))
-        line_ids = tuple({**delta.lines, **dict.fromkeys(self._lines_of_takes(step))})
+        others = (*self._lines_of_takes(step), *respoken(step.before, step.after))
+        line_ids = tuple({**delta.lines, **dict.fromkeys(others)})
         self.changed(line_ids)
         news = EditNews(
             core.rev,
@@ -177,6 +179,7 @@ class Revising:
         if not core.surroundings.covers(after):
             ground = core.surroundings.look(after)[1]
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
+        changed += respoken(before, after)
         return core.lines.follow(after, ground, changed)
 
     def _touches_since(self, base_rev: int) -> Touches:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from studio.backends.base import Backend
 from studio.dialog.model import Dialog, Notice
 from studio.dialog.planning import plan
+from studio.dialog.pronouncing import Pronouncing
 from studio.engine.engine import Engine
 from studio.errors import SettingError
 from studio.project.document import Document
@@ -107,7 +108,8 @@ class Surroundings:
             StorageFailed: The library can't be read.
         """
         can, cast = self._backend(document).capabilities, self.cast(document)
-        planned = plan(dialog, can.limits(), languages_of=cast.languages_of)
+        spoken = Pronouncing(document.pronunciations.values()).spoken
+        planned = plan(dialog, can.limits(), languages_of=cast.languages_of, pronounce=spoken)
         return planned.notices + cast.notices(planned.segments, can.voice_kinds())
 
     def _backend(self, document: Document) -> Backend:

@@ -15,6 +15,7 @@ from studio.dialog.model import ParamValue
 from studio.dialog.names import name_key
 from studio.dialog.paragraph import heard
 from studio.dialog.planning import MOOD
+from studio.dialog.pronouncing import Pronouncing
 from studio.project.document import Document, Line, LineKind, ProjectSettings
 from studio.speakers.library import SpeakerLibrary
 from studio.speakers.speaker import Speaker
@@ -131,6 +132,7 @@ class Ground:
         backend: Name and revision.
         defaults: The backend's parameters, for lines that don't name them.
         limits: What the backend can take.
+        pronouncing: What a voice hears of a text.
     """
 
     voices: Mapping[str, VoiceMark]
@@ -140,6 +142,7 @@ class Ground:
     first_names: Mapping[str, str]
     settings: ProjectSettings
     limits: Limits
+    pronouncing: Pronouncing
 
     def covers(self, document: Document) -> bool:
         """Whether it was made of this cast and these settings, and knows every name."""
@@ -147,6 +150,7 @@ class Ground:
             self.cast == document.cast
             and self.first_names == document.first_names
             and self.settings == document.settings
+            and self.pronouncing == Pronouncing(document.pronunciations.values())
             and all(
                 line.speaker is None or name_key(line.speaker) in self.voices
                 for line in document.lines.values()
@@ -159,6 +163,8 @@ class Ground:
             return False
         if self.language(line) != other.language(line):
             return False
+        if self.pronouncing != other.pronouncing and self.said(line) != other.said(line):
+            return False
         return line.speaker is None or self.voice(line.speaker) == other.voice(line.speaker)
 
     def voice(self, name: str) -> VoiceMark | None:
@@ -169,6 +175,15 @@ class Ground:
         """Who speaks a line, in words."""
         voice = self.voice(line.speaker or "")
         return voice.label if voice is not None else ""
+
+    def said(self, line: Line) -> str:
+        """What a voice hears of a line's text."""
+        return self.pronouncing.spoken(heard(line.text))
+
+    def said_otherwise(self, line: Line) -> str | None:
+        """The same where it isn't what is written; None where it is."""
+        said = self.said(line) if self.pronouncing else line.text
+        return None if said in (line.text, heard(line.text)) else said
 
     def language(self, line: Line) -> str | None:
         """What a line is spoken in that doesn't say; None where the backend chooses that itself."""
@@ -202,7 +217,7 @@ class Ground:
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _numbers({**self.defaults, **others})
         language = line.language or self.language(line)
-        return _digest([*self.backend, mark, heard(line.text), language, params])
+        return _digest([*self.backend, mark, self.said(line), language, params])
 
 
 def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
@@ -220,6 +235,7 @@ def ground_of(document: Document, book: VoiceBook, backend: Backend) -> Ground:
         document.first_names,
         document.settings,
         can.limits(),
+        Pronouncing(document.pronunciations.values()),
     )
 
 

@@ -19,6 +19,7 @@ _STYLES = (
     "rows",
     "line",
     "cast",
+    "pronunciations",
     "speakers",
     "voicesheet",
     "voicesample",

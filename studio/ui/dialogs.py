@@ -22,6 +22,7 @@ _KEYS = (
     ("Ctrl A", "Mark all lines"),
     ("Ctrl Z Y", "Undo, redo"),
     ("Ctrl F", "Find and replace"),
+    ("F8", "Pronunciations: say the marked word otherwise"),
     ("?", "Show this list"),
 )
 

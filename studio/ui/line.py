@@ -5,6 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from studio.ui.icons import icon
+from studio.ui.pronunciations import OF_A_LINE
 
 _ACTS = f"""
 <div id="line-acts" class="acts" role="toolbar" aria-label="What to do with marked lines" hidden>
@@ -63,6 +64,7 @@ _PANEL = f"""
     <span class="by-touch">Touch the numbers of lines to choose several.</span></p>
   {_ACTS}
   {_FIELDS}
+  {OF_A_LINE}
   <div id="recording-part" hidden>
     <dl class="facts">
       <dt>File</dt><dd id="recording-name" dir="auto"></dd>

@@ -7,6 +7,7 @@ import gradio as gr
 from studio.ui.dialogs import DIALOGS
 from studio.ui.icons import ICONS, icon
 from studio.ui.projects import PROJECT_BAR
+from studio.ui.pronunciations import PRONUNCIATIONS
 
 _ENGINE = """
 <section id="model-panel" class="panel popover" aria-label="Voice engine" hidden>
@@ -77,6 +78,7 @@ _HEADER = f"""
 </template>
 <div id="live" class="visually-hidden" role="status" aria-live="polite"></div>
 {DIALOGS}
+{PRONUNCIATIONS}
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from studio.ui.icons import icon
+from studio.ui.pronunciations import OPEN_IN_CAST
 from studio.ui.voice_panel import VOICE_PANEL
 from studio.ui.voice_sample import SAMPLE_PANEL
 
@@ -20,6 +21,7 @@ _CAST = f"""
       <option value="3">is made again up to twice</option>
       <option value="4">is made again up to 3 times</option>
     </select></label>
+  {OPEN_IN_CAST}
   <ul id="cast" class="plain" aria-label="Speakers of this dialog"></ul>
   <button id="cast-suggested" class="button small" type="button" hidden>Use the suggested
     voices</button>

@@ -56,7 +56,9 @@ def files(studio: Studio, tmp_path) -> Files:
     session = studio.projects.create("Scene", dialog_of(2))
     rendered(session)
     line_id = session.document.order[0]
-    session.edit(ops(text_edit(line_id, "Other words.")), IDA, session.rev)
+    session.edit(ops({"op": "pronounce", "put": [{"written": "zero"}]}), IDA, session.rev)
+    said = {"op": "pronounce", "put": [{"written": "line", "spoken": "lion"}], "remove": ["zero"]}
+    session.edit(ops(text_edit(line_id, "Other words."), said), IDA, session.rev)
     session.undo(IDA, session.rev)
     write_archive(session, tmp_path / "x.zip")
     with zipfile.ZipFile(tmp_path / "x.zip") as archive:
@@ -142,6 +144,7 @@ def test_no_value_of_a_snapshot_harms_the_studio(client: TestClient, files: File
         ("at_s", "x"),
         ("last", "x"),
         ("journal_bytes", -1),
+        ("journal_bytes", 1),
         ("rev", float("nan")),
         ("undo", 7),
     ],

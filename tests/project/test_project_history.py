@@ -65,6 +65,16 @@ edits = st.one_of(
     st.builds(lambda a, b: {"op": "rename_speaker", "from": a, "to": b}, names, names),
     st.builds(lambda a, b: {"op": "cast", "speaker": a, "voice": b}, names, st.none() | names),
     st.builds(lambda seed: {"op": "settings", "fields": {"seed": seed}}, st.integers(0, 5)),
+    st.builds(
+        lambda word, spoken, gone: {
+            "op": "pronounce",
+            "put": [{"written": word, "spoken": spoken}],
+            "remove": gone,
+        },
+        st.sampled_from(["line", "This is", "0"]),
+        st.sampled_from(["", "a", "b"]),
+        st.lists(st.sampled_from(["line", "0"])),
+    ),
     st.builds(lambda name: {"op": "rename", "name": name}, names),
     st.builds(
         lambda a, b, whole: {"op": "replace", "find": a, "with": b, "whole_word": whole},

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from studio.audio.stream import StreamFormat
 from studio.audio.tempo import MAX_SPEED, MIN_SPEED
 from studio.dialog.attributes import MAX_SEED
+from studio.dialog.pronouncing import MAX_PRONUNCIATIONS
+from studio.project.ops import PronunciationFields
 
 MAX_INPUT_CHARS = 20_000
 MAX_REFERENCE_CHARS = 16_000_000
@@ -64,6 +66,11 @@ class DialogBody(BaseModel):
         default_factory=dict, max_length=1_000, description="Voices by the name in the script."
     )
     seed: Seed | None = None
+    pronunciations: list[PronunciationFields] = Field(
+        default_factory=list,
+        max_length=MAX_PRONUNCIATIONS,
+        description="How words are said; nothing else of the dialog changes.",
+    )
     stream: bool = Field(False, description="Answer with the progress events of the render.")
 
 

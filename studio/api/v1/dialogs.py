@@ -17,6 +17,7 @@ from studio.api.v1.voices import backend_for, named_voice
 from studio.audio.stream import StreamFormat, encode_stream
 from studio.dialog.items import parse_items
 from studio.dialog.model import Dialog
+from studio.dialog.pronouncing import Pronouncing, checked_pronunciations
 from studio.dialog.read import read_dialog_text
 from studio.engine.doubtful import doubtful
 from studio.engine.job import Event, Job, JobState, SegmentState
@@ -55,7 +56,9 @@ def begin(studio: Desk, shelf: ShelfDesk, body: DialogBody) -> DialogCard | Stre
     dialog = _dialog(body)
     backend = backend_for(studio, body.model)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
-    reading = Reading(studio, dialog, ReadingOptions(backend.name, body.seed, voices))
+    entries = checked_pronunciations(one.entry() for one in body.pronunciations)
+    options = ReadingOptions(backend.name, body.seed, voices, Pronouncing(entries).spoken)
+    reading = Reading(studio, dialog, options)
     shelf.put(reading)
     if body.stream:
         return StreamingResponse(

@@ -1,0 +1,296 @@
+"""What a voice hears of a text: whole words, the longest first, each place once."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import pytest
+from dialog_strategies import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.limits import Limits
+from studio.dialog.model import MAX_LINE_CHARS, Dialog, Speech
+from studio.dialog.paragraph import heard
+from studio.dialog.planning import FailedSegment, Plan, SilenceSegment, SpeechSegment, plan
+from studio.dialog.pronouncing import (
+    MAX_PRONUNCIATION_CHARS,
+    MAX_PRONUNCIATIONS,
+    Pronouncing,
+    Pronunciation,
+    checked_pronunciation,
+    checked_pronunciations,
+)
+from studio.dialog.tags import TAG
+from studio.errors import BadInput
+
+LIMITS = Limits(max_chars=200, tags=frozenset({"laugh"}))
+
+
+def spoken(text: str, *pairs: tuple[str, str], **flags: bool) -> str:
+    return Pronouncing(Pronunciation(*pair, **flags) for pair in pairs).spoken(text)
+
+
+def planned(text: str, *pairs: tuple[str, str]) -> Plan:
+    pronounce = Pronouncing(Pronunciation(*pair) for pair in pairs).spoken
+    return plan(Dialog((Speech("Ida", text),)), LIMITS, pronounce=pronounce)
+
+
+@pytest.mark.parametrize(
+    ("text", "pair", "heard_as"),
+    [
+        ("Mr Hoxha came.", ("Hoxha", "hodja"), "Mr hodja came."),
+        ("HOXHA’s", ("hoxha", "hodja"), "hodja’s"),
+        ("Hoxhas and Preoxha", ("Hoxha", "hodja"), "Hoxhas and Preoxha"),
+        ("A Hoxha-like Hoxha_2", ("Hoxha", "hodja"), "A hodja-like Hoxha_2"),
+        ("two words here", ("two words", "2 w"), "2 w here"),
+        ("two  words", ("two words", "2 w"), "2 w"),
+        ("C++ and C", ("C++", "see plus plus"), "see plus plus and C"),
+        ("R&D, R & D", ("&", "and"), "R and D, R and D"),
+        ("O’Hara", ("O'Hara", "oh hara"), "oh hara"),
+        ("Cafe\u0301 life", ("Café", "kaffay"), "kaffay life"),
+        ("STRASSE", ("Straße", "shtrasse"), "shtrasse"),
+        ("Well um yes.", ("um", ""), "Well yes."),
+        ("Yes um.", ("um", ""), "Yes."),
+        ("Well, um, yes.", ("um", ""), "Well, yes."),
+        ("Um, yes.", ("um", ""), "yes."),
+        ("TM™ Co™op", ("™", ""), "TM Coop"),
+        ("東京駅へ", ("東京", "とうきょう"), "とうきょう駅へ"),
+        ("서울은 크다", ("서울", "소울"), "소울은 크다"),
+        ("NHKは", ("NHK", "エヌエイチケイ"), "エヌエイチケイは"),
+        ("ไปกรุงเทพวันนี้", ("กรุงเทพ", "เมืองหลวง"), "ไปเมืองหลวงวันนี้"),
+        ("กี", ("ก", "x"), "กี"),
+        ("हिन्दी में", ("हिन्द", "x"), "हिन्दी में"),
+    ],
+)
+def test_whole_words_are_said_otherwise(text: str, pair: tuple[str, str], heard_as: str) -> None:
+    assert spoken(heard(text), pair) == heard_as
+
+
+def test_tags_and_pauses_stay_as_they_are() -> None:
+    pairs = (("laugh", "ha"), ("pause", "stop"), ("break", "snap"), ("s", "ess"))
+    text = "[laugh] laugh [pause:1s] (pause 2 s) <break time='1s'/> pause s"
+    tags = "[laugh] ha [pause:1s] (pause 2 s) <break time='1s'/> stop ess"
+    assert spoken(text, *pairs) == tags
+
+
+def test_the_longest_goes_first_and_a_shorter_one_where_it_does_not_end_with_a_word() -> None:
+    pairs = (("New", "Neu"), ("New York", "Nyork"), ("York", "Jork"))
+    assert spoken("New York, New Yorker, York", *pairs) == "Nyork, Neu Yorker, Jork"
+
+
+def test_nothing_is_replaced_twice() -> None:
+    assert spoken("cat dog", ("cat", "dog"), ("dog", "cat")) == "dog cat"
+
+
+def test_capitals_that_count_go_before_those_that_do_not() -> None:
+    entries = [Pronunciation("us", "uss"), Pronunciation("US", "you ess", match_case=True)]
+    assert Pronouncing(entries).spoken("us US Us") == "uss you ess uss"
+    assert Pronouncing(entries[1:]).spoken("us US Us") == "us you ess Us"
+
+
+def test_what_is_switched_off_does_nothing() -> None:
+    assert spoken("cat", ("cat", "dog"), enabled=False) == "cat"
+    assert not Pronouncing([Pronunciation("cat", "dog", enabled=False)])
+
+
+@given(texts)
+def test_without_entries_text_is_the_same(text: str) -> None:
+    assert Pronouncing().spoken(text) is text
+
+
+words = st.text("abcdé東ü", min_size=1, max_size=4).filter(str.strip)
+lists = st.dictionaries(words, st.text("xyzß ", max_size=5), max_size=6).map(
+    lambda pairs: Pronouncing(checked_pronunciation(Pronunciation(*pair)) for pair in pairs.items())
+)
+lines = st.lists(
+    st.one_of(words, st.sampled_from(["[laugh]", "(pause:1s)", "<b>", "[abc]", ",", "A É"])),
+    max_size=12,
+).map(" ".join)
+
+
+@given(lists, lines)
+def test_where_no_spoken_form_holds_a_written_one_twice_is_once(
+    pronounce: Pronouncing, text: str
+) -> None:
+    once = pronounce.spoken(text)
+    assert pronounce.spoken(once) == once
+    assert pronounce.used(once) == frozenset()
+
+
+@given(lists, lines)
+def test_tags_are_untouched_whatever_the_list(pronounce: Pronouncing, text: str) -> None:
+    assert TAG.findall(pronounce.spoken(text)) == TAG.findall(text)
+
+
+@given(lists, lines)
+def test_what_is_used_is_what_changes_the_text(pronounce: Pronouncing, text: str) -> None:
+    if not pronounce.used(text):
+        assert pronounce.spoken(text) is text
+
+
+def replaced_simply(entries: list[Pronunciation], text: str) -> list[str]:
+    """The words that are replaced, found by trying every entry at every place."""
+    found, at = [], 0
+    while at < len(text):
+        fitting = [
+            (stop, entry.match_case, entry.written)
+            for entry in entries
+            for stop in range(at + 1, len(text) + 1)
+            if form(text[at:stop], entry) == form(entry.written, entry)
+            and not joined(text, at)
+            and not joined(text, stop)
+        ]
+        at += 1
+        if fitting:
+            at, _, written = max(fitting, key=lambda one: one[:2])
+            found.append(written)
+    return found
+
+
+def form(text: str, entry: Pronunciation) -> str:
+    return text if entry.match_case else text.casefold()
+
+
+def joined(text: str, at: int) -> bool:
+    if not 0 < at < len(text):
+        return False
+    if unicodedata.category(text[at])[0] == "M":
+        return True
+    return all(
+        unicodedata.category(one)[0] in "LMN" and one != "東" for one in text[at - 1 : at + 1]
+    )
+
+
+odd_words = st.text("aAbßsSﬁfiİ東é\u0323 -'&", min_size=1, max_size=5)
+
+
+@given(
+    st.lists(st.builds(Pronunciation, odd_words, match_case=st.booleans()), max_size=5),
+    st.lists(odd_words, max_size=5).map("".join),
+)
+def test_the_search_finds_what_trying_everything_finds(
+    entries: list[Pronunciation], text: str
+) -> None:
+    kept: dict[str, Pronunciation] = {}
+    for entry in entries:
+        written = unicodedata.normalize("NFC", entry.written)
+        marked = Pronunciation(written, f"<{len(kept)}>", entry.match_case)
+        if not any(form(one.written, entry) == form(written, entry) for one in kept.values()):
+            kept[written] = marked
+    text = unicodedata.normalize("NFC", text)
+    pronounce = Pronouncing(kept.values())
+    parts = [one.written for one in pronounce._parts(text) if isinstance(one, Pronunciation)]
+    assert parts == replaced_simply(list(kept.values()), text)
+
+
+def steps_of(pronounce: Pronouncing, text: str) -> int:
+    """How many calls the search makes, those into the interpreter's own functions included."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    pronounce.spoken(text[:1_000])  # the list is made ready, and pairs of characters are known
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        pronounce.spoken(text)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+HOSTILE_LISTS = {
+    "phrases": ([f"{'a ' * (n % 97)}b{n}" for n in range(MAX_PRONUNCIATIONS)], "a "),
+    "all phrases": ([("a " * 99)[: n % 197 + 1] for n in range(MAX_PRONUNCIATIONS)], "a "),
+    "one word": (["a" * (n % 200 + 1) for n in range(MAX_PRONUNCIATIONS)], f"{'a' * 150}c "),
+    "no spaces": (["東" * (n % 190 + 1) + str(n) for n in range(MAX_PRONUNCIATIONS)], "東"),
+    "nested": (["東" * (n % 200 + 1) for n in range(MAX_PRONUNCIATIONS)], f"{'東' * 150}京"),
+    "marks": (["क" + "\u093c" * (n % 199) for n in range(MAX_PRONUNCIATIONS)], "क" + "\u093c" * 9),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_LISTS)
+def test_the_most_hostile_list_takes_linear_time(name: str) -> None:
+    written, word = HOSTILE_LISTS[name]
+    pronounce = Pronouncing(checked_pronunciations(map(Pronunciation, written)))
+    text = word * (6_000 // len(word))
+    once, twice = steps_of(pronounce, text), steps_of(pronounce, text + text)
+    assert once <= 100 * len(text)
+    assert twice <= 2.2 * once + 1_000
+
+
+def test_a_longer_list_makes_plain_text_hardly_slower() -> None:
+    text = "The keeper of the lighthouse counts her steps and comes down again. " * 50
+    entries = [Pronunciation(f"Keeper{n} of", "x") for n in range(MAX_PRONUNCIATIONS)]
+    few, many = (steps_of(Pronouncing(entries[:size]), text) for size in (10, len(entries)))
+    assert many <= 1.5 * few
+
+
+def test_entries_are_kept_in_one_form() -> None:
+    entry = checked_pronunciation(Pronunciation("  Cafe\u0301\u200b  au\nlait ", " x  y "))
+    assert (entry.written, entry.spoken) == ("Café au lait", "x y")
+    assert unicodedata.is_normalized("NFC", entry.written)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Pronunciation(""),
+        Pronunciation(" \u200b "),
+        Pronunciation("a" * (MAX_PRONUNCIATION_CHARS + 1)),
+        Pronunciation("a", "b" * (MAX_PRONUNCIATION_CHARS + 1)),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(entry: Pronunciation) -> None:
+    with pytest.raises(BadInput, match=r"[.]"):
+        checked_pronunciation(entry)
+
+
+def test_a_list_has_an_end() -> None:
+    entries = [Pronunciation(f"w{n}") for n in range(MAX_PRONUNCIATIONS + 1)]
+    assert len(checked_pronunciations([*entries[1:], entries[1]])) == MAX_PRONUNCIATIONS
+    with pytest.raises(BadInput, match="2,000 are the most"):
+        checked_pronunciations(entries)
+
+
+def test_the_plan_holds_what_is_heard() -> None:
+    (segment,) = planned("Mr Hoxha [laugh] came.", ("Hoxha", "hodja")).segments
+    assert isinstance(segment, SpeechSegment)
+    assert segment.text == "Mr hodja [laugh] came."
+
+
+def test_a_pause_in_a_spoken_form_is_a_pause() -> None:
+    segments = planned("One beat two.", ("beat", "[pause:1s]")).segments
+    assert [type(one) for one in segments] == [SpeechSegment, SilenceSegment, SpeechSegment]
+
+
+def test_a_tag_in_a_spoken_form_that_would_be_read_aloud_is_told() -> None:
+    (notice,) = planned("Ha.", ("Ha", "[snigger] ha")).notices
+    assert "[snigger] would be read aloud" in notice.message
+
+
+def test_a_line_of_which_nothing_is_left_is_told_and_not_spoken() -> None:
+    (segment,) = planned("Um, um.", ("um", "")).segments
+    assert isinstance(segment, FailedSegment)
+    assert "The pronunciations leave nothing of this line to speak: “Um, um.”" in segment.message
+    assert segment.text == "Um, um."
+
+
+def test_a_line_that_grows_beyond_measure_is_told() -> None:
+    text = "a " * (MAX_LINE_CHARS // 100)
+    (segment,) = planned(text, ("a", "b" * MAX_PRONUNCIATION_CHARS)).segments
+    assert isinstance(segment, FailedSegment)
+    assert "too long to speak" in segment.message
+
+
+def test_a_dialog_that_grows_beyond_measure_is_told() -> None:
+    pronounce = Pronouncing([Pronunciation("a", "b" * MAX_PRONUNCIATION_CHARS)]).spoken
+    dialog = Dialog((Speech("Ida", "a " * 450),) * 70)
+    segments = plan(dialog, Limits(max_chars=100_000), pronounce=pronounce).segments
+    failed = [one for one in segments if isinstance(one, FailedSegment)]
+    assert failed
+    assert sum(len(one.text) for one in segments if isinstance(one, SpeechSegment)) < 5_100_000
