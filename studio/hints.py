@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from studio.backends.base import Backend, Capabilities
+from studio.backends.base import Backend, Capabilities, TellsLanguages
 from studio.dialog.language import is_read_as_english
 from studio.dialog.limits import Limits
 from studio.dialog.model import Dialog
@@ -40,9 +40,11 @@ def line_hints(
     """
     document = session.document
     cast = project_cast(studio, document)
-    can = speaking(studio, document).capabilities
+    backend = speaking(studio, document)
+    can = backend.capabilities
+    lacking = backend.lacks if isinstance(backend, TellsLanguages) else None
     spoken = session.ground.pronouncing.spoken
-    reader = _Reader(can, can.limits(), cast, _first_lines(document), spoken)
+    reader = _Reader(can, can.limits(), cast, _first_lines(document), spoken, lacking)
     hints = {}
     for line in document:
         if line_ids is not None and line.line_id not in line_ids:
@@ -72,11 +74,11 @@ def speaking(studio: Studio, document: Document) -> Backend:
 
 
 def _first_lines(document: Document) -> frozenset[str]:
-    """The first line of each speaker that doesn't name its language."""
-    first: dict[str, str] = {}
+    """The first line of each speaker in each language, and the first that names none."""
+    first: dict[tuple[str, str | None], str] = {}
     for line in document:
-        if line.speaker is not None and line.language is None and heard(line.text):
-            first.setdefault(name_key(line.speaker), line.line_id)
+        if line.speaker is not None and heard(line.text):
+            first.setdefault((name_key(line.speaker), line.language), line.line_id)
     return frozenset(first.values())
 
 
@@ -103,6 +105,7 @@ class _Reader:
     cast: Cast
     first_lines: Collection[str]
     pronounce: Pronounce
+    lacking: Callable[[str], str | None] | None = None
     moods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lacks: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
@@ -122,6 +125,7 @@ class _Reader:
             *self._voice_hints(planned.segments),
             *self._mood_hints(planned.segments),
             *self._language_hints(line),
+            *self._lacking_hints(line),
         ]
 
     def _languages(self, name: str) -> tuple[str, ...]:
@@ -131,7 +135,8 @@ class _Reader:
 
     def _language_hints(self, line: Line) -> list[str]:
         """Once a speaker: a person who writes English need not say it line by line."""
-        if not self.can.asks_language or line.line_id not in self.first_lines:
+        is_first = line.language is None and line.line_id in self.first_lines
+        if not self.can.asks_language or not is_first:
             return []
         told = self._languages(line.speaker or "")
         if not is_read_as_english(line.text, told, self.limits):
@@ -140,6 +145,15 @@ class _Reader:
             "Nobody says which language this speaker's lines are in, so they are read as English."
             " Choose the language of the script above the cast, or that of the voice or the line."
         ]
+
+    def _lacking_hints(self, line: Line) -> list[str]:
+        """What the voice lacks for a language; once a speaker."""
+        if self.lacking is None or line.line_id not in self.first_lines:
+            return []
+        languages = (line.language, *self._languages(line.speaker or ""))
+        language = next(filter(None, languages), None)
+        lack = self.lacking(language) if language else None
+        return [] if lack is None else [lack]
 
     def _voice_hints(self, segments: Iterable[Segment]) -> list[str]:
         """Why the speaker has no voice on this backend."""

@@ -95,3 +95,18 @@ def test_text_that_is_read_as_english_for_want_of_a_language_is_told_once_a_spea
     assert others == [""] * 3
     session.edit(ops({"op": "settings", "fields": {"language": "de"}}), IDA, session.rev)
     assert told(studio, session) == [""] * 4
+
+
+def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkeypatch):
+    script = (
+        "[Mara | lang:zh] 你好。\n[Mara | lang:zh] 再见。\nTomas: Hi.\n[Tomas | lang:zh] 你好。"
+    )
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    backend = studio.backends()["draft"]
+    before = told(studio, session)
+    said = {"zh": "Chinese lacks something."}.get
+    monkeypatch.setattr(backend, "lacks", said, raising=False)
+    more = [len(now) > len(was) for now, was in zip(told(studio, session), before, strict=True)]
+    assert more == [True, False, False, True]
+    session.edit(ops({"op": "settings", "fields": {"language": "zh"}}), IDA, session.rev)
+    assert "lacks something" in told(studio, session)[2]

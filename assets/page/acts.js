@@ -1,7 +1,7 @@
 /** What can be done to lines; every gesture of mouse and keyboard ends here. */
 import { newId } from "./dialog.js";
 import { count } from "./format.js";
-import { announce, notice, refused } from "./notices.js";
+import { announce, done, notice, refused } from "./notices.js";
 
 const PAUSE_S = 0.5;
 const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
@@ -91,6 +91,14 @@ export class Acts {
     announce(`${count(lines.length, "line")} pasted.`);
   }
 
+  /** Give the marked lines to somebody. @param {string | undefined} speaker nobody: said, and nothing changes */
+  giveTo(speaker) {
+    const lineIds = this.#spoken();
+    if (!speaker || !lineIds.length) return announce("Nothing changes: no line of speech is marked, or nobody has that number.");
+    this.set({ speaker }, { lineIds });
+    return announce(`${count(lineIds.length, "line")}: ${speaker}.`);
+  }
+
   /** Cut a line in two at the caret. */
   split(lineId, at) {
     const fresh = newId();
@@ -133,7 +141,7 @@ export class Acts {
   /** All is saved by itself; send at once what is on its way. */
   async save() {
     await this.#project.flush();
-    announce(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
+    done(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
   }
 
   /** @param {"undo" | "redo"} way */

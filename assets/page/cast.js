@@ -13,8 +13,8 @@ const KINDS = {
 
 /**
  * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own,
- * "preset" with `detail` {name, preset} when one of the engine's voices is to be the name's own, and
- * "rename" with `detail` {from, to}.
+ * "preset" with `detail` {name, preset} when one of the engine's voices is to be the name's own,
+ * "rename" with `detail` {from, to}, and "mark" with `detail` {name} when all lines of a name are meant.
  */
 export class Cast extends EventTarget {
   #speakers = [];
@@ -55,7 +55,7 @@ export class Cast extends EventTarget {
     this.#shown = shown;
     const list = byId("cast");
     const held = list.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
-    list.replaceChildren(...speakers.map((speaker) => this.#row(speaker, suggested.get(speaker.name))));
+    list.replaceChildren(...speakers.map((speaker, at) => this.#row(speaker, suggested.get(speaker.name), at + 1)));
     setHidden(byId("cast-suggested"), suggested.size < 2);
     const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
     if (label) controlOf(list, label).focus();
@@ -68,11 +68,12 @@ export class Cast extends EventTarget {
     this.#refresh();
   }
 
-  #row({ name, colour, lines, voice }, suggested) {
+  #row({ name, colour, lines, voice }, suggested, place) {
     const row = fromTemplate("cast-template");
     row.querySelector(".swatch").style.background = safeColour(colour);
     setText(row.querySelector(".voice-name"), name);
-    setText(row.querySelector(".voice-kind"), count(lines, "line"));
+    if (place <= 9) row.querySelector(".voice-name").title = `Ctrl+${place} or Alt+${place} gives ${name} the marked lines`;
+    this.#offerLines(row.querySelector(".voice-mark"), name, count(lines, "line"));
     this.#offerName(row, name);
     this.#offer(row.querySelector(".voice-choice"), name, this.#kind(voice));
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
@@ -81,6 +82,13 @@ export class Cast extends EventTarget {
     add.ariaLabel = `Add a sample for ${name}`;
     add.addEventListener("click", () => this.#addSample(name));
     return row;
+  }
+
+  #offerLines(button, name, lines) {
+    setText(button, lines);
+    button.title = `Mark all lines of ${name}`;
+    button.ariaLabel = `${lines} of ${name}: mark all`;
+    button.addEventListener("click", () => this.dispatchEvent(new CustomEvent("mark", { detail: { name } })));
   }
 
   #kind(voice) {

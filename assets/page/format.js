@@ -38,3 +38,17 @@ export function moment(time) {
     ? then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
     : then.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
 }
+
+/** @param {string} time ISO 8601 @param {number} [now_ms] @returns {string} "just now", "5 min ago", "2 h ago", "3 days ago", or the date */
+export function ago(time, now_ms = Date.now()) {
+  const minutes = (now_ms - new Date(time).getTime()) / 60_000;
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${Math.floor(minutes)} min ago`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
+  return minutes < 7 * 24 * 60 ? `${count(Math.floor(minutes / (24 * 60)), "day")} ago` : moment(time);
+}
+
+/** @param {string} time ISO 8601 @returns {string} date and time of day */
+export function date(time) {
+  return new Date(time).toLocaleString([], { dateStyle: "full", timeStyle: "short" });
+}

@@ -90,7 +90,7 @@ export class HintMarks {
   }
 
   /** Lines that failed, or that have something to know. */
-  get #open() {
+  get toCheck() {
     const { project, hints } = this.#parts;
     return project.lines
       .filter(({ line_id: lineId, state }) =>
@@ -99,7 +99,7 @@ export class HintMarks {
   }
 
   #showCount() {
-    const all = this.#open.length;
+    const all = this.toCheck.length;
     setHidden(byId("hints-next"), all === 0);
     setText(byId("hints-next"), `${all} to check`);
   }
@@ -119,7 +119,7 @@ export class HintMarks {
   /** Go to the next of them, from the current one on and round. */
   #next() {
     const { project, selection } = this.#parts;
-    const lines = this.#open;
+    const lines = this.toCheck;
     const { order } = project.view;
     const at = order.indexOf(selection.current);
     const next = lines.find((lineId) => order.indexOf(lineId) > at) ?? lines[0];

@@ -1,12 +1,13 @@
 /** The keyboard; single keys are off while a person types or stands on a control. */
 import { byId } from "./dom.js";
+import { offerSound } from "./transfer.js";
 import { holdsTyping } from "./typed.js";
 
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {object} parts reading, acts, selection, typing, find, pronouncing */
-export function listen({ reading, acts, selection, typing, find, pronouncing }) {
+/** @param {object} parts reading, acts, selection, typing, find, pronouncing, marks, cast */
+export function listen({ reading, acts, selection, typing, find, pronouncing, marks, cast }) {
   const keys = /** @type {HTMLDialogElement} */ (byId("keys"));
   const at = () => selection.current;
   const go = (by, how) => {
@@ -35,31 +36,37 @@ export function listen({ reading, acts, selection, typing, find, pronouncing }) 
     "Ctrl+d": () => acts.duplicate(), "Ctrl+a": () => selection.all(),
     r: () => reading.again(selection.ids), l: () => acts.lock(), p: () => acts.addPause(),
     "Alt+ArrowUp": () => acts.shift(-1), "Alt+ArrowDown": () => acts.shift(1),
+    g: () => marks.open(), n: () => marks.step(1), "Shift+n": () => marks.step(-1), s: () => marks.markSame(),
     Escape: () => selection.go(null),
-    "?": () => keys.showModal(), "Shift+?": () => keys.showModal(),
   };
+  const calm = { "Ctrl+e": () => offerSound(), "?": () => keys.showModal(), "Shift+?": () => keys.showModal() };
+  // Chromium and Firefox leave Ctrl and a digit to the page; Safari and some desktops only Alt.
+  for (let place = 1; place <= 9; place += 1) {
+    calm[`Ctrl+${place}`] = calm[`Alt+${place}`] = () => acts.giveTo(cast.name(place));
+  }
   byId("keys-open").addEventListener("click", () => keys.showModal());
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
-    const act = chosen(event, { table, history, single });
+    const act = chosen(event, { table, history, single, calm });
     if (!act) return;
     event.preventDefault();
     act();
   });
 }
 
-function chosen(event, { table, history, single }) {
+function chosen(event, { table, history, single, calm }) {
   const name = combination(event);
   const { target } = event;
   if (name in table) return table[name];
   // Within a row's text too: the studio's history holds it, letter groups and all.
   if (name in history) return target.matches("textarea") || holdsTyping(target) ? null : history[name];
-  if (!(name in single)) return null;
-  const plain = name === "?" || name === "Shift+?";
-  return target.closest(plain ? TYPING : CONTROL) ? null : single[name];
+  if (name in calm) return target.closest(TYPING) ? null : calm[name];
+  return name in single && !target.closest(CONTROL) ? single[name] : null;
 }
 
-function combination({ key, ctrlKey, metaKey, altKey, shiftKey }) {
+/** A digit is its place on the keyboard: with Alt, or on a French one, it writes something else. */
+function combination({ key, code, ctrlKey, metaKey, altKey, shiftKey }) {
   const held = [(ctrlKey || metaKey) && "Ctrl", altKey && "Alt", shiftKey && "Shift"].filter(Boolean);
-  return [...held, key.length === 1 ? key.toLowerCase() : key].join("+");
+  const [, digit] = ((ctrlKey || metaKey || altKey) && /^Digit([1-9])$/.exec(code)) || [];
+  return [...held, digit ?? (key.length === 1 ? key.toLowerCase() : key)].join("+");
 }

@@ -179,15 +179,17 @@ export class LinePanel {
 
   #setParam({ name, value }) {
     const { project, selection } = this.#parts;
-    const ops = selection.ids
-      .map((lineId) => project.line(lineId))
-      .filter(({ kind, params }) => kind === "speech" && (value !== null || name in (params ?? {})))
-      .map(({ line_id: lineId, params }) => {
-        const { [name]: _, ...others } = params ?? {};
-        const next = value === null ? others : { ...others, [name]: value };
-        return { op: "set", line_ids: [lineId], fields: { params: next } };
-      });
-    if (ops.length) project.edit(ops);
+    const alike = new Map();
+    for (const lineId of selection.ids) {
+      const { kind, params } = project.line(lineId);
+      if (kind !== "speech" || (value === null && !(name in (params ?? {})))) continue;
+      const { [name]: _, ...others } = params ?? {};
+      const next = value === null ? others : { ...others, [name]: value };
+      const key = JSON.stringify(next);
+      if (!alike.has(key)) alike.set(key, { op: "set", line_ids: [], fields: { params: next } });
+      alike.get(key).line_ids.push(lineId);
+    }
+    if (alike.size) project.edit([...alike.values()]);
   }
 
   #pauseAt(lineId, by) {

@@ -1,5 +1,8 @@
 /** The page: waits for its parts, then lets them speak to each other. */
 import { Acts } from "./acts.js";
+import { Arriving } from "./arriving.js";
+import { CastOrder } from "./cast_order.js";
+import { Clipboard } from "./clipboard.js";
 import { Conflicts } from "./conflicts.js";
 import { byId, whenPresent } from "./dom.js";
 import { Find } from "./find.js";
@@ -7,11 +10,13 @@ import * as keys from "./keys.js";
 import { LinePanel } from "./line_panel.js";
 import { HintMarks } from "./hint_marks.js";
 import { Hints } from "./hints.js";
+import { Lifted } from "./lifted.js";
 import { Lines } from "./lines.js";
 import { keepLook, keepView } from "./look.js";
+import { Marks } from "./marks.js";
 import { ModelPanel } from "./model.js";
 import { Peaks } from "./peaks.js";
-import { keepPlace } from "./place.js";
+import { Place } from "./place.js";
 import { Player } from "./player.js";
 import { Project } from "./project.js";
 import { Pronouncing } from "./pronouncing.js";
@@ -20,6 +25,7 @@ import { Projects } from "./projects.js";
 import { Reading } from "./reading.js";
 import { Recordings } from "./recordings.js";
 import { RowsMouse } from "./rows_mouse.js";
+import { RowsTouch } from "./rows_touch.js";
 import { showSaved } from "./saved.js";
 import { ScriptView } from "./script_view.js";
 import { Selection } from "./selection.js";
@@ -52,7 +58,9 @@ function buildEditor(project, show) {
   const acts = new Acts(project, selection);
   const transport = new Transport(player);
   const reading = new Reading({ project, player, lines, selection, timeline, transport });
-  const typing = new Typing({ project, lines, selection, acts });
+  const arriving = new Arriving({ project, selection, acts });
+  const typing = new Typing({ project, lines, selection, acts, arriving });
+  new Clipboard({ project, selection, acts, arriving });
   const takes = new Takes({ project, acts, player });
   const linePanel = new LinePanel({ project, selection, acts, reading, takes, show });
   const speakerMenu = new SpeakerMenu({ project, selection, acts, linePanel });
@@ -61,12 +69,16 @@ function buildEditor(project, show) {
   const hintMarks = new HintMarks({ project, hints, lines, selection, acts, show });
   const recordings = new Recordings({ project, selection });
   const pronouncing = new Pronouncing({ project, selection, acts });
-  new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show });
+  const lifted = new Lifted({ selection, acts });
+  new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, lifted, show });
+  new RowsTouch({ lines, lifted });
+  const cast = new CastOrder(project);
+  const marks = new Marks({ project, hints, hintMarks, selection, cast, show });
   byId("add-line").addEventListener("click", () => acts.add());
   byId("add-pause").addEventListener("click", () => acts.addPause());
-  keys.listen({ reading, acts, selection, typing, find, pronouncing });
+  keys.listen({ reading, acts, selection, typing, find, pronouncing, marks, cast });
   showSaved(project, acts);
-  return { player, timeline, lines, selection, acts, reading, linePanel, hints, recordings };
+  return { player, timeline, lines, selection, acts, reading, linePanel, hints, recordings, arriving, marks, cast };
 }
 
 async function open() {
@@ -93,14 +105,14 @@ async function open() {
     editor.reading.show();
     script.forget();
   });
-  keepPlace({ project, projects, ...editor });
-  followCast(project, speakers);
+  new Place({ project, projects, ...editor });
+  followCast(project, speakers, editor);
   let engine = null;
   let voices = null;
   model.addEventListener("state", ({ detail }) => {
     if (engine !== null && engine !== detail.backend.name) project.look();
     engine = detail.backend.name;
-    const heard = JSON.stringify([engine, detail.speakers]);
+    const heard = JSON.stringify([engine, detail.speakers, detail.model.state === "loaded"]);
     if (voices !== heard) editor.hints.forget();
     voices = heard;
     speakers.follow(detail);

@@ -3,6 +3,7 @@ import { newId } from "./dialog.js";
 import { fold } from "./format.js";
 
 const NAMED = /^([^:：.!?,;"“”]{1,60})[:：]\s*(\S.*)$/;
+const BRACKETED = /^\[([^[\]|]+\|[^[\]]*\]|audio:[^\]]+\]$)/;
 const PAUSE = /^\[pause:(\d+(?:\.\d+)?)s\]$/i;
 const LONGEST_PAUSE_S = 300;
 
@@ -16,6 +17,16 @@ export function pastedLines(text, names) {
   const lines = rows.map((row) => lineOf(row, known));
   const isScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
   return isScript ? lines : null;
+}
+
+/**
+ * Whether rows with settings, recordings or odd names among them are a script all the same; the
+ * studio reads what they say.
+ */
+export function isScript(text) {
+  const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
+  const isRow = (row) => BRACKETED.test(row) || PAUSE.test(row) || NAMED.test(row);
+  return rows.length > 1 && rows.every(isRow) && rows.some((row) => BRACKETED.test(row));
 }
 
 function lineOf(row, known) {

@@ -4,12 +4,9 @@ import { Former } from "./former.js";
 import { isMissing, isPending } from "./line_states.js";
 import { Live } from "./live.js";
 import { Outbox } from "./outbox.js";
+import { PERSON } from "./person.js";
 import * as api from "./project_api.js";
-import { stored } from "./stored.js";
 
-const PERSON_KEY = "tableread.person";
-const PERSON = stored.get(PERSON_KEY) ?? newId();
-stored.set(PERSON_KEY, PERSON);
 /** This page, of a person: what stands before the dash is the same for all pages of a browser. */
 const CLIENT = `${PERSON}-${newId()}`;
 

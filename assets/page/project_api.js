@@ -15,6 +15,16 @@ export const remove = (id) => request(at(id), { method: "DELETE" });
 export const importFile = (file) =>
   json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
 
+/**
+ * New lines as a file or, without a name, the clipboard holds them; nothing is changed by it.
+ * @param {Blob} body @returns {Promise<{lines: object[], notices: object[]}>}
+ */
+export const readLines = (body, name = "") =>
+  json(`projects/lines?name=${part(name)}`, { method: "POST", body });
+/** @param {object} place {line_id, heard, by} @param {boolean} last the page goes away @returns {Promise<{number: number}>} */
+export const leavePlace = (id, place, last = false) =>
+  json(at(id, "/place"), { method: "PUT", body: place, keepalive: last });
+
 export const script = (id) => json(at(id, "/script"));
 /** @param {object} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
 export const putScript = (id, body, last = false) =>

@@ -1,6 +1,6 @@
 /** The other projects, and those that were deleted: what can be done without opening them. */
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
-import { count, fold, length, moment } from "./format.js";
+import { ago, count, date, fold, length, moment } from "./format.js";
 import { announce, refused } from "./notices.js";
 import * as api from "./project_api.js";
 import { Space } from "./space.js";
@@ -28,7 +28,9 @@ export class ProjectList extends EventTarget {
     try {
       const [all, removed] = await Promise.all([api.list(), api.removed()]);
       const others = all.filter((one) => one.project_id !== this.#project.id);
-      byId("projects").replaceChildren(...others.map((one) => this.#row(one)));
+      const names = others.map(({ name }) => shown(name));
+      const isOnly = (name) => names.indexOf(name) === names.lastIndexOf(name);
+      byId("projects").replaceChildren(...others.map((one) => this.#row(one, isOnly(shown(one.name)))));
       setHidden(byId("projects-part"), others.length === 0);
       setHidden(this.#search, others.length < SEARCHED_FROM);
       byId("removed").replaceChildren(...removed.map((one) => this.#removedRow(one)));
@@ -44,20 +46,23 @@ export class ProjectList extends EventTarget {
     for (const row of byId("projects").children) setHidden(row, !fold(row.dataset.name).includes(wanted));
   }
 
-  #row({ project_id: id, name, lines, audio_s: seconds, edited_at: editedAt }) {
+  /** Several of one name are told apart by the time of day, too. */
+  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt }, isOnly) {
     const row = fromTemplate("project-template");
-    const shown = name || "Untitled";
-    row.dataset.name = shown;
+    const name = shown(own);
+    row.dataset.name = name;
     const find = (part) => row.querySelector(`.project-item${part}`);
-    setText(find("-name"), shown);
+    setText(find("-name"), name);
     const sound = seconds ? `, ${length(seconds)}` : "";
-    setText(find("-about"), `${count(lines ?? 0, "line")}${sound} · ${moment(editedAt)}`);
+    const edited = isOnly ? ago(editedAt) : [...new Set([ago(editedAt), moment(editedAt)])].join(", ");
+    setText(find("-about"), `${count(lines ?? 0, "line")}${sound} · ${edited}`);
+    find("-about").title = `Edited ${date(editedAt)}`;
     find("").addEventListener("click", () => this.#tell("open", id));
     find("-export").href = api.exportUrl(id, "tableread");
     const labels = { rename: "Rename", export: "Export", delete: "Delete" };
-    for (const [part, label] of Object.entries(labels)) find(`-${part}`).ariaLabel = find(`-${part}`).title = `${label} ${shown}`;
-    find("-rename").addEventListener("click", () => this.#rename(row, id, shown));
-    find("-delete").addEventListener("click", () => this.#tell("delete", { id, name: shown }));
+    for (const [part, label] of Object.entries(labels)) find(`-${part}`).ariaLabel = find(`-${part}`).title = `${label} ${name}`;
+    find("-rename").addEventListener("click", () => this.#rename(row, id, name));
+    find("-delete").addEventListener("click", () => this.#tell("delete", { id, name }));
     return row;
   }
 
@@ -107,4 +112,8 @@ export class ProjectList extends EventTarget {
   #tell(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
+}
+
+function shown(name) {
+  return name || "Untitled";
 }

@@ -8,7 +8,10 @@ import { stored } from "./stored.js";
 const LAST_KEY = "tableread.project";
 const FORMER_TEXT_KEY = "tableread.script";
 
-/** Events: "closing" before and "opened" after another project takes the place of the former. */
+/**
+ * Events: "closing" before and "opened" after another project takes the place of the former, with
+ * `detail` {place}: where somebody was in it last, or null.
+ */
 export class Projects extends EventTarget {
   #project;
   #name = /** @type {HTMLInputElement} */ (byId("project-name"));
@@ -62,7 +65,7 @@ export class Projects extends EventTarget {
     address.searchParams.set("project", body.project_id);
     history.replaceState(history.state, "", address);
     this.#show();
-    this.dispatchEvent(new Event("opened"));
+    this.dispatchEvent(new CustomEvent("opened", { detail: { place: body.place ?? null } }));
   }
 
   /** @returns {Promise<boolean>} whether it is there */

@@ -4,16 +4,15 @@ import { byId } from "./dom.js";
 export class RowsMouse {
   #list = byId("lines");
   #parts;
-  #dragged = null;
 
-  /** @param {object} parts lines, selection, acts, reading, speakerMenu, recordings, hintMarks, show */
+  /** @param {object} parts lines, selection, acts, reading, speakerMenu, recordings, hintMarks, lifted, show */
   constructor(parts) {
     this.#parts = parts;
     this.#list.addEventListener("click", (event) => this.#press(event));
     this.#list.addEventListener("dragstart", (event) => this.#lift(event));
     this.#list.addEventListener("dragover", (event) => this.#over(event));
     this.#list.addEventListener("drop", (event) => this.#drop(event));
-    this.#list.addEventListener("dragend", () => this.#end());
+    this.#list.addEventListener("dragend", () => parts.lifted.end());
   }
 
   #press(event) {
@@ -44,50 +43,23 @@ export class RowsMouse {
   }
 
   #lift(event) {
-    const { lines, selection } = this.#parts;
+    const { lines, lifted } = this.#parts;
     const lineId = event.target.closest?.(".line-grip") ? lines.lineOf(event.target) : null;
     if (!lineId) return;
-    if (!selection.ids.includes(lineId)) selection.go(lineId);
-    this.#dragged = selection.ids;
+    lifted.begin(lineId);
     event.dataTransfer.effectAllowed = "move";
     event.dataTransfer.setData("text/plain", "");
     event.dataTransfer.setDragImage(lines.row(lineId).root, 24, 16);
   }
 
   #over(event) {
-    const row = this.#dragged && event.target.closest?.(".line");
+    const row = this.#parts.lifted.any && event.target.closest?.(".line");
     if (!row) return;
     event.preventDefault();
-    const box = row.getBoundingClientRect();
-    this.#point(row, event.clientY > box.top + box.height / 2 ? "below" : "above");
+    this.#parts.lifted.over(row, event.clientY);
   }
 
   #drop(event) {
-    const row = this.#dragged && this.#list.querySelector("[data-drop]");
-    if (!row) return;
-    event.preventDefault();
-    const lineIds = this.#dragged;
-    const after = row.dataset.drop === "below" ? row : row.previousElementSibling;
-    this.#end();
-    this.#parts.acts.move(lineIds, this.#free(after, lineIds));
-  }
-
-  /** The nearest row at or above that isn't carried itself. */
-  #free(row, carried) {
-    let free = row;
-    while (free && carried.includes(free.dataset.line)) free = free.previousElementSibling;
-    return free?.dataset.line ?? null;
-  }
-
-  #point(row, side) {
-    const former = this.#list.querySelector("[data-drop]");
-    if (former && former !== row) delete former.dataset.drop;
-    row.dataset.drop = side;
-  }
-
-  #end() {
-    this.#dragged = null;
-    const pointed = this.#list.querySelector("[data-drop]");
-    if (pointed) delete pointed.dataset.drop;
+    if (this.#parts.lifted.any && this.#parts.lifted.drop()) event.preventDefault();
   }
 }

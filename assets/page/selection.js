@@ -38,18 +38,31 @@ export class Selection extends EventTarget {
     this.#show(before, this.current);
   }
 
-  /** Mark exactly these; the last one is the current one. @param {string[]} lineIds */
-  set(lineIds) {
+  /** Mark exactly these. @param {string[]} lineIds @param {string | null} current one of them, else the last */
+  set(lineIds, current = lineIds.at(-1) ?? null) {
     const before = this.#marked;
     this.#marked = new Set(lineIds);
-    this.#anchor = lineIds.at(-1) ?? null;
-    this.#show(before, this.#anchor);
+    this.#anchor = current;
+    this.#show(before, current);
   }
 
   /** Put the keyboard on the current line's row. */
   focus() {
     this.#lines.row(this.current)?.root.focus({ preventScroll: true });
     if (this.current) this.#lines.reveal(this.current, { calm: true });
+  }
+
+  /**
+   * The next of some lines, from the current one on and round.
+   * @param {Set<string>} lineIds @param {1 | -1} by @returns {string | undefined}
+   */
+  nextOf(lineIds, by) {
+    const { order } = this.#project.view;
+    const at = order.indexOf(this.current);
+    const from = by > 0 ? at + 1 : Math.max(at, 0);
+    const round = [...order.slice(from), ...order.slice(0, from)];
+    const isOne = (lineId) => lineIds.has(lineId);
+    return by > 0 ? round.find(isOne) : round.findLast(isOne);
   }
 
   /** @param {number} by lines from the current one @returns {string | null} */

@@ -33,7 +33,7 @@ export class Speakers extends EventTarget {
 
   constructor() {
     super();
-    for (const name of ["choose", "rename"]) {
+    for (const name of ["choose", "rename", "mark"]) {
       this.#cast.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
     }
     const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);

@@ -3,28 +3,32 @@ import { Exporting } from "./exporting.js";
 import * as api from "./project_api.js";
 import { announce, notice, refused } from "./notices.js";
 import { byId, disclose, setHidden, setText } from "./dom.js";
+import { count } from "./format.js";
 import { isSound } from "./recordings.js";
 import { tellBrought, tellOpened } from "./told.js";
 
 const WORDS = {
   project: "Let go to import it as a new project",
+  scene: "Let go to insert it here, or to import it as a new project",
   line: "Let go to add it as a recording",
   file: "Let go to play it in this line",
   voice: "Let go to make a voice of it",
 };
 
 export class Transfer {
+  #field = /** @type {HTMLInputElement} */ (byId("import-file"));
+  #asks = false;
   #parts;
 
-  /** @param {object} parts projects, project, lines, recordings, speakers, show */
+  /** @param {object} parts projects, project, lines, recordings, arriving, speakers, show */
   constructor(parts) {
     this.#parts = parts;
     const { projects, project } = parts;
     disclose(byId("download"), byId("download-menu"));
     disclose(byId("export"), byId("export-menu"));
-    byId("import").addEventListener("click", () => byId("import-file").click());
-    byId("project-import").addEventListener("click", () => byId("import-file").click());
-    byId("import-file").addEventListener("change", ({ target }) => this.#bring([...target.files], target));
+    byId("import").addEventListener("click", () => this.#choose({ asks: true }));
+    byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
+    this.#field.addEventListener("change", () => this.#chosen());
     this.#listenForDrops();
     const exporting = new Exporting(project);
     projects.addEventListener("opened", () => {
@@ -51,11 +55,24 @@ export class Transfer {
     });
   }
 
-  /** What a file would become where it is. @returns {"project" | "line" | "file" | "voice" | null} */
+  /** Ask for files. @param {{asks: boolean}} how whether they may be meant for this project */
+  #choose({ asks }) {
+    this.#asks = asks;
+    this.#field.click();
+  }
+
+  async #chosen() {
+    const [files, asks] = [[...this.#field.files], this.#asks];
+    this.#field.value = ""; // so that the same file can be chosen again
+    this.#asks = false;
+    await (asks ? this.#ask(files) : this.#bring(files));
+  }
+
+  /** What a file would become where it is. @returns {"project" | "scene" | "line" | "file" | "voice" | null} */
   #place({ target }, sound) {
     const on = (selector) => target instanceof Element && target.closest(selector);
     if (on("dialog")) return null;
-    if (!sound) return "project";
+    if (!sound) return on("#part-lines") ? "scene" : "project";
     if (on("#cast-column")) return "voice";
     return on('.line[data-kind="audio"]') ? "file" : "line";
   }
@@ -66,11 +83,31 @@ export class Transfer {
     const sounds = files.filter(isSound);
     const place = this.#place(event, sounds.length > 0);
     if (place === null) return;
+    const isScene = this.#place(event, false) === "scene";
     const lineId = lines.lineOf(event.target);
     if (place === "voice") this.#beginVoice(sounds);
     if (place === "file") await recordings.bringAll(sounds, lineId);
     if (place === "line") await recordings.bringAll(sounds, null, lineId ?? undefined);
-    await this.#bring(files.filter((file) => !sounds.includes(file)));
+    const scripts = files.filter((file) => !sounds.includes(file));
+    await (isScene ? this.#ask(scripts) : this.#bring(scripts));
+  }
+
+  /** A script may be meant for the scene that is open; a project's file is always one of its own. */
+  async #ask(files) {
+    const scripts = files.filter(({ name }) => !/\.zip$/i.test(name));
+    await this.#bring(files.filter((file) => !scripts.includes(file)));
+    if (!scripts.length) return;
+    const choice = await asked(scripts, this.#words());
+    if (choice === "here") await this.#parts.arriving.files(scripts);
+    if (choice === "project") await this.#bring(scripts);
+  }
+
+  /** Where lines would come in. @returns {string} */
+  #words() {
+    const { arriving, lines } = this.#parts;
+    if (arriving.place === null) return "as its first ones";
+    const number = lines.row(arriving.place)?.number?.textContent;
+    return number ? `after line ${number}` : "after the pause you are at";
   }
 
   #beginVoice([first, ...others]) {
@@ -81,7 +118,7 @@ export class Transfer {
   }
 
   /** @param {File[]} files each becomes a project; the last one is opened */
-  async #bring(files, input = null) {
+  async #bring(files) {
     const brought = [];
     for (const file of files) {
       try {
@@ -94,8 +131,31 @@ export class Transfer {
       }
     }
     brought.slice(0, -1).forEach(tellBrought);
-    if (input) input.value = "";
   }
+}
+
+/** Open the menu of what can be heard, the keyboard on its first item. */
+export function offerSound() {
+  const [button, menu] = [byId("download"), byId("download-menu")];
+  if (button.disabled) {
+    const why = "Nothing has been read yet. Press Read the scene first.";
+    return refused("There is no sound to save", new Error(why));
+  }
+  if (menu.hidden) button.click();
+  return menu.querySelector("a, button, select, input")?.focus();
+}
+
+/** @param {File[]} files @param {string} place where they would come in @returns {Promise<string>} "here", "project" or "cancel" */
+function asked(files, place) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("bring-confirm"));
+  const whose = files.length === 1 ? `does ${files[0].name}` : `do ${count(files.length, "file")}`;
+  setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
+  setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);
+  dialog.returnValue = "cancel";
+  dialog.showModal();
+  return new Promise((answer) => {
+    dialog.onclose = () => answer(dialog.returnValue);
+  });
 }
 
 function carriesFiles(event) {

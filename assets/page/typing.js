@@ -1,14 +1,16 @@
 /** Text edited in its row: each key changes that row alone, and the studio hears after a pause. */
 import { byId } from "./dom.js";
-import { pastedLines } from "./pasted.js";
+import { isScript, pastedLines } from "./pasted.js";
 
 export class Typing {
   #project;
   #lines;
   #selection;
   #acts;
+  #arriving;
 
-  constructor({ project, lines, selection, acts }) {
+  constructor({ project, lines, selection, acts, arriving }) {
+    this.#arriving = arriving;
     this.#project = project;
     this.#lines = lines;
     this.#selection = selection;
@@ -58,6 +60,7 @@ export class Typing {
     event.preventDefault();
     const lines = pastedLines(text, this.#project.view.speakers.map(({ name }) => name));
     if (lines) return this.#acts.paste(this.#lines.lineOf(event.target), lines);
+    if (isScript(text)) return this.#arriving.text(text, this.#lines.lineOf(event.target));
     document.execCommand("insertText", false, text.replace(/\s*\n\s*/g, " "));
   }
 

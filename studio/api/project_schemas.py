@@ -22,6 +22,7 @@ from studio.project.ops import LineId, LineIds, Op
 from studio.project.rendering import Run
 from studio.project.session import Session
 from studio.project.take import Take, take_record
+from studio.project.whereabouts import kept_place
 from studio.speakers.colours import next_colour
 
 _SHOWN_SPOKEN_CHARS = 2_000
@@ -106,6 +107,7 @@ def card_body(card: Card) -> dict[str, Any]:
 
 def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str, Any]:
     """A project as it stands; news after `seq` change it."""
+    place = kept_place(session.folder.root)
     with session.lock:
         # The number first: news that come in between are then told twice, never missed.
         seq = session.news.seq
@@ -126,6 +128,7 @@ def project_body(session: Session, notices: tuple[Notice, ...] = ()) -> dict[str
             "can_undo": session.can_undo,
             "can_redo": session.can_redo,
             "job": job_body(session),
+            "place": place.model_dump() if place else None,
             "seq": seq,
         }
 

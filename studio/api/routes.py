@@ -19,6 +19,7 @@ from studio.api.model import model_routes
 from studio.api.page import page_routes
 from studio.api.project_audio import project_audio_routes
 from studio.api.project_files import project_file_routes
+from studio.api.project_lines import project_line_routes
 from studio.api.project_space import space_routes
 from studio.api.projects import project_routes
 from studio.api.pronunciations import pronunciation_routes
@@ -34,6 +35,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
     return (
         page_routes(setup),
         project_file_routes,
+        project_line_routes,
         project_routes,
         project_audio_routes,
         space_routes,

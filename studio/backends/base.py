@@ -227,6 +227,19 @@ class FetchesWeights(Protocol):
 
 
 @runtime_checkable
+class TellsLanguages(Protocol):
+    """A loaded backend that reads some language worse than it could."""
+
+    def lacks(self, language: str) -> str | None:
+        """What a language lacks here, as a sentence with the remedy; None where it lacks nothing.
+
+        Args:
+            language: A BCP-47 code. Cheap: imports no model.
+        """
+        ...
+
+
+@runtime_checkable
 class KeepsConditioning(Protocol):
     """A backend whose conditioning is worth keeping on disk.
 

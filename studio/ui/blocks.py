@@ -17,6 +17,7 @@ _STYLES = (
     "projects",
     "editor",
     "rows",
+    "marks",
     "line",
     "cast",
     "pronunciations",
@@ -25,6 +26,7 @@ _STYLES = (
     "voicesample",
     "player",
     "narrow",
+    "touch",
 )
 """Style sheets in the order in which they may override each other."""
 

@@ -20,9 +20,16 @@ _KEYS = (
     ("Ctrl D", "Duplicate"),
     ("Delete", "Delete"),
     ("Ctrl A", "Mark all lines"),
+    ("S", "Mark all lines of the same speaker"),
+    ("G", "Go to lines of a state or a speaker"),
+    ("N", "The next of them; with Shift, the one before"),
+    ("Ctrl 1 … 9", "Give the marked lines to that speaker of the cast; or Alt and the number"),
+    ("Ctrl C X V", "Copy, cut, paste lines, as a piece of script"),
     ("Ctrl Z Y", "Undo, redo"),
     ("Ctrl F", "Find and replace"),
     ("F8", "Pronunciations: say the marked word otherwise"),
+    ("Ctrl E", "Download the sound"),
+    ("Ctrl S", "Save at once what is on its way"),
     ("?", "Show this list"),
 )
 
@@ -47,6 +54,15 @@ DIALOGS = f"""
   <form method="dialog" class="panel-row">
     <button class="button" value="keep">Leave them</button>
     <button class="button primary" value="make">Make them again</button>
+  </form>
+</dialog>
+<dialog id="bring-confirm" aria-labelledby="bring-confirm-title">
+  <h2 id="bring-confirm-title" dir="auto"></h2>
+  <p id="bring-confirm-text"></p>
+  <form method="dialog" class="panel-row">
+    <button class="button" value="cancel">Cancel</button>
+    <button class="button" value="project">As a new project</button>
+    <button class="button primary" value="here">Insert here</button>
   </form>
 </dialog>
 <dialog id="conflicts" class="wide" aria-labelledby="conflicts-title">

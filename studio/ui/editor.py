@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from studio.ui.icons import icon
+from studio.ui.marks import GO_TO
 from studio.ui.projects import SCRIPT_FORMATS, export_links
 
 _VIEWS = """
@@ -79,6 +80,7 @@ _LINES = f"""
     <div class="pane-tools">
       <button id="hints-next" class="button small quiet" type="button" hidden
         title="Go to the next line with something to know"></button>
+      {GO_TO}
       <button id="find-open" class="button small" type="button"
         title="Find and replace (Ctrl+F)" aria-label="Find">{icon("find")}
         <span class="label">Find</span></button>
@@ -87,7 +89,8 @@ _LINES = f"""
       <button id="add-pause" class="button small" type="button"
         title="Add a pause (P)">Pause</button>
       <button id="add-line" class="button small" type="button"
-        title="Add a line (Shift+Enter)">{icon("plus")} Line</button>
+        title="Add a line (Shift+Enter)">{icon("plus")}
+        <span class="label">Line</span></button>
     </div>
   </div>
   {_FIND}

@@ -58,7 +58,7 @@ _CAST = f"""
           hidden>
         <button class="icon-button voice-rename" type="button">{icon("pencil")}</button></div>
       <div class="voice-foot"><select class="voice-choice"></select>
-        <span class="voice-kind soft"></span></div>
+        <button class="voice-kind voice-mark soft" type="button"></button></div>
       <button class="voice-suggest" type="button" hidden></button></div>
     <button class="button small voice-add" type="button">{icon("plus")} Sample</button>
   </li>

@@ -18,7 +18,10 @@ from spacy_pkuseg.config import Config
 from tiny_hub import COMMIT, TinyHub
 
 from studio.backends.base import LoadProgress
+from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.segmenter import fetch_segmenter, segmenter, segmenter_folder
+from studio.backends.chatterbox.variants import MULTILINGUAL
+from studio.backends.options import BackendOptions
 from studio.errors import Cancelled
 
 pytestmark = pytest.mark.models
@@ -119,3 +122,13 @@ def test_the_model_reads_words_apart(server: TinyHub, tmp_path_factory) -> None:
     without = tokens()
     fetch_segmenter(lambda _progress: None)
     assert len(tokens()) == len(without) + 1  # the space between 你好 and 世界
+
+
+def test_a_loaded_voice_says_what_chinese_lacks_until_it_is_fetched(server: TinyHub) -> None:
+    backend = ChatterboxBackend(MULTILINGUAL, BackendOptions())
+    assert backend.lacks("zh") is None  # its load may fetch it
+    backend._model = object()
+    assert "without word boundaries" in str(backend.lacks("zh-Hant"))
+    assert backend.lacks("ja") is None
+    fetch_segmenter(lambda _progress: None)
+    assert backend.lacks("zh") is None

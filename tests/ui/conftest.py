@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from ui_steps import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
 BROWSER_TIMEOUT_MS = 45_000
+expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",

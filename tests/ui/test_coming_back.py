@@ -1,7 +1,7 @@
 """The page comes back to where it was: after a reload, and after the studio was killed."""
 
 import pytest
-from ui_steps import fill, states, texts
+from ui_steps import fill, line_ids, reopened, states, texts
 
 pytestmark = pytest.mark.browser
 
@@ -56,6 +56,50 @@ def test_a_reload_comes_back_to_the_same_line_and_place(page, write):
           return row.top >= list.top && row.bottom <= list.bottom;
         }"""
     )
+
+
+def test_another_device_comes_to_the_same_line(open_page):
+    desk, phone = open_page(), open_page()
+    project = fill(desk, "\n".join(f"Mara: Line {n}." for n in range(80)), 80)
+    go = """async n => {
+      const { selection, reading, project } = window.tableread;
+      selection.go(project.view.order[n]);
+      await reading.placeAt(project.view.order[n + 1]);
+    }"""
+    where = """() => {
+      const { selection, player, project } = window.tableread;
+      return [selection.current, player.line_id].map((id) => project.view.order.indexOf(id));
+    }"""
+    order = line_ids(desk)
+
+    def left(page, number):
+        """Go to a line and lay the page aside; the studio knows it then."""
+
+        def is_told(answer):
+            if not answer.url.endswith(f"projects/{project}/place"):
+                return False
+            told = answer.request.post_data_json
+            return answer.ok and [told["line_id"], told["heard"]] == order[number : number + 2]
+
+        with page.expect_response(is_told):
+            page.evaluate(go, number)
+            page.evaluate("() => dispatchEvent(new Event('pagehide'))")
+
+    come = """async id => {
+      const answer = await fetch(`studio/projects/${id}`);
+      await window.tableread.projects.adopt(await answer.json());
+    }"""
+    left(desk, 60)
+    phone.evaluate(come, project)
+    assert phone.evaluate(where) == [60, 61]
+    left(phone, 20)
+    desk.evaluate(come, project)
+    assert desk.evaluate(where) == [20, 21]
+    # What the studio couldn't be told, this browser still knows.
+    desk.route("**/place", lambda route: route.abort())
+    desk.evaluate(go, 40)
+    reopened(desk)
+    assert desk.evaluate(where) == [40, 41]
 
 
 def test_an_open_page_follows_a_studio_that_was_killed(own_page, mortal):

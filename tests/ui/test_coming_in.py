@@ -4,7 +4,8 @@ import base64
 
 import pytest
 import soundfile
-from ui_steps import fill, line_ids, saved, stored, texts, type_into
+from playwright.sync_api import expect
+from ui_steps import fill, line_ids, saved, stored, texts, type_into, violations
 from voice_like import voice_like
 
 pytestmark = pytest.mark.browser
@@ -60,6 +61,7 @@ def test_all_that_is_dropped_finds_its_place(page, write, sound):
     wav = "audio/wav"
     files = [("a.wav", wav, sound), ("b.wav", wav, sound), ("c.txt", "text/plain", b"Ilse: New.")]
     drop(page, "#lines .line", *files)
+    page.click("#bring-confirm button[value=project]")
     page.wait_for_function("id => window.tableread.project.id !== id", arg=project)
     page.wait_for_function("() => document.querySelector('.line-text')?.textContent === 'New.'")
     body = page.request.get(
@@ -67,6 +69,88 @@ def test_all_that_is_dropped_finds_its_place(page, write, sound):
     ).json()
     told = [line["path"] or line["text"] for line in body["lines"]]
     assert [one.split("-")[0].split(".")[0] for one in told] == ["One", "a", "b", "Two"]
+
+
+def bring(page, *files):
+    """Let files fall on the second row; what is asked then."""
+    drop(page, "#lines .line:nth-child(2)", *files)
+    asked = page.locator("#bring-confirm")
+    expect(asked).to_be_visible()
+    return asked
+
+
+def test_a_script_comes_into_the_scene_where_one_is_and_undo_takes_it_back(page, write):
+    project = write("Mara: One.\nTomas: Two.", 2)
+    page.click("#lines .line-grip >> nth=0")
+    hostile = "<img src=x onerror=alert(5)>.srt"
+    timed = b"1\nno time at all\nIda: Kept.\n\n2\n00:00:05,000 --> 00:00:06,000\nIda: Two.\n"
+    script = b"[Ida | lang:de] Eins.\n[pause:1s]\nIda: Drei."
+    asked = bring(page, ("a.txt", "text/plain", script), (hostile, "text/plain", timed))
+    expect(asked).to_contain_text("Where do 2 files belong?")
+    expect(asked).to_contain_text("after line 1")
+    assert violations(page, ["#bring-confirm"]) == []
+    asked.locator("button[value=here]").click()
+    told = page.locator(f'.notice[data-notice="brought:{hostile}"]')
+    expect(told).to_contain_text(hostile)
+    told.locator(".notice-close").click()
+    saved(page)
+    assert page.evaluate("() => window.tableread.project.id") == project
+    now = stored(page, project)
+    assert now[:4] == ["One.", "Eins.", "—", "Drei."]
+    assert now[-1] == "Two."
+    assert page.evaluate("() => window.tableread.project.lines[1].language") == "de"
+    page.click("#undo")
+    expect(page.locator("#lines .line")).to_have_count(2)
+    saved(page)
+    assert stored(page, project) == ["One.", "Two."]
+
+
+def test_a_script_may_stay_away_and_what_is_none_is_refused(page, write):
+    project = write("Mara: One.\nTomas: Two.", 2)
+    asked = bring(page, ("a.txt", "text/plain", b"Ida: New."))
+    expect(asked).to_contain_text("Where does a.txt belong?")
+    page.keyboard.press("Escape")
+    expect(asked).to_be_hidden()
+    bring(page, ("b.txt", "text/plain", b"no name")).locator("button[value=here]").click()
+    refused = page.locator(".notice[data-notice=refused]")
+    expect(refused).to_contain_text("b.txt can't be inserted")
+    refused.locator(".notice-close").click()
+    assert page.evaluate("() => window.tableread.project.id") == project
+    assert texts(page) == ["One.", "Two."]
+
+
+def test_the_import_of_the_script_view_asks_and_that_of_the_project_makes_one(page, write):
+    project = write("Mara: One.", 1)
+    script = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"Ida: New."}
+    page.click("#views [data-view=script]")
+    with page.expect_file_chooser() as chooser:
+        page.click("#import")
+    chooser.value.set_files([script])
+    page.click("#bring-confirm button[value=here]")
+    page.click("#views [data-view=lines]")
+    expect(page.locator("#lines .line")).to_have_count(2)
+    page.click("#project-open")
+    with page.expect_file_chooser() as chooser:
+        page.click("#project-import")
+    chooser.value.set_files([script])
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=project)
+    expect(page.locator("#lines .line")).to_have_count(1)
+    page.keyboard.press("Escape")
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+def test_5000_lines_come_into_a_scene(page, write):
+    write("Mara: One.", 1)
+    script = "\n".join(f"Mara: Line {n} of many." for n in range(5_000)).encode()
+    drop(page, "#lines .line", ("long.txt", "text/plain", script))
+    began_ms = page.evaluate("() => performance.now()")
+    page.click("#bring-confirm button[value=here]")
+    expect(page.locator("#lines .line")).to_have_count(5_001, timeout=120_000)
+    print(f"5,000 lines in after {page.evaluate('() => performance.now()') - began_ms:.0f} ms")
+    saved(page)
+    page.click("#undo")
+    expect(page.locator("#lines .line")).to_have_count(1, timeout=120_000)
 
 
 def test_a_recording_stays_in_the_project_it_was_let_go_in(page, write, sound):

@@ -1,6 +1,9 @@
 """Projects: kept, renamed, copied, sent as files, open twice, cut off from the studio."""
 
+import re
+
 import pytest
+from playwright.sync_api import expect
 from ui_steps import make, saved, texts
 
 pytestmark = pytest.mark.browser
@@ -85,6 +88,52 @@ def test_another_project_is_renamed_and_deleted_without_being_opened(page, write
     page.click("#project-open")
     page.wait_for_selector("#removed-part:not([hidden])")
     row.wait_for(state="detached")
+    page.keyboard.press("Escape")
+
+
+def test_recent_projects_say_when_they_were_edited(page, write):
+    ids = [write(f"Ilse: Number {number}.", 1) for number in range(2)]
+    page.evaluate(
+        "id => fetch(`studio/projects/${id}`, {method: 'PATCH', body: '{\"name\": \"Only one\"}',"
+        " headers: {'Content-Type': 'application/json'}})",
+        ids[0],
+    )
+    write(TWO, 2)
+    page.click("#project-open")
+    about = [page.locator(f".project-row:has(a[href*='{one}']) .project-item-about") for one in ids]
+    expect(about[0]).to_have_text(re.compile(r"1 line · (just now|\d+ min ago)$"))
+    # One of several that are called Scene.
+    expect(about[1]).to_have_text(re.compile(r"1 line · (just now|\d+ min ago), .*\d:\d\d"))
+    expect(about[0]).to_have_attribute("title", re.compile(r"^Edited .*20\d\d"))
+    page.keyboard.press("Escape")
+    told = page.evaluate(
+        """async (minutes) => {
+          const { ago } = await import(new URL('studio/assets/page/format.js', document.baseURI));
+          return minutes.map((n) => ago(new Date(1e12 - 60_000 * n).toISOString(), 1e12));
+        }""",
+        [0.5, 1, 59, 60, 125, 1_440, 2_880],
+    )
+    words = ["just now", "1 min ago", "59 min ago", "1 h ago", "2 h ago", "1 day ago", "2 days ago"]
+    assert told == words
+
+
+def test_the_engine_of_a_project_is_shown_whole(page, write):
+    write(TWO, 2)
+    page.click("#project-open")
+    engine = page.locator("#project-engine")
+    expect(engine.locator("option:checked")).to_have_text("The studio’s: Draft voice (eSpeak NG)")
+    room_px = engine.evaluate(
+        """(select) => {
+          const look = getComputedStyle(select);
+          const pen = document.createElement('canvas').getContext('2d');
+          pen.font = look.font;
+          const text = pen.measureText(select.selectedOptions[0].text).width;
+          const arrow = 20;
+          return select.clientWidth - text - arrow
+            - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+        }"""
+    )
+    assert room_px >= 0
     page.keyboard.press("Escape")
 
 
@@ -272,6 +321,7 @@ def test_a_script_file_becomes_a_project_by_button_and_by_dropping(page, write, 
             { dataTransfer: data, bubbles: true, cancelable: true }));
         }"""
     )
+    page.click("#bring-confirm button[value=project]")
     page.wait_for_function("() => document.querySelector('.line-text')?.textContent === 'Let go.'")
 
 

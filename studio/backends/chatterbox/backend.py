@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
 from studio.backends.chatterbox.identity import weights_identity
-from studio.backends.chatterbox.segmenter import fetch_segmenter
+from studio.backends.chatterbox.segmenter import WITHOUT, fetch_segmenter, segmenter_folder
 from studio.backends.chatterbox.text import check_speakable
 from studio.backends.chatterbox.variants import MULTILINGUAL, Variant, source_of
 from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
@@ -83,6 +83,13 @@ class ChatterboxBackend:
     def to_fetch(self) -> str | None:
         """What a load would download, as a sentence with the remedy; None when all is here."""
         return to_fetch(self._source, self._variant.needs)
+
+    def lacks(self, language: str) -> str | None:
+        """Whether Chinese is read without word boundaries; a load is what fetches them."""
+        is_chinese = language.lower().partition("-")[0] == "zh"
+        if self._variant is not MULTILINGUAL or self._model is None or not is_chinese:
+            return None
+        return None if segmenter_folder().is_dir() else WITHOUT
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.

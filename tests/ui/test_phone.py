@@ -1,0 +1,102 @@
+"""A phone has every control of the player, targets a finger meets, and lines that can be moved."""
+
+import pytest
+from playwright.sync_api import expect
+from ui_steps import fill, make, saved, texts, violations
+
+pytestmark = pytest.mark.browser
+
+SCENE = "Mara: One.\n[pause:0.5s]\nTomas: Two.\nMara: [gasp] Three."
+LEAST_PX = 40
+
+# A label or a row around a control is its target as well.
+SMALL = """least => [...document.querySelectorAll(
+    'button, a[href], input, select, [role=slider], .line-grip')]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.type !== 'file')
+  .filter((one) => one.getBoundingClientRect().width > 1)
+  .filter((one) => {
+    const boxes = [one, one.closest('label')].filter(Boolean)
+      .map((target) => target.getBoundingClientRect());
+    return !boxes.some(({ width, height }) => width >= least - 0.5 && height >= least - 0.5);
+  })
+  .map((one) => `${one.id || one.className} ${JSON.stringify(one.getBoundingClientRect())}`)"""
+
+
+@pytest.fixture(scope="module")
+def phone(open_page):
+    page = open_page(has_touch=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    return page
+
+
+@pytest.fixture
+def scene(phone):
+    project = fill(phone, SCENE, 4)
+    phone.click("#views [data-view=lines]")
+    phone.wait_for_selector("#hints-next:not([hidden])")
+    return project
+
+
+@pytest.fixture
+def touch(phone):
+    session = phone.context.new_cdp_session(phone)
+
+    def at(kind, x, y):
+        points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    yield at
+    session.detach()
+
+
+def middle(phone, selector):
+    box = phone.locator(selector).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_finger_meets_every_control(phone, scene):
+    make(phone)
+    phone.evaluate(
+        "() => { const { selection, project } = window.tableread;"
+        " selection.go(project.view.order[0]); }"
+    )
+    for view in ("lines", "line", "cast", "script"):
+        phone.click(f"#views [data-view={view}]")
+        assert phone.evaluate(SMALL, LEAST_PX) == []
+    for opens in ("#project-open", "#goto-open", "#find-open"):
+        phone.click("#views [data-view=lines]")
+        phone.click(opens)
+        assert phone.evaluate(SMALL, LEAST_PX) == []
+        phone.keyboard.press("Escape")
+    assert phone.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def test_volume_loop_and_speed_are_at_hand(phone, scene):
+    for control in ("#volume", "#loop", "#speed", "#download", "#read", "#play"):
+        expect(phone.locator(control)).to_be_visible()
+    phone.tap("#loop")
+    assert phone.get_attribute("#loop", "aria-pressed") == "true"
+    phone.tap("#loop")
+    phone.locator("#volume").fill("0.3")
+    assert phone.evaluate("() => localStorage.getItem('tableread.volume')") == "0.3"
+    phone.locator("#volume").fill("1")
+    boxes = [phone.locator(one).bounding_box() for one in ("#loop", "#volume", "#speed")]
+    ends = [(box["x"], box["x"] + box["width"]) for box in boxes]
+    assert ends[0][1] <= ends[1][0]
+    assert ends[1][1] <= ends[2][0]
+    assert ends[2][1] <= 390
+    assert violations(phone, ["#part-player"]) == []
+
+
+def test_a_line_is_carried_by_its_number(phone, scene, touch):
+    x, y = middle(phone, "#lines .line-grip >> nth=0")
+    box = phone.locator("#lines .line >> nth=2").bounding_box()
+    below = box["y"] + box["height"] - 3
+    touch("touchStart", x, y)
+    for step in range(1, 6):
+        touch("touchMove", x, y + (below - y) * step / 5)
+    expect(phone.locator("#lines .line >> nth=2")).to_have_attribute("data-drop", "below")
+    touch("touchEnd", x, below)
+    expect(phone.locator("#lines .line-text").first).to_have_text("Two.")
+    assert texts(phone) == ["—", "Two.", "One.", "[gasp] Three."]
+    saved(phone)
