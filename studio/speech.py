@@ -14,6 +14,7 @@ import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.export import MAX_SILENCE_S
+from studio.audio.mastering import Mastering
 from studio.audio.pcm import from_pcm16
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
@@ -58,12 +59,14 @@ class ReadingOptions:
         seed: For lines without one of their own.
         voices: Whose voice a name has; a name that isn't here is looked up in the library.
         pronounce: What a voice hears of a text; None for the text itself.
+        mastering: What becomes of the level where the whole is written to a file.
     """
 
     backend_name: str | None = None
     seed: int | None = None
     voices: Mapping[str, Voice] = field(default_factory=dict)
     pronounce: Pronounce | None = None
+    mastering: Mastering = field(default_factory=Mastering)
 
 
 class Reading:
@@ -78,6 +81,7 @@ class Reading:
             SettingError: There is no such backend.
         """
         self._engine = studio.engine
+        self.mastering = options.mastering
         backend_name = options.backend_name or studio.backend_name
         backend = self._engine.models.manager(backend_name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:

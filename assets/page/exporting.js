@@ -2,8 +2,7 @@
 import * as api from "./project_api.js";
 import { count } from "./format.js";
 import { announce, done, notice, refused } from "./notices.js";
-
-const SOUNDS = new Set(["wav", "flac", "mp3", "zip"]);
+import { SoundExport } from "./sound_export.js";
 
 export class Exporting {
   #project;
@@ -11,6 +10,7 @@ export class Exporting {
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
+    new SoundExport(project, () => this.#checkSound());
     for (const link of document.querySelectorAll("a[data-format]")) {
       link.addEventListener("click", (event) => this.#press(event, link));
     }
@@ -30,7 +30,6 @@ export class Exporting {
     link.closest(".menu")?.querySelector("[aria-expanded=true]")?.click();
     event.preventDefault();
     if (format === "tableread") return this.#hand(link, "The project’s file");
-    if (SOUNDS.has(format)) return this.#checkSound() && this.#hand(link, "The sound");
     return this.#save(format, link.textContent.split(",")[0].trim());
   }
 

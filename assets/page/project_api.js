@@ -87,4 +87,10 @@ export const lineAudio = (id, lineId, signal) =>
 export const takeUrl = (id, lineId, takeId) =>
   `studio/${at(id, `/takes/${part(lineId)}/${part(takeId)}/audio.wav`)}`;
 export const exportUrl = (id, format) => `studio/${at(id, `/export?format=${part(format)}`)}`;
+/** Have a file of sound made: {export_id, state, share, message, measured}. @param {object} body {format, loudness, even_voices} */
+export const beginSound = (id, body) => post(at(id, "/exports"), body);
+export const sound = (id, exportId) => json(at(id, `/exports/${part(exportId)}`));
+export const stopSound = (id, exportId) =>
+  request(at(id, `/exports/${part(exportId)}`), { method: "DELETE" });
+export const soundUrl = (id, exportId) => `studio/${at(id, `/exports/${part(exportId)}/file`)}`;
 export const eventsUrl = (id, since) => `studio/${at(id, `/events?since=${since}`)}`;

@@ -24,7 +24,6 @@ export class Transfer {
   constructor(parts) {
     this.#parts = parts;
     const { projects, project } = parts;
-    disclose(byId("download"), byId("download-menu"));
     disclose(byId("export"), byId("export-menu"));
     byId("import").addEventListener("click", () => this.#choose({ asks: true }));
     byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
@@ -136,7 +135,7 @@ export class Transfer {
 
 /** Open the menu of what can be heard, the keyboard on its first item. */
 export function offerSound() {
-  const [button, menu] = [byId("download"), byId("download-menu")];
+  const [button, menu] = [byId("download"), byId("sound-form")];
   if (button.disabled) {
     const why = "Nothing has been read yet. Press Read the scene first.";
     return refused("There is no sound to save", new Error(why));

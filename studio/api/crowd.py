@@ -30,6 +30,7 @@ _UNCOUNTED = re.compile(
 _AGAIN = re.compile(r"/studio/state|/metrics")
 _LONG = re.compile(
     r"/v1/dialogs/[^/]+/audio|/studio/projects/(import|[^/]+/(export|audio|peaks))"
+    r"|/studio/projects/[^/]+/exports/[^/]+/file"
     r"|/studio/projects/[^/]+/takes/[^/]+/[^/]+/peaks"
     r"|/studio/space.*|/studio/uploads.*|/studio/speakers/(import|[^/]+/(act|export|sample).*)"
 )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import anyio.from_thread
 from fastapi import Request
@@ -23,7 +24,7 @@ _LOOKS_EVERY_S = 0.5
 
 
 def file_made(
-    studio: Studio, file_name: str, write: Callable[[Path], None], **options: Any
+    studio: Studio, file_name: str, write: Callable[[Path], object], **options: Any
 ) -> FileResponse:
     """Answer with a file that `write` makes.
 
@@ -48,6 +49,11 @@ def file_made(
         folder.cleanup()
         raise
     return FileResponse(path, background=BackgroundTask(folder.cleanup), **options)
+
+
+def attachment(file_name: str) -> str:
+    """A download under any name: percent-encoded, so that no character of it can do harm."""
+    return f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"
 
 
 def unless_left(request: Request) -> OnProgress:

@@ -15,10 +15,12 @@ from starlette.datastructures import UploadFile
 
 from studio.api.body_limits import BodyLimits, counted, stated_bytes, too_large
 from studio.api.desk import Desk
-from studio.api.exports import file_made, unless_left
+from studio.api.exports import attachment, file_made, unless_left
 from studio.api.project_schemas import project_body
 from studio.api.projects import Project
+from studio.api.sound import MasteringWish
 from studio.audio.atomic_file import storage_errors
+from studio.audio.scene_file import SoundChoice
 from studio.dialog.formats.file_format import Format
 from studio.dialog.formats.importing import import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
@@ -33,7 +35,7 @@ project_file_routes = APIRouter(prefix="/studio/projects")
 
 ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
-    "wav", "flac", "mp3", "zip",
+    "wav", "flac", "mp3", "zip", "tracks",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
@@ -114,19 +116,21 @@ def export(
     studio: Desk,
     project: Project,
     request: Request,
+    mastering: MasteringWish,
     suffix: Annotated[ExportFormat, Query(alias="format")] = "wav",
     *,
     deleted: bool = True,
 ) -> Response:
     """A project as one file, its lines as a script, or what can be heard of it.
 
-    A project's file has its deleted takes in it unless `deleted` is false.
+    A project's file has its deleted takes in it unless `deleted` is false. Sound is as rendered
+    unless `loudness` and `even_voices` say otherwise.
     """
     name = project.document.name
     if suffix in _SCRIPTS:
         data, notices = export_script(project, Format(suffix))
         left_out = quote(" ".join(notice.message for notice in notices)[:2_000])
-        headers = {"Content-Disposition": _attachment(f"{name}.{suffix}"), "X-Left-Out": left_out}
+        headers = {"Content-Disposition": attachment(f"{name}.{suffix}"), "X-Left-Out": left_out}
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return _written(
@@ -135,10 +139,11 @@ def export(
             f"{name}{SUFFIX}",
             SUFFIX,
         )
-    left = unless_left(request)
+    left, choice = unless_left(request), SoundChoice(mastering, tracks=suffix == "tracks")
+    suffix = "zip" if suffix == "tracks" else suffix
     return _written(
         studio,
-        lambda path: export_scene(project, path, on_progress=left),
+        lambda path: export_scene(project, path, choice, on_progress=left),
         f"{name}.{suffix}",
         f".{suffix}",
     )
@@ -151,12 +156,7 @@ def add_audio(project: Project, file: FormFile) -> dict[str, str]:
 
 
 def _written(
-    studio: Studio, write: Callable[[Path], None], file_name: str, suffix: str
+    studio: Studio, write: Callable[[Path], object], file_name: str, suffix: str
 ) -> FileResponse:
-    headers = {"Content-Disposition": _attachment(file_name)}
+    headers = {"Content-Disposition": attachment(file_name)}
     return file_made(studio, f"export{suffix}", write, headers=headers)
-
-
-def _attachment(file_name: str) -> str:
-    """A download under any name: percent-encoded, so that no character of it can do harm."""
-    return f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"

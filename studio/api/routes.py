@@ -23,6 +23,7 @@ from studio.api.project_lines import project_line_routes
 from studio.api.project_space import space_routes
 from studio.api.projects import project_routes
 from studio.api.pronunciations import pronunciation_routes
+from studio.api.sound_exports import sound_export_routes
 from studio.api.speakers import speaker_routes
 from studio.api.uploads import upload_routes
 from studio.api.v1.app import speech_api
@@ -36,6 +37,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         page_routes(setup),
         project_file_routes,
         project_line_routes,
+        sound_export_routes(),
         project_routes,
         project_audio_routes,
         space_routes,

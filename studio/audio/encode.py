@@ -8,12 +8,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import soundfile
 
 from studio.audio.atomic_file import replacing
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.pcm import to_pcm16
 from studio.errors import BadInput
+
+MP3_SCALE = np.float32(0.95)
+"""LAME's presets for constant bit rates below 160 kbit/s make the sound quieter by this factor."""
 
 _MP3_COMPRESSION = 0.2  # 128 kbit/s at the studio's rate; speech is transparent well below it
 

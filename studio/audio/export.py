@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import time
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from studio.audio.atomic_file import replacing, storage_errors
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import AudioFormat, encode_blocks, format_of
+from studio.audio.encode import MP3_SCALE, AudioFormat, encode_blocks, format_of
+from studio.audio.mastering import AS_IT_IS, Master
+from studio.audio.mixdown import mixed_down
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.audio.zip_members import add_file, add_wav
 from studio.errors import BadInput, StorageFailed
 
 MANIFEST_VERSION = 1
@@ -50,7 +52,13 @@ class Caption:
     doubtful: tuple[str, ...] = ()
 
 
-def export_audio(path: Path, timeline: Timeline, *, on_progress: OnProgress | None = None) -> None:
+def export_audio(
+    path: Path,
+    timeline: Timeline,
+    *,
+    master: Master = AS_IT_IS,
+    on_progress: OnProgress | None = None,
+) -> None:
     """Write the joined audio; the suffix chooses .wav, .flac or .mp3.
 
     The file is whole or not there; an earlier one stays as it was after any error.
@@ -60,9 +68,12 @@ def export_audio(path: Path, timeline: Timeline, *, on_progress: OnProgress | No
         StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
     audio_format = format_of(path)
-    _check_size(timeline, path, _LEAST_BYTES_A_SAMPLE[audio_format])
+    check_size(timeline, path, _LEAST_BYTES_A_SAMPLE[audio_format])
+    blocks = reported(master.blocks(timeline), timeline, on_progress)
+    if audio_format is AudioFormat.MP3 and master != AS_IT_IS:
+        blocks = (block / MP3_SCALE for block in blocks)
     with replacing(path) as file:
-        encode_blocks(file, _reported(timeline, on_progress), audio_format)
+        encode_blocks(file, blocks, audio_format)
 
 
 def export_zip(
@@ -71,39 +82,56 @@ def export_zip(
     captions: Mapping[int, Caption],
     *,
     joined_format: AudioFormat = AudioFormat.WAV,
+    master: Master = AS_IT_IS,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write a zip: a WAV for every take, the joined audio as `scene.*`, and `manifest.json`.
 
     File names are made of the segment's place and the speaker's letters, so they are safe on every
-    system. Silences are in the joined audio and the manifest only. Memory holds one block.
+    system. Silences are in the joined audio and the manifest only. Memory holds one block. Takes
+    are copied as they are; where the scene is mastered, they are cut out of it.
 
     Args:
         path: The zip; whole or not there, as in `export_audio`.
         timeline: What is exported.
         captions: By `segment_idx`, for taken and skipped segments alike.
         joined_format: Of the joined audio.
+        master: What becomes of the level.
         on_progress: Told while the joined audio is written, which takes nearly all the time.
 
     Raises:
         BadInput: The timeline holds no audio, or pauses without end.
         StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
-    _check_size(timeline, path, 2 * _LEAST_BYTES_A_SAMPLE[joined_format])
-    scene = f"scene.{joined_format.value}"
+    copies = 2 if master == AS_IT_IS else 4
+    check_size(timeline, path, copies * _LEAST_BYTES_A_SAMPLE[joined_format])
+    folder, watch = path.parent, partial(reported, timeline=timeline, on_progress=on_progress)
     with replacing(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
-        with tempfile.TemporaryFile(dir=path.parent) as joined:
-            encode_blocks(joined, _reported(timeline, on_progress), joined_format)
-            _add_file(archive, scene, joined)
-        for entry in timeline.entries:
-            if entry.source is not None:
-                with entry.source.open("rb") as take:
-                    _add_file(archive, _file_name(entry, captions), take)
-        manifest = json.dumps(_manifest(timeline, captions, scene), ensure_ascii=False, indent=2)
-        archive.writestr("manifest.json", manifest, zipfile.ZIP_DEFLATED)
+        if master == AS_IT_IS:
+            _add_joined(archive, watch(timeline.blocks()), joined_format, folder)
+            _add_takes(archive, timeline, captions)
+        else:
+            with mixed_down(timeline, master, folder, watch) as mix:
+                _add_joined(archive, mix.blocks(), joined_format, folder)
+                for entry in heard(timeline):
+                    name = _file_name(entry, captions)
+                    add_wav(archive, name, mix.part(entry), entry.n_samples)
+        manifest = _manifest(timeline, captions, scene_name(joined_format))
+        written = json.dumps(manifest, ensure_ascii=False, indent=2)
+        archive.writestr("manifest.json", written, zipfile.ZIP_DEFLATED)
 
 
-def _check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
+def scene_name(joined_format: AudioFormat) -> str:
+    """What the joined audio is called inside a zip."""
+    return f"scene.{joined_format.value}"
+
+
+def heard(timeline: Timeline) -> Iterator[TimelineEntry]:
+    """The entries that aren't silence."""
+    return (entry for entry in timeline.entries if entry.source is not None)
+
+
+def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
     """See that there is something to write, not without end, and room for it."""
     if timeline.n_samples == 0:
         raise BadInput("There is no audio to save yet. Render at least one line first.")
@@ -123,31 +151,42 @@ def _check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
         )
 
 
-def _reported(timeline: Timeline, on_progress: OnProgress | None) -> Iterator[Samples]:
+def reported(
+    blocks: Iterable[Samples], timeline: Timeline, on_progress: OnProgress | None
+) -> Iterator[Samples]:
+    """Pass a timeline's blocks on, and tell how far they are."""
     done = 0
-    for block in timeline.blocks():
+    for block in blocks:
         yield block
         done += len(block)
         if on_progress is not None:
             on_progress(done / timeline.n_samples)
 
 
-def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
-    info = zipfile.ZipInfo(name, date_time=time.localtime()[:6])
-    info.external_attr = 0o644 << 16
-    info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
-    source.seek(0)
-    with archive.open(info, "w") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+def _add_joined(
+    archive: zipfile.ZipFile, blocks: Iterable[Samples], joined_format: AudioFormat, folder: Path
+) -> None:
+    with tempfile.TemporaryFile(dir=folder) as joined:
+        encode_blocks(joined, blocks, joined_format)
+        add_file(archive, scene_name(joined_format), joined)
+
+
+def _add_takes(
+    archive: zipfile.ZipFile, timeline: Timeline, captions: Mapping[int, Caption]
+) -> None:
+    for entry in heard(timeline):
+        assert entry.source is not None
+        with entry.source.open("rb") as take:
+            add_file(archive, _file_name(entry, captions), take)
 
 
 def _file_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
     caption = captions.get(entry.segment_idx)
-    label = _label(caption.speaker if caption and caption.speaker else "audio")
+    label = file_label(caption.speaker if caption and caption.speaker else "audio")
     return f"{entry.segment_idx + 1:04d}-{label}.wav"
 
 
-def _label(speaker: str) -> str:
+def file_label(speaker: str) -> str:
     """Letters, marks and digits of a name, everything else as one underscore."""
     kept = (
         char if unicodedata.category(char)[0] in "LMN" else " "

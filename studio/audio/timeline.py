@@ -103,7 +103,11 @@ class Timeline:
             StorageFailed: A take is gone or has changed since the timeline was laid out.
         """
         for entry in self.entries:
-            yield from _silence_blocks(entry) if entry.source is None else _take_blocks(entry)
+            yield from self.read(entry)
+
+    def read(self, entry: TimelineEntry) -> Iterator[Samples]:
+        """Read one of its entries, as `blocks` does all of them."""
+        return _silence_blocks(entry) if entry.source is None else _take_blocks(entry)
 
 
 def lay_out(parts: Iterable[Part]) -> Timeline:

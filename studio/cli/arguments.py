@@ -107,6 +107,14 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         help=f"how often a doubtful line is spoken, 1 to {MAX_TRIES}; the best is kept (default: "
         "1)",
     )
+    parser.add_argument(
+        "--loudness",
+        metavar="L",
+        default="rendered",
+        help="podcast, audiobook, broadcast, or LUFS from -30 to -9 (default: rendered)",
+    )
+    parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
+    parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
 

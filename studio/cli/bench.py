@@ -217,7 +217,7 @@ def bench_dialog(lines: int) -> Dialog:
     )
 
 
-def _seconds(work: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     began_s = time.perf_counter()
     work()
     return time.perf_counter() - began_s

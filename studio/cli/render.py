@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from studio.audio.loudness import Loudness
+from studio.audio.mastering import Mastering, target_of
+from studio.audio.scene_file import SoundChoice, check_choice
 from studio.cli.arguments import parse_voice
-from studio.cli.render_report import report, tell
+from studio.cli.render_report import Written, report, tell
 from studio.dialog.formats.importing import Imported, import_dialog
 from studio.dialog.formats.pronunciation_files import read_pronunciations
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.dialog.pronouncing import Pronouncing
 from studio.engine.job import FINAL_STATES, Job
-from studio.engine.scene import check_export_name, export_job
+from studio.engine.scene import export_job
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.service import RenderOptions, Studio
 
@@ -34,6 +37,7 @@ class RenderArguments:
     output: Path
     voices: dict[str, Path]
     seed: int | None
+    sound: SoundChoice
     tries: int
     as_json: bool
     pronunciations: Path | None = None
@@ -46,7 +50,9 @@ class RenderArguments:
             BadInput: An argument can't be used.
         """
         output: Path = arguments.output
-        check_export_name(output)
+        mastering = Mastering(target_of(arguments.loudness), arguments.even)
+        sound = SoundChoice(mastering, tracks=arguments.tracks, measured=True)
+        check_choice(output, sound)
         if output.is_dir() or not output.absolute().parent.is_dir():
             raise SettingError(
                 f"-o {output} can't be used: it must be a file in a folder there is."
@@ -58,6 +64,7 @@ class RenderArguments:
             output,
             voices,
             arguments.seed,
+            sound,
             arguments.tries,
             arguments.json,
             arguments.pronunciations,
@@ -93,9 +100,9 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         job = studio.render(parsed.dialog, options)
         tell(job.order.plan.notices)
         _watch(job, studio)
-        written = _write(job, arguments.output, folder)
-    out = arguments.output if written else None
-    report(job, len(parsed.dialog), out, as_json=arguments.as_json)
+        loudness = _write(job, arguments, folder)
+    written = Written(arguments.output, loudness, arguments.sound) if loudness else None
+    report(job, len(parsed.dialog), written, as_json=arguments.as_json)
     return EXIT_SOME_FAILED if job.failures() else EXIT_ALL_RENDERED
 
 
@@ -150,16 +157,15 @@ def _show_progress(done: int, total: int) -> None:
         print(f"\r{done} of {total} segments", end=end, file=sys.stderr, flush=True)
 
 
-def _write(job: Job, output: Path, folder: Path) -> bool:
+def _write(job: Job, arguments: RenderArguments, folder: Path) -> Loudness | None:
     try:
-        export_job(job, output)
+        return export_job(job, arguments.output, arguments.sound)
     except Conflict:
-        return False
-    except StorageFailed as error:
+        return None
+    except (StorageFailed, BadInput) as error:
         raise _Kept(
             f"{error} Nothing is lost: the lines that were made are in {folder}."
         ) from error
-    return True
 
 
 class _Kept(StorageFailed):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from studio.audio.encode import format_of
-from studio.audio.export import Caption, OnProgress, export_audio, export_zip
+from studio.audio.clip import Samples
+from studio.audio.export import Caption, OnProgress
+from studio.audio.loudness import Loudness
+from studio.audio.mastering import Mastering, plan_master
 from studio.audio.pcm import to_pcm16
+from studio.audio.scene_file import SoundChoice, speakers_of, write_scene
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
 from studio.dialog.planning import SilenceSegment
 from studio.engine.doubtful import doubtful
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.errors import Conflict
+
+AS_RENDERED = SoundChoice()
 
 
 def timeline_of(job: Job) -> Timeline:
@@ -23,33 +29,44 @@ def timeline_of(job: Job) -> Timeline:
     return lay_out(part for part in parts if part is not None)
 
 
-def check_export_name(path: Path) -> None:
-    """See that a file's suffix says how to write it.
-
-    Raises:
-        BadInput: It is none of .wav, .flac, .mp3 and .zip.
-    """
-    if not _is_zip(path):
-        format_of(path)
-
-
-def export_job(job: Job, path: Path, *, on_progress: OnProgress | None = None) -> None:
+def export_job(
+    job: Job,
+    path: Path,
+    choice: SoundChoice = AS_RENDERED,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Loudness | None:
     """Write the scene as it is now to a file; its suffix says how.
 
+    Returns:
+        What the file holds, where the choice has it measured.
+
     Raises:
-        BadInput: The suffix is none of .wav, .flac, .mp3 and .zip.
+        BadInput: The suffix is none of .wav, .flac, .mp3 and .zip, or the scene has no loudness.
         Conflict: No segment is ready.
         StorageFailed: The file can't be written; what was there before is untouched.
     """
     timeline = timeline_of(job)
     if timeline.n_samples == 0:
         raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
-    if _is_zip(path):
-        told = {one.segment_idx: one.message for one in doubtful(job)}
-        captions = {idx: _caption(record, told.get(idx)) for idx, record in enumerate(job.records)}
-        export_zip(path, timeline, captions, on_progress=on_progress)
-    else:
-        export_audio(path, timeline, on_progress=on_progress)
+    return write_scene(path, timeline, captions_of(job), choice, on_progress=on_progress)
+
+
+def mastered_blocks(job: Job, mastering: Mastering) -> Iterator[Samples]:
+    """The scene as it is now, at a level; float32 [samples] at the studio's rate.
+
+    Raises:
+        BadInput: It is too quiet or too short to have a loudness.
+        StorageFailed: A take can't be read.
+    """
+    timeline = timeline_of(job)
+    return plan_master(timeline, speakers_of(captions_of(job)), mastering).blocks(timeline)
+
+
+def captions_of(job: Job) -> dict[int, Caption]:
+    """Who says what, and what is doubtful about it, by `segment_idx`."""
+    told = {one.segment_idx: one.message for one in doubtful(job)}
+    return {idx: _caption(record, told.get(idx)) for idx, record in enumerate(job.records)}
 
 
 def read_take(path: Path) -> bytes:
@@ -59,10 +76,6 @@ def read_take(path: Path) -> bytes:
         StorageFailed: The file is gone or broken.
     """
     return b"".join(to_pcm16(block).tobytes() for block in lay_out([TakePart(0, path)]).blocks())
-
-
-def _is_zip(path: Path) -> bool:
-    return path.suffix.lower() == ".zip"
 
 
 def _part(record: SegmentRecord) -> Part | None:

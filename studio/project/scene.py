@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.encode import format_of
-from studio.audio.export import Caption, OnProgress, export_audio, export_zip
+from studio.audio.export import Caption, OnProgress
+from studio.audio.loudness import Loudness
+from studio.audio.scene_file import SoundChoice, write_scene
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
 from studio.dialog.formats.exporting import TIMED, export_dialog, export_notices
 from studio.dialog.formats.file_format import Format
@@ -17,6 +19,16 @@ from studio.project.document import LineKind
 from studio.project.lines import LineView
 from studio.project.session import Session
 
+AS_RENDERED = SoundChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What can be heard of a project at one moment, and who says it, by `segment_idx`."""
+
+    timeline: Timeline
+    captions: Mapping[int, Caption]
+
 
 def timeline_of(session: Session) -> Timeline:
     """Chosen takes and silences in order; lines without a take are skipped and named."""
@@ -24,25 +36,41 @@ def timeline_of(session: Session) -> Timeline:
         return lay_out(_part(session, idx, view) for idx, view in enumerate(session.views()))
 
 
-def export_scene(session: Session, path: Path, *, on_progress: OnProgress | None = None) -> None:
+def export_scene(
+    session: Session,
+    path: Path,
+    choice: SoundChoice = AS_RENDERED,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Loudness | None:
     """Write what can be heard to a file: .wav, .flac or .mp3, or .zip with every line in it.
 
+    Returns:
+        What the file holds, where the choice has it measured.
+
     Raises:
-        BadInput: The suffix is another one.
+        BadInput: The suffix is another one, or the scene is too quiet or short for a loudness.
         Conflict: Nothing was spoken yet.
         StorageFailed: It can't be written; what was there before is untouched.
+    """
+    scene = scene_of(session)
+    return write_scene(path, scene.timeline, scene.captions, choice, on_progress=on_progress)
+
+
+def scene_of(session: Session) -> Scene:
+    """What can be heard now.
+
+    Raises:
+        Conflict: Nothing was spoken yet.
     """
     with session.lock:
         timeline = timeline_of(session)
         views, accepted = session.views(), session.document.accepted_takes
     if not any(entry.source for entry in timeline.entries):
-        raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
-    if path.suffix.lower() == ".zip":
-        captions = {idx: _caption(idx, view, accepted) for idx, view in enumerate(views)}
-        export_zip(path, timeline, captions, on_progress=on_progress)
-    else:
-        format_of(path)
-        export_audio(path, timeline, on_progress=on_progress)
+        raise Conflict(
+            "Nothing has been spoken yet, so there is nothing to save. Press Read the scene first."
+        )
+    return Scene(timeline, {idx: _caption(idx, view, accepted) for idx, view in enumerate(views)})
 
 
 def export_script(session: Session, script_format: Format) -> tuple[bytes, tuple[Notice, ...]]:

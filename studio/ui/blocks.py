@@ -25,6 +25,7 @@ _STYLES = (
     "voicesheet",
     "voicesample",
     "player",
+    "soundform",
     "narrow",
     "touch",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from studio.ui.icons import icon
-from studio.ui.projects import SOUND_FORMATS, export_links
+from studio.ui.sound_form import SOUND_FORM
 
 _SPEEDS = (0.5, 0.75, 1, 1.25, 1.5, 2)
 _SPEED_OPTIONS = "".join(
@@ -52,11 +52,9 @@ _PLAYER = f"""
         <span class="visually-hidden">Volume</span>
         <input id="volume" type="range" min="0" max="1" step="0.01" value="1"></label>
       <div class="menu">
-        <button id="download" class="button" type="button" aria-haspopup="menu"
-          aria-expanded="false" aria-controls="download-menu">{icon("download")}
-          Download</button>
-        <div id="download-menu" class="panel menu-items" role="menu"
-          hidden>{export_links(SOUND_FORMATS)}</div>
+        <button id="download" class="button" type="button" aria-expanded="false"
+          aria-controls="sound-form">{icon("download")} Download</button>
+        {SOUND_FORM}
       </div>
     </div>
   </div>

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from studio.ui.icons import icon
 
-SOUND_FORMATS = (("wav", "WAV"), ("flac", "FLAC"), ("mp3", "MP3"), ("zip", "ZIP, line by line"))
 SCRIPT_FORMATS = (
     ("txt", "Text"),
     ("fountain", "Fountain"),

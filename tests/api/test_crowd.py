@@ -101,6 +101,7 @@ def test_each_address_has_a_lane_of_its_kind() -> None:
     assert kinds[again] == {"/studio/state"}
     assert kinds[long] >= {
         f"{at}/export",
+        f"{at}/exports/{{export_id}}/file",
         f"{at}/peaks",
         "/studio/projects/import",
         "/studio/uploads",

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
+import soundfile
 from api.speech_client import FORMATS, app_of, duration_s, events_of
 from engine.gated import GatedDraft
 from fastapi.testclient import TestClient
+from independent_meter import lufs
 from scenes import OpenStudio
 
+from studio.audio.clip import STUDIO_RATE_HZ
 from studio.service import Studio
 
+LONG_SCRIPT = (
+    "Ida: The lamp is still burning, and nobody has climbed the stairs since Tuesday.\n"
+    "Tom: Did you really think that I would not notice?"
+)
 SCRIPT = "Ida: Good evening.\n[pause:500ms]\nTom: Is it?\nIda:\nTom: Well."
 
 
@@ -47,6 +56,38 @@ def test_the_audio_comes_in_every_format(client: TestClient, audio_format: str) 
     dialog = rendered(client)
     answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
     assert duration_s(answer.content, audio_format) == pytest.approx(dialog["audio_s"], abs=0.1)
+
+
+@pytest.mark.parametrize("audio_format", ["wav", "mp3", "pcm"])
+def test_the_audio_comes_at_the_loudness_that_was_wished(
+    client: TestClient, audio_format: str
+) -> None:
+    dialog = rendered(client, input=LONG_SCRIPT, loudness=-21.5, even_voices=True)
+    data = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}").content
+    samples = (
+        np.frombuffer(data, dtype="<i2") / 32_768
+        if audio_format == "pcm"
+        else soundfile.read(io.BytesIO(data))[0]
+    )
+    found = lufs(samples, STUDIO_RATE_HZ)
+    assert found == pytest.approx(-21.5, abs=0.5)
+
+
+def test_a_dialog_of_silence_has_no_loudness(client: TestClient) -> None:
+    items = [{"type": "silence", "duration": 1}]
+    dialog = rendered(client, input=items, loudness="podcast")
+    for audio_format in ("wav", "opus"):
+        answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
+        assert answer.status_code == 400
+        assert "Save it as rendered" in answer.json()["error"]["message"]
+
+
+def test_the_document_tells_of_the_loudness(client: TestClient) -> None:
+    body = client.get("/v1/openapi.json").json()["components"]["schemas"]["DialogBody"]
+    names, lufs = body["properties"]["loudness"]["anyOf"]
+    assert names["enum"] == ["rendered", "podcast", "audiobook", "broadcast"]
+    assert (lufs["minimum"], lufs["maximum"]) == (-30, -9)
+    assert body["properties"]["even_voices"]["type"] == "boolean"
 
 
 def test_items_and_voices_by_name(client: TestClient, studio: Studio) -> None:
@@ -87,6 +128,11 @@ def test_a_dialog_is_stopped_and_forgotten(open_studio: OpenStudio) -> None:
         {"input": 7},
         {"input": SCRIPT, "voices": {"Ida": ""}},
         {"input": SCRIPT, "colour": "red"},
+        {"input": SCRIPT, "loudness": "loud"},
+        {"input": SCRIPT, "loudness": "-16"},
+        {"input": SCRIPT, "loudness": -31},
+        {"input": SCRIPT, "loudness": True},
+        {"input": SCRIPT, "even_voices": "yes"},
     ],
 )
 def test_what_is_no_dialog_is_refused(client: TestClient, body: dict) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from independent_meter import lufs
 
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
@@ -73,6 +74,47 @@ def test_the_scene_is_the_sum_of_its_parts(command: Command) -> None:
     samples, rate_hz = soundfile.read(command.out)
     assert rate_hz == STUDIO_RATE_HZ
     assert len(samples) == round(report["audio_s"] * STUDIO_RATE_HZ)
+
+
+LONG_SCRIPT = (
+    "Ida: The lamp is still burning, and nobody has climbed the stairs since Tuesday.\n"
+    "[pause:1s]\nTom: Did you really think that I would not notice?"
+)
+
+
+@pytest.mark.parametrize(("loudness", "wanted"), [("podcast", -16), ("-21.5", -21.5)])
+def test_the_scene_comes_at_a_loudness(command: Command, loudness: str, wanted: float) -> None:
+    assert command.run(command.write(LONG_SCRIPT), "--loudness", loudness, "--even") == 0
+    samples, rate_hz = soundfile.read(command.out)
+    found = lufs(samples, rate_hz)
+    assert found == pytest.approx(wanted, abs=0.5)
+    assert command.report["loudness_lufs"] == pytest.approx(found, abs=0.2)
+    assert command.report["true_peak_db"] <= -0.95
+    assert len(samples) == round(command.report["audio_s"] * STUDIO_RATE_HZ)
+
+
+def test_an_audiobook_is_told_whether_it_passes(command: Command) -> None:
+    command.out = command.folder / "scene.mp3"
+    assert command.run(command.write(LONG_SCRIPT), "--loudness", "audiobook") == 0
+    assert "keeps ACX" in command.stderr
+    assert command.report["true_peak_db"] <= -3
+
+
+def test_tracks_are_a_zip_with_a_file_each_speaker(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    assert command.run(command.write(LONG_SCRIPT), "--tracks") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        assert archive.namelist() == ["01-Ida.wav", "02-Tom.wav", "labels.txt", "scene.rpp"]
+
+
+def test_a_scene_without_a_loudness_leaves_its_lines(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert command.run(command.write("[pause:2s]"), "--loudness", "podcast") == 2
+    assert "Save it as rendered" in command.stderr
+    assert not command.out.exists()
+    assert str(next(tmp_path.glob("tableread-*"))) in command.stderr
 
 
 def test_segments_come_in_the_scripts_order_and_none_is_silent(command: Command) -> None:
@@ -189,6 +231,9 @@ def test_another_encoding_is_read_and_said_to_be_a_guess(command: Command) -> No
         (["--voice", "Ida"], "NAME=SAMPLE"),
         (["--backend", "nobody"], "draft"),
         (["-o", "scene.docx"], ".wav"),
+        (["--loudness", "loud"], "podcast, audiobook, broadcast"),
+        (["--loudness", "-40"], "-30 to -9"),
+        (["--tracks"], ".zip"),
         (["-o", "/no/such/folder/scene.wav"], "folder"),
         pytest.param(
             ["-o", "/proc/scene.wav"],

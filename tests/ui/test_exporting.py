@@ -1,7 +1,7 @@
 """A file that leaves things out says so, and one that can't be written says why."""
 
 import pytest
-from ui_steps import fill, make
+from ui_steps import fill, make, save_sound
 
 pytestmark = pytest.mark.browser
 
@@ -77,9 +77,8 @@ def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
           return project.flush();
         }"""
     )
-    page.click("#download")
     with page.expect_download() as got:
-        page.click("#download-menu a[data-format=wav]")
+        save_sound(page, "wav")
     assert got.value.suggested_filename == "Scene.wav"
     page.wait_for_selector(f"{NOTICE}:has-text('1 line has no sound and is left out.')")
     assert "1 line is heard as before the last change." in page.inner_text(NOTICE)

@@ -122,7 +122,7 @@ def test_a_number_gives_marked_lines_to_the_cast_and_is_a_digit_while_one_writes
     page.keyboard.press("Control+e")
     page.keyboard.type("n")
     assert speakers(page) == before
-    assert page.is_hidden("#download-menu")
+    assert page.is_hidden("#sound-form")
 
 
 def test_the_sound_and_saving_have_their_keys(page, write):
@@ -135,8 +135,8 @@ def test_the_sound_and_saving_have_their_keys(page, write):
     make(page)
     go(page, 0)
     page.keyboard.press("Control+e")
-    expect(page.locator("#download-menu")).to_be_visible()
-    assert page.evaluate("() => document.activeElement.closest('#download-menu') !== null")
+    expect(page.locator("#sound-form")).to_be_visible()
+    assert page.evaluate("() => document.activeElement.closest('#sound-form') !== null")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+s")
     expect(page.locator(".notice[data-passing]")).to_contain_text("Saved.")

@@ -82,6 +82,10 @@ def test_axe_finds_nothing_wrong(open_page, look):
     parts = ["#header", "#part-views", "#part-lines", "#part-line", "#part-player"]
     assert violations(page, parts) == []
     page.click("#find-close")
+    page.click("#download")
+    page.select_option("#sound-loudness", "other")
+    assert violations(page, ["#sound-form"]) == []
+    page.keyboard.press("Escape")
     page.click("#project-open")
     assert violations(page, ["#header"]) == []
     page.keyboard.press("Escape")

@@ -2,7 +2,7 @@
 
 import pytest
 import soundfile
-from ui_steps import make, states
+from ui_steps import make, save_sound, states
 
 pytestmark = pytest.mark.browser
 
@@ -93,9 +93,8 @@ def test_lines_are_heard_in_order_without_gaps(page, write):
 def test_the_download_is_the_scene_to_the_sample(page, write, server, tmp_path):
     project = write("Mara: One.\n[pause:0.5s]\nTomas: Two and three.", 3)
     make(page)
-    page.click("#download")
     with page.expect_download() as waiting:
-        page.click("#download-menu a[data-format=wav]")
+        save_sound(page, "wav")
     scene = tmp_path / "scene.wav"
     waiting.value.save_as(scene)
     samples, rate_hz = soundfile.read(scene, dtype="int16")

@@ -122,6 +122,15 @@ def make(page: Page) -> None:
     ready(page)
 
 
+def save_sound(page: Page, suffix: str, loudness: str = "rendered") -> None:
+    """Open the form that saves the sound, choose, and press; the download comes later."""
+    if page.is_hidden("#sound-form"):
+        page.click("#download")
+    page.select_option("#sound-format", suffix)
+    page.select_option("#sound-loudness", loudness)
+    page.click("#sound-save")
+
+
 def violations(page: Page, within: list[str]) -> list[str]:
     """What axe finds wrong in the studio's own parts; Gradio's form answers for itself."""
     found = Axe().run(page, context=within, options=RULES)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from studio.api.sound import LoudnessWish
 from studio.audio.stream import StreamFormat
 from studio.audio.tempo import MAX_SPEED, MIN_SPEED
 from studio.dialog.attributes import MAX_SEED
@@ -70,6 +71,12 @@ class DialogBody(BaseModel):
         default_factory=list,
         max_length=MAX_PRONUNCIATIONS,
         description="How words are said; nothing else of the dialog changes.",
+    )
+    loudness: LoudnessWish = Field(
+        "rendered", description="Of the finished audio: a level by its name, or in LUFS."
+    )
+    even_voices: bool = Field(
+        False, strict=True, description="Bring all speakers to one loudness first."
     )
     stream: bool = Field(False, description="Answer with the progress events of the render.")
 

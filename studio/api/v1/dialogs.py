@@ -11,9 +11,11 @@ from fastapi.responses import Response, StreamingResponse
 
 from studio.api.desk import Desk
 from studio.api.exports import file_made, unless_left
+from studio.api.sound import mastering_of
 from studio.api.v1.bodies import DialogBody, DialogCard, DialogDeleted, DialogDoubt, DialogFailure
 from studio.api.v1.shelf import ShelfDesk
 from studio.api.v1.voices import backend_for, named_voice
+from studio.audio.scene_file import SoundChoice
 from studio.audio.stream import StreamFormat, encode_stream
 from studio.dialog.items import parse_items
 from studio.dialog.model import Dialog
@@ -21,7 +23,7 @@ from studio.dialog.pronouncing import Pronouncing, checked_pronunciations
 from studio.dialog.read import read_dialog_text
 from studio.engine.doubtful import doubtful
 from studio.engine.job import Event, Job, JobState, SegmentState
-from studio.engine.scene import export_job, timeline_of
+from studio.engine.scene import export_job, mastered_blocks
 from studio.errors import BadInput, Conflict
 from studio.speech import Reading, ReadingOptions
 
@@ -57,7 +59,13 @@ def begin(studio: Desk, shelf: ShelfDesk, body: DialogBody) -> DialogCard | Stre
     backend = backend_for(studio, body.model)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
     entries = checked_pronunciations(one.entry() for one in body.pronunciations)
-    options = ReadingOptions(backend.name, body.seed, voices, Pronouncing(entries).spoken)
+    options = ReadingOptions(
+        backend.name,
+        body.seed,
+        voices,
+        pronounce=Pronouncing(entries).spoken,
+        mastering=mastering_of(body.loudness, even_voices=body.even_voices),
+    )
     reading = Reading(studio, dialog, options)
     shelf.put(reading)
     if body.stream:
@@ -89,7 +97,8 @@ def audio(
     audio_format: Annotated[StreamFormat, Query(alias="format")] = StreamFormat.WAV,
 ) -> Response:
     """The finished audio."""
-    job = shelf.job(dialog_id)
+    reading = shelf.reading(dialog_id)
+    job = reading.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
     if audio_format in _FILES:
@@ -97,11 +106,11 @@ def audio(
         return file_made(
             studio,
             f"dialog.{audio_format.value}",
-            lambda path: export_job(job, path, on_progress=left),
+            lambda path: export_job(job, path, SoundChoice(reading.mastering), on_progress=left),
             media_type=audio_format.media_type,
             filename=f"dialog.{audio_format.value}",
         )
-    blocks = timeline_of(job).blocks()
+    blocks = mastered_blocks(job, reading.mastering)
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
     )

@@ -39,6 +39,10 @@ class Shelf:
             one.close()
 
     def job(self, dialog_id: str) -> Job:
+        """The job of a render, as `reading`."""
+        return self.reading(dialog_id).job
+
+    def reading(self, dialog_id: str) -> Reading:
         """A render by its id.
 
         Raises:
@@ -48,7 +52,7 @@ class Shelf:
             reading = self._readings.get(dialog_id)
         if reading is None:
             raise NotFound("This dialog isn't there any more; render it again.")
-        return reading.job
+        return reading
 
     def remove(self, dialog_id: str) -> None:
         """Stop and forget a render.

@@ -1,0 +1,226 @@
+"""Bringing a finished scene to a level that its listeners' players expect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from studio.audio.clip import Samples
+from studio.audio.limiter import limited
+from studio.audio.loudness import Loudness, LoudnessMeter, measure
+from studio.audio.timeline import Timeline
+from studio.errors import BadInput
+
+MIN_LUFS, MAX_LUFS = -30.0, -9.0
+
+AS_RENDERED = "rendered"
+
+MAX_EVEN_DB = 12.0
+"""How far one voice is moved to meet the others; more would lift what stands behind it."""
+
+_CEILING_DB = -1.0
+_TRIES = 3
+_CLOSE_DB = 0.1
+_MAX_MAKE_UP_DB = 3.0
+"""What the limiter takes away is given back up to here; more would flatten the voices."""
+
+Watch = Callable[[Iterable[Samples]], Iterator[Samples]]
+"""Passes blocks on and tells how far they are; each pass over the scene goes through it."""
+
+
+class Scale(StrEnum):
+    """What a level is measured in."""
+
+    LUFS = "lufs"
+    RMS = "rms"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A level to bring a scene to.
+
+    Attributes:
+        name: As people know it.
+        level_db: LUFS of one channel, or dB of full scale, by `scale`.
+        ceiling_db: The highest true peak, dBTP.
+        scale: What `level_db` is.
+    """
+
+    name: str
+    level_db: float
+    ceiling_db: float = _CEILING_DB
+    scale: Scale = Scale.LUFS
+
+    def level_of(self, loudness: Loudness) -> float:
+        """Where sound stands on this target's scale; -inf where it can't be told."""
+        if self.scale is Scale.RMS and loudness.lufs is not None:
+            return loudness.rms_db
+        return -math.inf if loudness.lufs is None else loudness.lufs
+
+
+TARGETS: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        Target("podcast", -16.0),
+        # Half a decibel below what is allowed, which an MP3 may add.
+        Target("audiobook", -20.0, -3.5, Scale.RMS),
+        Target("broadcast", -23.0),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mastering:
+    """What is wished of a scene's level; nothing, which leaves it as it was rendered.
+
+    Attributes:
+        target: None for no level of its own.
+        even_voices: Bring all speakers to one loudness first.
+    """
+
+    target: Target | None = None
+    even_voices: bool = False
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is changed."""
+        return self.target is None and not self.even_voices
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """What becomes of each sample: a gain, then a ceiling.
+
+    Attributes:
+        gain_db: For the whole scene.
+        voices_db: Added for single segments, by `segment_idx`.
+        ceiling_db: Of the limiter; None where no peak needs one.
+    """
+
+    gain_db: float = 0.0
+    voices_db: Mapping[int, float] = field(default_factory=dict)
+    ceiling_db: float | None = None
+
+    def blocks(self, timeline: Timeline) -> Iterator[Samples]:
+        """The scene, as `Timeline.blocks`: as many samples, each in its place.
+
+        Raises:
+            StorageFailed: A take is gone or has changed.
+        """
+        scaled = self._scaled(timeline)
+        return scaled if self.ceiling_db is None else limited(scaled, self.ceiling_db)
+
+    def _scaled(self, timeline: Timeline) -> Iterator[Samples]:
+        for entry in timeline.entries:
+            gain_db = self.gain_db + self.voices_db.get(entry.segment_idx, 0.0)
+            gain = np.float32(10 ** (gain_db / 20))
+            for block in timeline.read(entry):
+                yield block if gain == 1 else block * gain
+
+
+AS_IT_IS = Master()
+
+
+def target_of(text: str) -> Target | None:
+    """The target that a name or a number of LUFS means; None for `AS_RENDERED`.
+
+    Raises:
+        BadInput: It is neither.
+    """
+    name = text.strip().lower()
+    if name == AS_RENDERED:
+        return None
+    if name in TARGETS:
+        return TARGETS[name]
+    try:
+        lufs = float(name.replace("−", "-"))
+    except ValueError:
+        lufs = math.nan
+    if not MIN_LUFS <= lufs <= MAX_LUFS:
+        raise BadInput(
+            f"“{text[:40]}” is no loudness. Choose {', '.join(TARGETS)}, {AS_RENDERED}, or a number"
+            f" of LUFS from {MIN_LUFS:.0f} to {MAX_LUFS:.0f}."
+        )
+    return Target(f"{lufs:g} LUFS", lufs)
+
+
+def plan_master(
+    timeline: Timeline, speakers: Mapping[int, str], wish: Mastering, watch: Watch = iter
+) -> Master:
+    """Find the gains that a wish takes; reads the scene once to five times, and keeps a block.
+
+    Args:
+        timeline: The scene.
+        speakers: Who speaks, by `segment_idx`; a segment that isn't there is no voice.
+        wish: What is wished.
+        watch: Goes along with each pass.
+
+    Raises:
+        BadInput: The scene is too quiet or too short to have a loudness.
+        StorageFailed: A take can't be read.
+    """
+    if wish.is_none:
+        return AS_IT_IS
+    evened = Master(voices_db=_evening(timeline, speakers, watch) if wish.even_voices else {})
+    found = measure(watch(evened.blocks(timeline)))
+    ceiling_db = wish.target.ceiling_db if wish.target else _CEILING_DB
+    missing_db = wish.target.level_db - wish.target.level_of(found) if wish.target else 0.0
+    if math.isinf(missing_db):
+        raise BadInput(
+            "The scene is too quiet or too short to have a loudness: nothing in it lasts 0.4 s and"
+            " can be heard. Save it as rendered, or read more of it first."
+        )
+    if found.true_peak_db + missing_db <= ceiling_db - _CLOSE_DB:
+        return Master(missing_db, evened.voices_db)
+    return _settled(timeline, Master(missing_db, evened.voices_db, ceiling_db), wish.target, watch)
+
+
+def _settled(timeline: Timeline, master: Master, target: Target | None, watch: Watch) -> Master:
+    """Give back the loudness that the limiter takes, and take what a peak is still too high."""
+    assert master.ceiling_db is not None
+    wished_db = ceiling_db = master.ceiling_db
+    most_db = master.gain_db + _MAX_MAKE_UP_DB
+    for _ in range(_TRIES):
+        found = measure(watch(master.blocks(timeline)))
+        over_db = max(0.0, found.true_peak_db - wished_db)
+        missing_db = target.level_db - target.level_of(found) if target else 0.0
+        gain_db = min(most_db, master.gain_db + missing_db)
+        if abs(gain_db - master.gain_db) < _CLOSE_DB and over_db < _CLOSE_DB / 4:
+            break
+        ceiling_db -= over_db
+        master = Master(gain_db, master.voices_db, ceiling_db)
+    return master
+
+
+def _evening(timeline: Timeline, speakers: Mapping[int, str], watch: Watch) -> dict[int, float]:
+    """Gains that bring each speaker's lines, together, to the loudness of all of them."""
+    everybody = LoudnessMeter(true_peak=False)
+    heard: dict[str, float] = {}
+
+    def one_by_one() -> Iterator[Samples]:
+        for speaker in dict.fromkeys(speakers.values()):
+            meter = LoudnessMeter(true_peak=False)
+            for block in _spoken(timeline, speakers, speaker):
+                meter.push(block)
+                everybody.push(block)
+                yield block
+            if (lufs := meter.finish().lufs) is not None:
+                heard[speaker] = lufs
+
+    for _ in watch(one_by_one()):
+        pass
+    common = everybody.finish().lufs
+    if common is None:
+        return {}
+    moved = {one: max(-MAX_EVEN_DB, min(MAX_EVEN_DB, common - lufs)) for one, lufs in heard.items()}
+    return {idx: moved[one] for idx, one in speakers.items() if one in moved}
+
+
+def _spoken(timeline: Timeline, speakers: Mapping[int, str], speaker: str) -> Iterator[Samples]:
+    for entry in timeline.entries:
+        if speakers.get(entry.segment_idx) == speaker:
+            yield from timeline.read(entry)

@@ -1,0 +1,151 @@
+"""A finished scene as a file: how it is wished, how it is written, and what then is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from studio.audio.audiobook import acx_faults
+from studio.audio.clip import Samples
+from studio.audio.encode import format_of
+from studio.audio.export import (
+    Caption,
+    OnProgress,
+    check_size,
+    export_audio,
+    export_zip,
+    reported,
+)
+from studio.audio.loudness import Loudness, measure, measure_file
+from studio.audio.mastering import Mastering, Scale, plan_master
+from studio.audio.timeline import Timeline
+from studio.audio.tracks import export_tracks
+from studio.dialog.names import name_key
+from studio.errors import BadInput
+
+_NEAR_DB = 0.5
+_PASS_SHARE = 0.45  # of what is left to do: how many passes there will be isn't known beforehand
+
+
+@dataclass(frozen=True, slots=True)
+class SoundChoice:
+    """How a scene is wished.
+
+    Attributes:
+        mastering: What becomes of its level.
+        tracks: One track for each speaker; takes a zip.
+        measured: Whether the finished file is measured, which reads it once more.
+    """
+
+    mastering: Mastering = field(default_factory=Mastering)
+    tracks: bool = False
+    measured: bool = False
+
+
+def check_choice(path: Path, choice: SoundChoice) -> None:
+    """See that a file's suffix and a wish go together.
+
+    Raises:
+        BadInput: The suffix is none of .wav, .flac, .mp3 and .zip, or tracks are no zip.
+    """
+    if not _is_zip(path):
+        format_of(path)
+        if choice.tracks:
+            raise BadInput("Tracks are several files. End the name in .zip.")
+
+
+def write_scene(
+    path: Path,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    choice: SoundChoice,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Loudness | None:
+    """Write a scene as its file's suffix says.
+
+    Args:
+        path: Whole or not there; what was there before stays after any error.
+        timeline: The scene.
+        captions: By `segment_idx`.
+        choice: How it is wished.
+        on_progress: Told a share that grows to 1 over all that has to be read and written.
+
+    Returns:
+        What the file holds, decoded again; None where that wasn't wished.
+
+    Raises:
+        BadInput: The suffix is no format, or there is no audio, or too little to have a loudness.
+        StorageFailed: It can't be read or written, or there is no room.
+    """
+    check_choice(path, choice)
+    check_size(timeline, path, 0)  # before it is read through for its level
+    passes = _Passes(on_progress)
+
+    def watch(blocks: Iterable[Samples]) -> Iterator[Samples]:
+        return reported(blocks, timeline, passes.begin())
+
+    master = plan_master(timeline, speakers_of(captions), choice.mastering, watch)
+    if choice.tracks:
+        export_tracks(path, timeline, captions, master=master, on_progress=passes.begin())
+    elif _is_zip(path):
+        export_zip(path, timeline, captions, master=master, on_progress=passes.begin())
+    else:
+        export_audio(path, timeline, master=master, on_progress=passes.begin())
+    found = None
+    if choice.measured and _is_zip(path):
+        found = measure(watch(master.blocks(timeline)))
+    elif choice.measured:
+        found = measure_file(path, watch)
+    passes.end()
+    return found
+
+
+def speakers_of(captions: Mapping[int, Caption]) -> dict[int, str]:
+    """Who speaks, by `segment_idx`; names that differ only in case are one speaker."""
+    captioned = captions.items()
+    return {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
+
+
+def remarks(loudness: Loudness, choice: SoundChoice) -> tuple[str, ...]:
+    """What a person should know of a finished file beside its figures; often nothing."""
+    target = choice.mastering.target
+    if target is None:
+        return ()
+    if target.scale is Scale.RMS:
+        faults = acx_faults(loudness)
+        return faults or ("It keeps ACX’s limits of level, peak and noise.",)
+    if loudness.lufs is None or abs(loudness.lufs - target.level_db) <= _NEAR_DB:
+        return ()
+    return (
+        f"It stays at {loudness.lufs:.1f} LUFS instead of {target.level_db:g}: the loudest moments"
+        " leave no more room. Even out the voices, or choose a lower loudness.",
+    )
+
+
+class _Passes:
+    """Tells one growing share for passes that each go from 0 to 1."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress = on_progress
+        self._told = 0.0
+
+    def begin(self) -> OnProgress | None:
+        """What is told of the next pass."""
+        if self._on_progress is None:
+            return None
+        base, left = self._told, (1 - self._told) * _PASS_SHARE
+        return lambda share: self._tell(base + left * share)
+
+    def end(self) -> None:
+        self._tell(1.0)
+
+    def _tell(self, share: float) -> None:
+        self._told = share
+        if self._on_progress is not None:
+            self._on_progress(share)
+
+
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"

@@ -1,0 +1,157 @@
+"""A scene as one track for each speaker, for those who go on with it in an audio editor."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from studio.audio.atomic_file import replacing
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.export import Caption, OnProgress, check_size, file_label, heard, reported
+from studio.audio.mastering import AS_IT_IS, Master
+from studio.audio.mixdown import Mixdown, mixed_down
+from studio.audio.timeline import BLOCK_SAMPLES, Timeline, TimelineEntry
+from studio.audio.zip_members import add_wav
+from studio.dialog.names import name_key
+
+RECORDINGS = "Recordings"
+
+_BYTES_A_SAMPLE = 4.0  # the mixdown, and what the tracks take together at most
+_SILENCE = bytes(2 * BLOCK_SAMPLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one speaker says, or all recordings.
+
+    Attributes:
+        name: As the script has it.
+        file_name: Safe on every system, and of this track alone.
+        entries: In the order of the scene.
+    """
+
+    name: str
+    file_name: str
+    entries: tuple[TimelineEntry, ...]
+
+
+def export_tracks(
+    path: Path,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    *,
+    master: Master = AS_IT_IS,
+    on_progress: OnProgress | None = None,
+) -> None:
+    """Write a zip: a WAV for each speaker, one for recordings, `labels.txt` and `scene.rpp`.
+
+    Each WAV is as long as the scene and silent where others speak; added up they are the scene to
+    the last bit. The labels are Audacity's, the other file is a project of Reaper's.
+
+    Args:
+        path: The zip; whole or not there.
+        timeline: What is exported.
+        captions: By `segment_idx`.
+        master: What becomes of the level.
+        on_progress: Told while the scene is laid out, and then while the tracks are written.
+
+    Raises:
+        BadInput: There is no audio, too much of it, or there are pauses without end.
+        StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
+    """
+    check_size(timeline, path, _BYTES_A_SAMPLE)
+    tracks = tracks_of(timeline, captions)
+
+    def halfway(share: float) -> None:
+        if on_progress is not None:
+            on_progress(share / 2)
+
+    with (
+        replacing(path) as file,
+        zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
+        mixed_down(
+            timeline, master, path.parent, lambda blocks: reported(blocks, timeline, halfway)
+        ) as mix,
+    ):
+        for done, track in enumerate(tracks, start=1):
+            add_wav(archive, track.file_name, _track(mix, track), timeline.n_samples, deflated=True)
+            if on_progress is not None:
+                on_progress(0.5 + 0.5 * done / len(tracks))
+        archive.writestr("labels.txt", _labels(timeline, captions), zipfile.ZIP_DEFLATED)
+        archive.writestr("scene.rpp", _reaper(tracks, timeline), zipfile.ZIP_DEFLATED)
+
+
+def tracks_of(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
+    """One for each speaker in the order of first words, then one for the recordings."""
+    grouped: dict[str, list[TimelineEntry]] = {}
+    names: dict[str, str] = {}
+    for entry in heard(timeline):
+        caption = captions.get(entry.segment_idx)
+        speaker = (caption and caption.speaker) or ""
+        key = name_key(speaker)
+        names.setdefault(key, speaker or RECORDINGS)
+        grouped.setdefault(key, []).append(entry)
+    keys = sorted(grouped, key=lambda key: key == "")
+    return [
+        Track(names[key], f"{number:02d}-{file_label(names[key])}.wav", tuple(grouped[key]))
+        for number, key in enumerate(keys, start=1)
+    ]
+
+
+def _track(mix: Mixdown, track: Track) -> Iterator[bytes]:
+    at_sample = 0
+    for entry in track.entries:
+        yield from _silence(entry.start_sample - at_sample)
+        yield from mix.part(entry)
+        at_sample = entry.end_sample
+    yield from _silence(mix.n_samples - at_sample)
+
+
+def _silence(n_samples: int) -> Iterator[bytes]:
+    for start in range(0, n_samples, BLOCK_SAMPLES):
+        yield _SILENCE[: 2 * (n_samples - start)]
+
+
+def _labels(timeline: Timeline, captions: Mapping[int, Caption]) -> str:
+    """Audacity's label track: start, end and name, with tabs between them."""
+    rows = [
+        f"{entry.start_s:.6f}\t{entry.end_sample / STUDIO_RATE_HZ:.6f}\t{_said(entry, captions)}\n"
+        for entry in heard(timeline)
+    ]
+    return "".join(rows)
+
+
+def _said(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+    caption = captions.get(entry.segment_idx)
+    if caption is None or caption.speaker is None:
+        return RECORDINGS
+    return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
+
+
+def _reaper(tracks: Iterable[Track], timeline: Timeline) -> str:
+    """The least of a Reaper project: every track with its file from the beginning."""
+    rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
+    for track in tracks:
+        rows += [
+            "  <TRACK",
+            f"    NAME {_quoted(track.name)}",
+            "    <ITEM",
+            "      POSITION 0",
+            f"      LENGTH {timeline.duration_s:.9f}",
+            f"      NAME {_quoted(track.name)}",
+            "      <SOURCE WAVE",
+            f"        FILE {_quoted(track.file_name)}",
+            "      >",
+            "    >",
+            "  >",
+        ]
+    return "\n".join([*rows, ">", ""])
+
+
+def _quoted(text: str) -> str:
+    """In whichever of Reaper's three quotes it doesn't hold; a name with all three loses one."""
+    line = " ".join(text.split())
+    quote = next((sign for sign in "\"'`" if sign not in line), None)
+    return f"{quote}{line}{quote}" if quote else f"`{line.replace('`', chr(39))}`"

@@ -1,0 +1,265 @@
+"""Scenes come to the level that was wished, measured by another meter in the file itself."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import psutil
+import pytest
+import soundfile
+from independent_meter import lufs
+from spoken_scenes import laid, read, spoken, true_peak_db
+
+from studio.audio.audiobook import acx_faults
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.encode import write_wav
+from studio.audio.export import Caption, export_audio
+from studio.audio.loudness import Loudness, measure
+from studio.audio.mastering import MAX_EVEN_DB, Mastering, plan_master, target_of
+from studio.audio.scene_file import SoundChoice, check_choice, remarks, write_scene
+from studio.audio.timeline import SilencePart, TakePart, lay_out
+from studio.errors import BadInput, Cancelled
+
+LSB = 1 / 32_768
+
+
+@pytest.fixture(scope="module")
+def clips():
+    return spoken()
+
+
+@pytest.fixture
+def scene(tmp_path, clips):
+    return laid(tmp_path, clips)
+
+
+def choice(loudness, *, even=False, tracks=False, measured=True):
+    return SoundChoice(Mastering(target_of(loudness), even), tracks, measured)
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac", "mp3"])
+@pytest.mark.parametrize(
+    ("loudness", "wanted", "ceiling_db"),
+    [("podcast", -16.0, -1.0), ("broadcast", -23.0, -1.0), ("-28.5", -28.5, -1.0)],
+)
+def test_the_decoded_file_is_at_its_target(tmp_path, scene, suffix, loudness, wanted, ceiling_db):
+    timeline, captions = scene
+    path = tmp_path / f"scene.{suffix}"
+    found = write_scene(path, timeline, captions, choice(loudness))
+    samples = read(path)
+    assert len(samples) == timeline.n_samples
+    assert lufs(samples) == pytest.approx(wanted, abs=0.5)
+    assert found.lufs == pytest.approx(lufs(samples), abs=0.2)
+    if suffix != "mp3":  # its encoder moves peaks; the ceiling leaves it a decibel for that
+        assert np.abs(samples).max() <= 10 ** (ceiling_db / 20)
+        assert true_peak_db(samples) <= ceiling_db + 0.1
+
+
+def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
+    timeline, captions = scene
+    found = write_scene(tmp_path / "scene.wav", timeline, captions, choice("-14"))
+    samples = read(tmp_path / "scene.wav")
+    assert lufs(samples) == pytest.approx(-14, abs=0.5)
+    assert np.abs(samples).max() <= 10 ** (-1 / 20)
+    assert found.true_peak_db <= -1.0 + 0.05
+    assert remarks(found, choice("-14")) == ()
+
+
+def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
+    timeline, captions = scene
+    found = write_scene(tmp_path / "scene.wav", timeline, captions, choice("-9"))
+    assert np.abs(read(tmp_path / "scene.wav")).max() <= 10 ** (-1 / 20)
+    assert found.lufs <= -9 + 0.5
+    if found.lufs < -9.5:
+        (told,) = remarks(found, choice("-9"))
+        assert "choose a lower loudness" in told
+
+
+@pytest.mark.parametrize("suffix", ["wav", "mp3"])
+def test_an_audiobook_keeps_the_three_limits(tmp_path, scene, suffix):
+    timeline, captions = scene
+    path = tmp_path / f"scene.{suffix}"
+    found = write_scene(path, timeline, captions, choice("audiobook"))
+    samples = read(path).astype(np.float64)
+    assert 20 * np.log10(np.sqrt(np.square(samples).mean())) == pytest.approx(-20, abs=0.5)
+    assert np.abs(samples).max() <= 10 ** (-3 / 20)
+    assert acx_faults(found) == ()
+    assert remarks(found, choice("audiobook")) == (
+        "It keeps ACX’s limits of level, peak and noise.",
+    )
+
+
+def test_what_breaks_a_limit_of_audiobooks_is_named_with_a_remedy():
+    found = Loudness(-12.0, 3.0, -0.2, -0.5, -15.0, -48.0)
+    level, peak, noise = acx_faults(found)
+    assert "-15.0 dB RMS" in level
+    assert "-0.5 dB" in peak
+    assert "save it as WAV" in peak
+    assert "-48.0 dB" in noise
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac", "mp3"])
+def test_as_rendered_changes_no_byte(tmp_path, scene, suffix):
+    timeline, captions = scene
+    export_audio(tmp_path / f"plain.{suffix}", timeline)
+    write_scene(tmp_path / f"scene.{suffix}", timeline, captions, choice("rendered"))
+    plain, scene = (tmp_path / f"{name}.{suffix}" for name in ("plain", "scene"))
+    assert plain.read_bytes() == scene.read_bytes()
+
+
+def test_a_gain_is_one_gain_and_nothing_moves(tmp_path, scene):
+    timeline, captions = scene
+    write_scene(tmp_path / "scene.wav", timeline, captions, choice("broadcast"))
+    plain, samples = np.concatenate(list(timeline.blocks())), read(tmp_path / "scene.wav")
+    loud = np.abs(plain) > 0.1
+    gain = np.median(samples[loud] / plain[loud])
+    assert np.abs(samples - plain * gain).max() <= 1.5 * LSB
+
+
+def heard(timeline, captions, samples, speaker):
+    return np.concatenate(
+        [
+            samples[one.start_sample : one.end_sample]
+            for one in timeline.entries
+            if one.segment_idx in captions and captions[one.segment_idx].speaker == speaker
+        ]
+    )
+
+
+def test_voices_are_brought_to_one_loudness(tmp_path, clips):
+    timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -10, "Tom": -3})
+    write_scene(tmp_path / "scene.wav", timeline, captions, choice("broadcast", even=True))
+    samples = read(tmp_path / "scene.wav")
+    ida, tom = (lufs(heard(timeline, captions, samples, one)) for one in ("Ida", "Tom"))
+    assert ida == pytest.approx(tom, abs=0.3)
+    assert lufs(samples) == pytest.approx(-23, abs=0.5)
+
+
+def test_a_whisper_stays_as_far_below_its_speaker_as_it_was(tmp_path, clips):
+    timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -6})
+    write_wav(timeline.entries[4].source, Clip(clips[2].samples * np.float32(0.1)))
+    before = np.concatenate(list(timeline.blocks()))
+    write_scene(tmp_path / "scene.wav", timeline, captions, choice("rendered", even=True))
+    after = read(tmp_path / "scene.wav")
+    gains = []
+    for entry in (timeline.entries[0], timeline.entries[4]):
+        place = slice(entry.start_sample, entry.end_sample)
+        gains.append(np.linalg.norm(after[place]) / np.linalg.norm(before[place]))
+    assert gains[0] == pytest.approx(gains[1], rel=0.01)
+    assert gains[0] > 1
+
+
+def test_a_voice_is_moved_by_twelve_decibels_at_most(tmp_path, clips):
+    timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -34})
+    speakers = {idx: one.speaker for idx, one in captions.items()}
+    moved = plan_master(timeline, speakers, Mastering(even_voices=True)).voices_db
+    assert {round(abs(gain_db), 3) for gain_db in moved.values()} & {MAX_EVEN_DB}
+    assert max(abs(gain_db) for gain_db in moved.values()) <= MAX_EVEN_DB
+
+
+def test_recordings_are_not_evened(tmp_path, clips):
+    timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -9})
+    captions[6] = Caption(4)
+    write_scene(tmp_path / "scene.wav", timeline, captions, choice("rendered", even=True))
+    place = slice(timeline.entries[6].start_sample, timeline.entries[6].end_sample)
+    plain = np.concatenate(list(timeline.blocks()))
+    assert (read(tmp_path / "scene.wav")[place] == plain[place]).all()
+
+
+@pytest.mark.parametrize("wish", ["podcast", "audiobook"])
+def test_a_scene_without_a_loudness_says_what_to_do(tmp_path, wish):
+    write_wav(tmp_path / "0.wav", Clip(np.zeros(STUDIO_RATE_HZ, dtype=np.float32)))
+    timeline = lay_out([TakePart(0, tmp_path / "0.wav"), SilencePart(1, 1.0)])
+    with pytest.raises(BadInput, match="Save it as rendered"):
+        write_scene(tmp_path / "scene.wav", timeline, {0: Caption(1, "Ida", "…")}, choice(wish))
+    assert not (tmp_path / "scene.wav").exists()
+    silent = write_scene(tmp_path / "scene.wav", timeline, {}, choice("rendered", even=True))
+    assert silent.lufs is None
+    with pytest.raises(BadInput, match="Render at least one line"):
+        write_scene(tmp_path / "none.wav", lay_out([]), {}, choice("rendered"))
+
+
+@pytest.mark.parametrize("text", ["loud", "", "-8.9", "-30.1", "nan", "-inf", "16", "1e400", "--"])
+def test_what_is_no_loudness_is_refused(text):
+    with pytest.raises(BadInput, match="podcast, audiobook, broadcast"):
+        target_of(text)
+
+
+@pytest.mark.parametrize("text", ["-16", "−16", " -16.0 "])
+def test_a_number_is_a_loudness(text):
+    assert target_of(text).level_db == -16
+
+
+def test_tracks_take_a_zip(tmp_path):
+    with pytest.raises(BadInput, match=r"\.zip"):
+        check_choice(tmp_path / "scene.wav", choice("rendered", tracks=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "tracks"), [("scene.wav", False), ("scene.zip", False), ("scene.zip", True)]
+)
+def test_progress_grows_to_one_and_can_stop_every_pass(tmp_path, scene, name, tracks):
+    timeline, captions = scene
+    wish, shares = choice("podcast", even=True, tracks=tracks), []
+    write_scene(tmp_path / name, timeline, captions, wish, on_progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    (tmp_path / name).write_bytes(b"earlier")
+    for last in (shares[len(shares) // 2], shares[-2]):
+
+        def stop(share, last=last):
+            if share >= last:
+                raise Cancelled("stopped")
+
+        with pytest.raises(Cancelled):
+            write_scene(tmp_path / name, timeline, captions, wish, on_progress=stop)
+        left = {one.name for one in tmp_path.iterdir() if not one.stem.isdigit()}
+        assert left == {name}
+
+
+def long_scene(folder, clips, lines):
+    """Many lines of one take each speaker, as long as a chapter or a book."""
+    timeline, captions = laid(folder, clips)
+    sources = [entry.source for entry in timeline.entries if entry.source]
+    parts = [TakePart(idx, sources[idx % len(sources)]) for idx in range(lines)]
+    return lay_out(parts), {idx: captions[2 * (idx % len(sources))] for idx in range(lines)}
+
+
+def test_memory_holds_a_block_however_long_the_scene_is(tmp_path, clips):
+    peaks = []
+    for lines in (8, 40):
+        timeline, captions = long_scene(tmp_path, clips, lines)
+        tracemalloc.start()
+        write_scene(tmp_path / "scene.zip", timeline, captions, choice("-14", even=True))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(peaks) < 12_000_000
+    assert peaks[1] < peaks[0] * 1.2 + 500_000
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("tracks", [False, True])
+def test_an_hour_takes_less_than_50_mb(tmp_path, clips, tracks):
+    timeline, captions = long_scene(tmp_path, clips, 1_200)
+    assert timeline.duration_s > 3_600
+    wish = choice("podcast", even=True, tracks=tracks)
+    process, held_bytes = psutil.Process(), [psutil.Process().memory_info().rss]
+    write_scene(
+        tmp_path / "scene.zip",
+        timeline,
+        captions,
+        wish,
+        on_progress=lambda _: held_bytes.append(process.memory_info().rss),
+    )
+    assert max(held_bytes) - held_bytes[0] < 50_000_000
+
+
+def test_any_rate_is_measured(tmp_path):
+    t = np.arange(44_100 * 3) / 44_100
+    soundfile.write(tmp_path / "a.wav", 0.1 * np.sin(2 * np.pi * 997 * t), 44_100)
+    samples, rate_hz = soundfile.read(tmp_path / "a.wav", dtype="float32")
+    assert measure([samples], rate_hz=rate_hz).lufs == pytest.approx(
+        lufs(samples, rate_hz), abs=0.2
+    )
