@@ -3,13 +3,18 @@ import { byId, safeColour } from "./dom.js";
 import { clock } from "./format.js";
 import { RATE_HZ } from "./dialog.js";
 import { Playlist } from "./playlist.js";
+import { RULER_PX, drawRuler } from "./ruler.js";
+import { barHeights } from "./wave_bars.js";
 
 const GAP_PX = 1;
 const FAINT = { none: 0.22, queued: 0.3, generating: 0.6, stale: 0.5, failed: 0.15 };
-const WAVE_PX = 6;
+const WAVE_PX = 14;
+const BAR_PX = 3; // with the gap after it
+const CORE = 0.4; // how much of the height a line with sound fills where its waveform isn't shown
+const RULED_PX = 48;
 const STEP_S = 5;
 const MOST_ZOOM = 64;
-const LEAST_PX = 1;
+const LEAST_PX = 3;
 
 /** Event "seek" with `detail` in samples. */
 export class Timeline extends EventTarget {
@@ -32,6 +37,7 @@ export class Timeline extends EventTarget {
       this.#size = contentRect;
       this.#later();
     }).observe(this.#root);
+    new MutationObserver(() => this.#later()).observe(document.body, { attributeFilter: ["class"] });
     this.#root.addEventListener("pointerdown", (event) => this.#press(event));
     this.#root.addEventListener("keydown", (event) => this.#key(event));
     this.#root.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
@@ -118,9 +124,19 @@ export class Timeline extends EventTarget {
     pen.scale(ratio, ratio);
     const scale = this.#scale;
     if (!scale) return;
+    const room = height < RULED_PX ? height : height - RULER_PX;
     for (const { line, start, end } of this.#blocks(width / scale, LEAST_PX / scale)) {
-      this.#block(pen, line, (start - this.#left) * scale, (end - start) * scale, height);
+      this.#block(pen, line, (start - this.#left) * scale, (end - start) * scale, room);
     }
+    if (room < height) this.#rule(pen, width, room);
+  }
+
+  #rule(pen, width, top) {
+    const { color, fontFamily } = getComputedStyle(this.#canvas);
+    pen.globalAlpha = 1;
+    pen.fillStyle = color;
+    pen.font = `11px ${fontFamily}`;
+    drawRuler(pen, { left_s: this.#left / RATE_HZ, px_per_s: this.#scale * RATE_HZ, width, top });
   }
 
   /** Blocks in sight, in samples; lines too short to be seen share one of at least `least`. */
@@ -149,26 +165,25 @@ export class Timeline extends EventTarget {
   }
 
   #block(pen, line, left, length, height) {
-    const width = Math.max(0.75, length - GAP_PX);
-    const peaks = width >= WAVE_PX && FAINT[line.state] !== 0.6 ? this.#peaks?.of(line.take) : null;
+    const width = Math.max(0.75, length - Math.min(GAP_PX, length / 6));
+    const faint = FAINT[line.state];
+    const peaks = width >= WAVE_PX && faint !== 0.6 ? this.#peaks?.of(line.take) : null;
     pen.fillStyle = safeColour(this.#colour(line.speaker));
-    pen.globalAlpha = peaks ? 0.18 : (FAINT[line.state] ?? 0.9);
+    pen.globalAlpha = peaks ? 0.18 : (faint ?? 0.8);
+    const tall = peaks || faint !== undefined ? height - 6 : height * CORE;
     pen.beginPath();
-    pen.roundRect(left, 3, width, height - 6, Math.min(4, width / 2));
+    pen.roundRect(left, (height - tall) / 2, width, tall, Math.min(4, width / 4));
     pen.fill();
-    if (peaks) this.#wave(pen, peaks, left, width, height, FAINT[line.state] ?? 1);
+    pen.globalAlpha = faint ?? 1;
+    if (peaks) this.#wave(pen, peaks, left, width, height);
   }
 
-  #wave(pen, peaks, left, width, height, alpha) {
-    const bins = peaks.length / 2;
-    const most = Math.max(24, ...peaks.map(Math.abs));
-    const middle = height / 2;
-    pen.globalAlpha = alpha;
-    for (let bin = 0; bin < bins; bin += 1) {
-      const top = middle - (peaks[2 * bin + 1] / most) * (middle - 5);
-      const bottom = middle - (peaks[2 * bin] / most) * (middle - 5);
-      pen.fillRect(left + (bin * width) / bins, top, Math.max(0.6, width / bins - 0.5), Math.max(1, bottom - top));
-    }
+  /** Bars as wide as those of any other line, however long the lines are. */
+  #wave(pen, peaks, left, width, height) {
+    barHeights(peaks, Math.max(1, Math.floor(width / BAR_PX))).forEach((share, bar) => {
+      const tall = Math.max(1, share * (height - 10));
+      pen.fillRect(left + bar * BAR_PX, (height - tall) / 2, BAR_PX - 1, tall);
+    });
   }
 
   #press(event) {

@@ -22,7 +22,7 @@ _VIEWS = """
 _SCRIPT = f"""
 <section id="script-view" class="pane" aria-labelledby="script-title">
   <div class="pane-head">
-    <h2 id="script-title">Script</h2>
+    <h2 id="script-title" class="visually-hidden">Script</h2>
     <span id="script-count" class="soft"></span>
     <div class="pane-tools">
       <button id="import" class="button small" type="button">Import</button>
@@ -75,7 +75,7 @@ _FIND = f"""
 _LINES = f"""
 <section id="lines-view" class="pane" aria-labelledby="lines-title">
   <div class="pane-head">
-    <h2 id="lines-title">Lines</h2>
+    <h2 id="lines-title" class="visually-hidden">Lines</h2>
     <span id="lines-count" class="soft"></span>
     <div class="pane-tools">
       <button id="hints-next" class="button small quiet" type="button" hidden
@@ -85,9 +85,9 @@ _LINES = f"""
         title="Find and replace (Ctrl+F)" aria-label="Find">{icon("find")}
         <span class="label">Find</span></button>
       <button id="add-recording" class="button small" type="button"
-        title="Add a recording as a line of its own">Recording</button>
+        title="Add a recording as a line of its own">{icon("plus")} Recording</button>
       <button id="add-pause" class="button small" type="button"
-        title="Add a pause (P)">Pause</button>
+        title="Add a pause (P)">{icon("plus")} Pause</button>
       <button id="add-line" class="button small" type="button"
         title="Add a line (Shift+Enter)">{icon("plus")}
         <span class="label">Line</span></button>
