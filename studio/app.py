@@ -20,7 +20,7 @@ from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, Surroundings
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_state import EvictionPolicy
 from studio.errors import SettingError, StudioError
 from studio.service import Studio, StudioOptions
 from studio.settings import Settings
@@ -168,6 +168,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
             max_wait_s=settings.batch_max_wait_ms / 1000,
             continuous=settings.batch_continuous,
             compiles=settings.batch_compile,
+            fuses=settings.batch_fuse,
         ),
         remote=RemoteOptions(
             urls=tuple(map(str, settings.remote_urls)),

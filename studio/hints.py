@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from studio.backends.base import Backend, Capabilities, TellsLanguages
+from studio.backends.abilities import TellsLanguages
+from studio.backends.base import Backend, Capabilities
 from studio.dialog.language import is_read_as_english
 from studio.dialog.limits import Limits
 from studio.dialog.model import Dialog

@@ -12,9 +12,9 @@ from studio.booth import Booth
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine
 from studio.engine.job import Job
+from studio.engine.keeping import Save
 from studio.engine.model_load import Listener
-from studio.engine.model_manager import EvictionPolicy
-from studio.engine.renderer import Save
+from studio.engine.model_state import EvictionPolicy
 from studio.errors import ModelUnavailable
 from studio.jobs import Jobs, RenderOptions
 from studio.project.projects import Projects

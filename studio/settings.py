@@ -159,6 +159,9 @@ class Settings(BaseModel):
     batch_compile: Annotated[bool, Field(validation_alias=_variable("TTS_BATCH_COMPILE"))] = False
     """Whether the frames of a batched backend are made of compiled parts."""
 
+    batch_fuse: Annotated[bool, Field(validation_alias=_variable("TTS_BATCH_FUSE"))] = False
+    """Whether they are made of fused kernels instead, where those can run."""
+
     remote_urls: Annotated[
         tuple[AnyHttpUrl, ...],
         BeforeValidator(_listed),

@@ -20,7 +20,8 @@ from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
 from studio.dialog.spoken_text import Pronounce
-from studio.engine.job import Job, Order, SegmentRecord, SegmentState
+from studio.engine.job import Job, Order
+from studio.engine.record import SegmentRecord, SegmentState
 from studio.engine.scene import read_take
 from studio.errors import (
     AudioRejected,

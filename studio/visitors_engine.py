@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from studio.allowance import Allowance
 from studio.audio.clip import Clip
-from studio.backends.base import FetchesWeights
+from studio.backends.abilities import FetchesWeights
 from studio.backends.registry import offer_of
 from studio.engine.engine import Engine
 from studio.engine.job import Job
-from studio.engine.model_manager import ModelState
+from studio.engine.model_state import ModelState
 from studio.errors import NotAllowed
 from studio.speakers.speaker import Voice
 

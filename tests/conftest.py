@@ -11,7 +11,7 @@ from scenes import OpenStudio
 
 from studio.backends.base import Backend
 from studio.backends.registry import create
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_state import EvictionPolicy
 from studio.service import Studio, StudioOptions
 
 # How long an example takes says more of what else the machine does than of the example.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job import Event, Job
+from studio.engine.job import Job
+from studio.engine.record import Event
 from studio.service import Studio
 
 OpenStudio = Callable[..., Studio]

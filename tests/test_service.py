@@ -9,7 +9,7 @@ from scenes import OpenStudio, dialog_of, finish
 from studio.backends.base import Backend
 from studio.backends.draft.backend import DraftBackend
 from studio.backends.registry import create
-from studio.engine.model_manager import ModelState
+from studio.engine.model_state import ModelState
 from studio.errors import (
     ModelUnavailable,
     NotFound,

@@ -13,12 +13,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.backends.base import Health
+from studio.backends.abilities import Health
 from studio.dialog.planning import SpeechSegment
 from studio.engine.engine import Engine
-from studio.engine.job import Job, SegmentState
-from studio.engine.model_manager import ModelState
+from studio.engine.job import Job
+from studio.engine.model_state import ModelState
 from studio.engine.models import ModelStatus
+from studio.engine.record import SegmentState
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 

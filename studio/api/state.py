@@ -12,7 +12,7 @@ from studio.api.schemas import capabilities_body
 from studio.api.speaker_schemas import brief_body
 from studio.backends.registry import offer_of
 from studio.engine.memory import Memory, resident_bytes
-from studio.engine.model_manager import ModelState
+from studio.engine.model_state import ModelState
 from studio.service import Studio
 from studio.setup_report import SetupReport
 

@@ -17,6 +17,7 @@ class BatchOptions:
         max_wait_s: How long the first line waits for others before an idle engine begins.
         continuous: Whether a slot is refilled while other lines run, or only when all are done.
         compiles: Whether frames are made of compiled parts, where a compiler works.
+        fuses: Whether they are made of fused kernels instead, where those can run.
     """
 
     slots: int | None = None
@@ -24,6 +25,7 @@ class BatchOptions:
     max_wait_s: float = 0.05
     continuous: bool = True
     compiles: bool = False
+    fuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)

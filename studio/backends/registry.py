@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from studio.backends.base import Backend, FetchesWeights
+from studio.backends.abilities import FetchesWeights
+from studio.backends.base import Backend
 from studio.backends.batched.backend import Qwen3BatchedBackend
 from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
 from studio.backends.chatterbox.backend import ChatterboxBackend

@@ -22,13 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from studio.audio.clip import Clip, Samples
-from studio.backends.base import (
-    Backend,
-    Conditioning,
-    KeepsConditioning,
-    LoadProgress,
-    SpeechRequest,
-)
+from studio.backends.abilities import KeepsConditioning
+from studio.backends.base import Backend, Conditioning, LoadProgress, SpeechRequest
 from studio.errors import Cancelled, SpeechFailed, StudioError
 from studio.speakers.speaker import Voice
 

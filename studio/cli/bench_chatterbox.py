@@ -11,18 +11,17 @@ from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO
 from studio.backends.device import choose_device, prepare
 from studio.cli.bench_engines import (
     ALL,
-    Failed,
     Measure,
     Wanted,
-    any_row,
     chosen_engines,
     timed_lines,
     tried,
 )
+from studio.cli.bench_engines_table import Failed, any_row
 from studio.errors import SettingError
 
 if TYPE_CHECKING:
-    from studio.backends.batched.yardstick_runs import Figures, TimedLine
+    from studio.backends.batched.figures import Figures, TimedLine
     from studio.backends.batched_chatterbox.yardstick_runs import Trial
 
 MODELS = {"turbo": TURBO, "chatterbox": ENGLISH, "multilingual": MULTILINGUAL}

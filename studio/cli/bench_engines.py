@@ -11,18 +11,19 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studio.backends.device import choose_device, give_back, prepare
+from studio.cli.bench_engines_table import Failed, any_row, figures_row, middle_of
 from studio.dialog.model import Speech
 from studio.dialog.read import read_dialog
 from studio.errors import SettingError
 
 if TYPE_CHECKING:
-    from studio.backends.batched.yardstick_runs import Figures, TimedLine
+    from studio.backends.batched.figures import Figures, TimedLine
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DIALOGS = _ROOT / "assets" / "dialogs"
@@ -141,24 +142,9 @@ def _base(run: Mapping[tuple[str, int], Figures]) -> float:
     return next((one.speed for one in run.values()), 1.0)
 
 
-def middle_of(runs: Sequence[Figures]) -> Figures:
-    """Medians of what one engine did in several runs; its tries for first audio together."""
-    first = runs[0]
-    frames_s = [one.frame_s for one in runs if one.frame_s is not None]
-    ideals_s = [one.ideal_s for one in runs if one.ideal_s is not None]
-    return replace(
-        first,
-        wall_s=statistics.median(one.wall_s for one in runs),
-        first_s=[one_s for one in runs for one_s in one.first_s],
-        memory_bytes=max(one.memory_bytes for one in runs),
-        frame_s=statistics.median(frames_s) if frames_s else None,
-        ideal_s=statistics.median(ideals_s) if ideals_s else None,
-    )
-
-
 def timed_lines(count: int) -> list[TimedLine]:
     """That many lines of the sample dialogs, as long as they would be spoken."""
-    from studio.backends.batched.yardstick_runs import TimedLine
+    from studio.backends.batched.figures import TimedLine
 
     texts = [
         line.text
@@ -183,19 +169,6 @@ def chosen_engines(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...
         if name not in known:
             raise SettingError(f"--engines {name} can't be used; choose among: {', '.join(known)}.")
     return tuple(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An engine that could not be measured.
-
-    Attributes:
-        name: Of the engine.
-        reason: In one line.
-    """
-
-    name: str
-    reason: str
 
 
 def tried(engines: Iterable[tuple[str, Measure]], device: str) -> Iterator[Figures | Failed]:
@@ -238,13 +211,13 @@ class _Bench:
 
     def reference(self) -> Iterator[tuple[str, Measure]]:
         """The package that the model came with."""
-        from studio.backends.batched.yardstick_runs import reference
+        from studio.backends.batched.rivals import reference
 
         yield "qwen_tts", lambda: [reference(self.folder, self.device, self.few())]
 
     def faster(self) -> Iterator[tuple[str, Measure]]:
         """faster-qwen3-tts."""
-        from studio.backends.batched.yardstick_runs import faster
+        from studio.backends.batched.rivals import faster
 
         tries = _TRIES[self.device]
         yield (
@@ -263,15 +236,15 @@ class _Bench:
     def _rival(self, lines: Sequence[TimedLine]) -> list[Figures]:
         return [_batch_rival(self.batch_python, self.folder, lines)]
 
-    def ours(self, *, compiles: bool = False) -> Iterator[tuple[str, Measure]]:
+    def ours(self, *, parts: str = "") -> Iterator[tuple[str, Measure]]:
         """This package's engine."""
         from studio.backends.batched.yardstick_runs import Trial, ours
 
-        trial = Trial(self.folder, self.device, _TRIES[self.device], compiles)
+        trial = Trial(self.folder, self.device, _TRIES[self.device], parts)
         for slots in self.slots:
             dialogs = [self.few()] if slots == 1 else self.dialogs
             yield (
-                f"this engine, {slots} slots{', compiled' if compiles else ''}",
+                f"this engine, {slots} slots{parts and f', {parts}'}",
                 partial(ours, trial, dialogs, slots=slots),
             )
 
@@ -281,7 +254,8 @@ _MEASURES: Mapping[str, Callable[[_Bench], Iterator[tuple[str, Measure]]]] = {
     "faster": _Bench.faster,
     "batch": _Bench.batch,
     "ours": _Bench.ours,
-    "compiled": partial(_Bench.ours, compiles=True),
+    "compiled": partial(_Bench.ours, parts="compiled"),
+    "fused": partial(_Bench.ours, parts="fused"),
 }
 
 
@@ -291,7 +265,7 @@ def _batch_rival(python: str | None, folder: Path, lines: Sequence[TimedLine]) -
     Raises:
         SettingError: That Python can't run it, or none is named.
     """
-    from studio.backends.batched.yardstick_runs import Figures
+    from studio.backends.batched.figures import Figures
 
     if python is None:
         raise SettingError("--batch-python must name a Python that has faster-qwen3-tts-batch.")
@@ -306,55 +280,3 @@ def _batch_rival(python: str | None, folder: Path, lines: Sequence[TimedLine]) -
         raise SettingError(f"--batch-python {python} can't be used: {last}")
     told = json.loads(done.stdout.splitlines()[-1])
     return Figures("faster-qwen3-tts-batch, 8", **told, lines=len(lines))
-
-
-def any_row(size: str, told: Figures | Failed, alone_s: float) -> dict[str, object]:
-    """One row of the table, of an engine that was measured or failed; see `figures_row`."""
-    if not isinstance(told, Failed):
-        return figures_row(size, told, alone_s)
-    reason = f"{told.name}: failed: {told.reason}"
-    row: dict[str, object] = dict.fromkeys(_COLUMNS, "-")
-    return row | {"engine": reason, "size": size}
-
-
-def figures_row(size: str, figures: Figures, alone_s: float) -> dict[str, object]:
-    """One row of the table.
-
-    Args:
-        size: Of the model.
-        figures: Of one engine.
-        alone_s: Audio seconds a second of the engine that it is compared with.
-    """
-    speed = figures.speed
-    frame_s, ideal_s = figures.frame_s, figures.ideal_s
-    return {
-        "engine": figures.name,
-        "size": size,
-        "lines": figures.lines,
-        "audio s": f"{figures.audio_s:.1f}",
-        "wall s": f"{figures.wall_s:.2f}",
-        "audio s a second": f"{speed:.2f}",
-        "times the first row": f"{speed / alone_s:.2f}",
-        "ms a frame": "-" if frame_s is None else f"{1000 * frame_s:.1f}",
-        "first audio ms, p50": _told_ms(figures.first_s, 0.5),
-        "p95": _told_ms(figures.first_s, 0.95),
-        "memory GB": f"{figures.memory_bytes / 1e9:.1f}",
-        "roofline %": "-" if not (ideal_s and frame_s) else f"{100 * ideal_s / frame_s:.0f}",
-    }
-
-
-_COLUMNS = (
-    *("engine", "size", "lines", "audio s", "wall s", "audio s a second", "times the first row"),
-    *("ms a frame", "first audio ms, p50", "p95", "memory GB", "roofline %"),
-)
-
-
-def _told_ms(values_s: Sequence[float], share: float) -> str:
-    return f"{1000 * _quantile(values_s, share):.0f}" if values_s else "-"
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    """A quantile between the measured values; the only one where there is one."""
-    if len(values) < 2:
-        return values[0]
-    return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]

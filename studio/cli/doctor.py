@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from studio.backends import registry
-from studio.backends.base import TellsRoom
+from studio.backends.abilities import TellsRoom
 from studio.backends.device import choose_device
 from studio.backends.options import BackendOptions
 from studio.setup_report import SetupReport

@@ -20,7 +20,8 @@ from studio.dialog.formats.importing import Imported, import_dialog
 from studio.dialog.formats.pronunciation_files import read_pronunciations
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.dialog.pronouncing import Pronouncing
-from studio.engine.job import FINAL_STATES, Job
+from studio.engine.job import Job
+from studio.engine.record import FINAL_STATES
 from studio.engine.scene import export_job
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.service import RenderOptions, Studio

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from studio.backends.base import Backend, Conditioning, KeepsConditioning
+from studio.backends.abilities import KeepsConditioning
+from studio.backends.base import Backend, Conditioning
 from studio.errors import OutOfMemory
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from studio.audio.clip import Clip
-from studio.backends.base import Backend, ConvertsVoices
+from studio.backends.abilities import ConvertsVoices
+from studio.backends.base import Backend
 from studio.engine.conditioning import ConditioningCache
 from studio.engine.models import Models
 from studio.errors import BadInput, Cancelled, EngineBusy

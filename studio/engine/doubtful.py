@@ -10,7 +10,8 @@ from studio.audio.doubts import Doubt, Figures, Usual, stands_out, usual_of
 from studio.audio.spoken_length import Said
 from studio.dialog.names import name_key
 from studio.dialog.planning import Segment, SpeechSegment
-from studio.engine.job import Job, SegmentRecord
+from studio.engine.job import Job
+from studio.engine.record import SegmentRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from studio.engine.conditioning import ConditioningCache
 from studio.engine.conditioning_store import ConditioningStore
 from studio.engine.converter import Converter
 from studio.engine.job import Job
+from studio.engine.keeping import Save
 from studio.engine.loop import EngineLoop
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_state import EvictionPolicy
 from studio.engine.models import Models
-from studio.engine.renderer import Renderer, Save
+from studio.engine.renderer import Renderer
 from studio.errors import ModelInUse
 from studio.speakers.speaker import Voice
 

@@ -6,8 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from studio.dialog.planning import SpeechSegment
-from studio.engine.job import Job, SegmentRecord
+from studio.engine.job import Job
 from studio.engine.model_manager import ModelManager
+from studio.engine.record import SegmentRecord
 from studio.engine.scheduler import Scheduler
 
 MAX_UNSAVED = 64

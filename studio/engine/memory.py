@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from studio.backends.base import Backend, TellsMemory
+from studio.backends.abilities import TellsMemory
+from studio.backends.base import Backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from studio.backends.base import Backend, Health, LoadProgress, TellsHealth
+from studio.backends.abilities import Health, TellsHealth
+from studio.backends.base import Backend, LoadProgress
 from studio.engine.memory import MemoryChange
-from studio.engine.model_manager import EvictionPolicy, ModelCounters, ModelManager, ModelState
+from studio.engine.model_manager import ModelManager
+from studio.engine.model_state import EvictionPolicy, ModelCounters, ModelState
 
 log = logging.getLogger(__name__)
 

@@ -13,32 +13,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from studio.audio.clip import Clip
-from studio.audio.decode import decode
-from studio.audio.doubts import Checked, check, weight
+from studio.audio.doubts import check, weight
 from studio.audio.encode import write_wav
-from studio.audio.guarded import decode_guarded
 from studio.backends.base import Backend
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.conditioning import ConditioningCache
 from studio.engine.doubtful import said_of
-from studio.engine.job import Job, SegmentRecord, SegmentState
+from studio.engine.job import Job
+from studio.engine.keeping import Save, fault_of, keep, lay_in
 from studio.engine.lane import Lane, Turn
 from studio.engine.model_manager import ModelManager
 from studio.engine.models import Models
+from studio.engine.record import SegmentRecord, SegmentState
 from studio.engine.speaking import Spoken, further_seed, may_try_again, second_seed, speak
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
-
-Save = Callable[[Path, Clip], None]
 
 
 class Renderer:
@@ -106,7 +102,7 @@ class Renderer:
         lane.add(job, job.settle())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
-                self._start(self._lay_in(job, record, record.segment))
+                self._start(lay_in(job, record, record.segment, self._save))
         self._pump(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -169,7 +165,7 @@ class Renderer:
         try:
             spoken = await self._generate(lane, job, record)
             if spoken is not None:
-                await self._keep(job, record, spoken)
+                await keep(job, record, spoken, self._save)
         finally:
             lane.unsaved -= 1
             self._pump(lane)
@@ -194,7 +190,7 @@ class Renderer:
         # The one place where a backend's own fault becomes a record: the other segments go on.
         except Exception as error:
             log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
-            job.fail(record, _fault(lane.manager.backend.title, error), type(error).__name__)
+            job.fail(record, fault_of(lane.manager.backend.title, error), type(error).__name__)
         finally:
             lane.in_flight -= 1
             lane.one_alone = False
@@ -295,61 +291,8 @@ class Renderer:
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _keep(self, job: Job, record: SegmentRecord, spoken: Spoken) -> None:
-        """Write what was generated to disk, in a thread; what was cut is kept and has failed."""
-        record.samples = len(spoken.clip)
-        if spoken.cut is None:
-            job.advance(record, SegmentState.GENERATED)
-        record.live.close()
-        path = job.segment_path(record)
-        try:
-            record.checked = await asyncio.to_thread(self._saved, path, record, spoken)
-        except StudioError as error:
-            job.fail(record, str(error), type(error).__name__)
-        # Whatever it is, nobody else would tell the job that this segment is over.
-        except Exception as error:
-            log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
-            job.fail(record, _fault("Saving", error), type(error).__name__)
-        else:
-            record.path = path
-            if spoken.cut is None:
-                job.advance(record, SegmentState.SAVED)
-            else:
-                record.cut = True
-                job.fail(record, str(spoken.cut), type(spoken.cut).__name__)
-
-    def _saved(self, path: Path, record: SegmentRecord, spoken: Spoken) -> Checked | None:
-        """Write a clip, and look over what was spoken; runs in a thread."""
-        self._save(path, spoken.clip)
-        is_whole = spoken.cut is None and isinstance(record.segment, SpeechSegment)
-        return check(spoken.clip, said_of(record.segment)) if is_whole else None
-
-    async def _lay_in(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
-        """Bring existing audio to the studio's rate, beside the other segments."""
-        try:
-            clip = await asyncio.to_thread(_decoded, job, segment)
-        except StudioError as error:
-            job.fail(record, str(error), type(error).__name__)
-            return
-        except Exception as error:
-            log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
-            job.fail(record, _fault("Decoding", error), type(error).__name__)
-            return
-        job.heard(record, clip.samples)
-        await self._keep(job, record, Spoken(clip))
-
     def _give_up(self, lane: Lane, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
         job.gave_up = message
         for record in lane.discard(job):
             job.fail(record, message, "ModelUnavailable")
-
-
-def _decoded(job: Job, segment: AudioSegment) -> Clip:
-    path = job.order.resolve_audio(segment.path)
-    # A project may come from a stranger, with recordings that nobody has looked at.
-    return decode_guarded(path)[1] if job.order.is_part else decode(path)
-
-
-def _fault(who: str, error: Exception) -> str:
-    return f"{who} failed on this line ({type(error).__name__}: {error})."

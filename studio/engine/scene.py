@@ -14,7 +14,8 @@ from studio.audio.scene_file import SoundChoice, speakers_of, write_scene
 from studio.audio.timeline import FailedPart, Part, SilencePart, TakePart, Timeline, lay_out
 from studio.dialog.planning import SilenceSegment
 from studio.engine.doubtful import doubtful
-from studio.engine.job import Job, SegmentRecord, SegmentState
+from studio.engine.job import Job
+from studio.engine.record import SegmentRecord, SegmentState
 from studio.errors import Conflict
 
 AS_RENDERED = SoundChoice()

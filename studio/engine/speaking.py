@@ -14,7 +14,8 @@ from studio.audio.resample import resampled
 from studio.backends.base import Backend, SpeechRequest
 from studio.dialog.planning import SpeechSegment
 from studio.engine.conditioning import ConditioningCache
-from studio.engine.job import Job, SegmentRecord
+from studio.engine.job import Job
+from studio.engine.record import SegmentRecord
 from studio.errors import Cancelled, OutOfMemory, SpeechFailed
 
 

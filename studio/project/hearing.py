@@ -14,7 +14,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.pcm import to_pcm16
 from studio.audio.timeline import TakePart, Timeline, lay_out
 from studio.engine.feed import Feed
-from studio.engine.job import SegmentRecord, SegmentState
+from studio.engine.record import SegmentRecord, SegmentState
 from studio.errors import Cancelled, NotFound, SpeechFailed, StorageFailed
 from studio.project.document import LineKind
 from studio.project.lines import LineState

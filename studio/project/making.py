@@ -17,7 +17,8 @@ from studio.dialog.model import Dialog
 from studio.dialog.planning import SilenceSegment, plan
 from studio.dialog.spoken_text import Pronounce
 from studio.engine.engine import Engine
-from studio.engine.job import Event, Job, Order, SegmentState
+from studio.engine.job import Job, Order
+from studio.engine.record import Event, SegmentState
 from studio.errors import AudioRejected, BadInput, StorageFailed
 from studio.project.checks import file_name
 from studio.project.disk import Disk

@@ -12,7 +12,7 @@ from scenes import OpenStudio, dialog_of, finish
 
 from studio.api.health import health_routes
 from studio.api.routes import service_routes
-from studio.backends.base import Health
+from studio.backends.abilities import Health
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.model import Dialog, Speech
 from studio.service import Studio

@@ -100,7 +100,8 @@ class PaperCore:
         self._tell()
         for number, slot in self._slots.items():
             assert number < bucket, "a running line was left out"
-            slot.made += 1
+            if slot.progress().stop is None:
+                slot.made += 1
 
     def _tell(self) -> None:
         self._told = {number: (slot, slot.progress()) for number, slot in self._slots.items()}

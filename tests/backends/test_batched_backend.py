@@ -25,7 +25,8 @@ from scenes import OpenStudio, finish
 from studio.app import main
 from studio.audio.clip import Samples
 from studio.audio.encode import write_wav
-from studio.backends.base import Conditioning, TellsHealth, TellsRoom
+from studio.backends.abilities import TellsHealth, TellsRoom
+from studio.backends.base import Conditioning
 from studio.backends.batched.backend import Qwen3BatchedBackend
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.dialog.model import Dialog, Speech
@@ -240,7 +241,7 @@ def test_unload_stops_the_threads_and_frees_the_model():
     spoken(backend, LINES[0])
     decoder = weakref.ref(backend._model.codec_decoder)
     core = weakref.ref(backend._engine._core)
-    assert threading.active_count() == before + 2
+    assert threading.active_count() == before + 3
     backend.unload()
     gc.collect()
     assert threading.active_count() == before

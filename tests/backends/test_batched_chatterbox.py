@@ -33,7 +33,8 @@ from scenes import OpenStudio, finish
 
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.backends.base import Conditioning, TellsHealth, TellsRoom
+from studio.backends.abilities import TellsHealth, TellsRoom
+from studio.backends.base import Conditioning
 from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
 from studio.backends.batched_chatterbox.memory import LENGTHS, USUAL, TokenDimensions, token_room
 from studio.backends.batched_chatterbox.token_slots import TokenSlots
@@ -245,7 +246,7 @@ def test_unload_stops_the_threads_and_frees_the_model(variant, folder):
         backend.load(lambda _progress: None)
     line = request("Yes.", backend.condition(Voice("Ida")))
     assert chunks_of(backend.speak(line))
-    caches = weakref.ref(backend._engine._core._slots.keys)
+    caches = weakref.ref(backend._engine._core._slots.cache)
     package = weakref.ref(backend._model._package)
     assert threading.active_count() == before + 2
     backend.unload()

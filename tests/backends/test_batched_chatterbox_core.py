@@ -165,7 +165,7 @@ def test_in_16_bits_a_line_is_made_too(variant, tmp_path_factory):
     core = TokenCore(desk.model.t3, Layout(2, 512, 64), dtype=torch.bfloat16, release=True)
     lines = [desk.admission(core, slot, lines_of(variant, LIVELY)[slot]) for slot in range(2)]
     assert all(len(tokens) for tokens in tokens_together(core, 2, lines).values())
-    assert core._slots.keys.dtype is torch.bfloat16
+    assert core._slots.cache.dtype is torch.bfloat16
 
 
 def shapes(variant: str) -> list[Shape]:

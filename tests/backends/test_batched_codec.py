@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -16,8 +17,9 @@ from qwen3_speakers import loaded_package, use_one_core
 
 from studio.audio.clip import Samples
 from studio.backends.batched.codec import BatchedCodec, CodedLine
+from studio.backends.batched.codec_room import CODEC_FRAMES, CODEC_ROW_FRAMES, KEPT_SAMPLES
 from studio.backends.batched.codec_rounds import padded_share, rounds
-from studio.backends.batched.memory import CODEC_FRAMES, CODEC_ROW_FRAMES, KEPT_SAMPLES
+from studio.backends.batched.codec_rows import Block, CodecRows
 from studio.cli.bench_engines import timed_lines
 
 pytestmark = pytest.mark.models
@@ -78,46 +80,105 @@ def test_lines_decoded_together_are_as_if_alone(lines, convolved_at_once, graphs
 @given(data=st.data(), skipped=st.sampled_from([0, 1, 7, 60]))
 def test_a_line_decoded_while_it_is_made_is_the_same(data, skipped):
     line, expected = line_of(0, skipped, FRAMES - skipped)
-    stream = BatchedCodec(decoder()).stream(line.sample)
-    chunks, place = [stream.decode(line.codes[:1])], 1
+    codec = BatchedCodec(decoder())
+    stream = codec.stream(line.sample)
+    chunks, place = codec.decode_chunks([(stream, line.codes[:1])]), 1
     while place < len(line.codes):
         size = data.draw(st.integers(1, 80))
-        chunks.append(stream.decode(line.codes[place : place + size]))
+        chunks += codec.decode_chunks([(stream, line.codes[place : place + size])])
         place += size
     assert len(chunks[0]) == SAMPLES_PER_FRAME
     assert_same(np.concatenate(chunks), expected)
 
 
-def test_two_lines_are_heard_in_turns_while_others_are_decoded_together():
+def counted_blocks(monkeypatch, rows: CodecRows) -> list[Block]:
+    """What is decoded in these rows from now on."""
+    blocks: list[Block] = []
+    run = rows.run
+    monkeypatch.setattr(rows, "run", lambda block: blocks.append(block) or run(block))
+    return blocks
+
+
+SIZES_OF_CHUNKS = st.lists(st.integers(0, 40), min_size=2, max_size=3)
+
+
+@settings(max_examples=12, deadline=None)
+@given(rounds_of=st.lists(SIZES_OF_CHUNKS, min_size=1, max_size=4))
+def test_lines_heard_together_are_as_if_alone(rounds_of):
+    """Two or three lines of any lengths, chunks of any sizes, none among them."""
+    codec = BatchedCodec(decoder())
+    made = [line_of(seed, 7 * seed, 120) for seed in range(3)]
+    streams = [codec.stream(line.sample) for line, _ in made]
+    heard, places = [[np.zeros(0, np.float32)] for _ in made], [0, 0, 0]
+    for sizes in rounds_of:
+        ends = [min(120, place + size) for place, size in zip(places, sizes, strict=False)]
+        chunks = [(streams[n], made[n][0].codes[places[n] : end]) for n, end in enumerate(ends)]
+        for n, samples in enumerate(codec.decode_chunks(chunks)):
+            heard[n].append(samples)
+            places[n] = ends[n]
+    for pieces, (_, expected), place in zip(heard, made, places, strict=True):
+        assert_same(np.concatenate(pieces), expected[: place * SAMPLES_PER_FRAME])
+
+
+def test_two_lines_are_heard_in_one_go(monkeypatch):
+    codec = BatchedCodec(decoder())
+    blocks = counted_blocks(monkeypatch, codec._heard._rows)
+    streams = [codec.stream() for _ in range(2)]
+    codes = spoken(0)[0]
+    codec.decode_chunks([(streams[0], codes[:16]), (streams[1], codes[:16])])
+    assert blocks == [Block(0, 2, 16)]
+    blocks.clear()
+    codec.decode_chunks([(streams[0], codes[16:32]), (streams[1], codes[16:36])])
+    assert blocks == [Block(0, 2, 16), Block(0, 1, 4)]
+
+
+def test_a_chunk_for_which_there_is_no_memory_leaves_the_line_as_it_was(monkeypatch):
+    codec = BatchedCodec(decoder())
+    line, expected = line_of(0, 7, 20)
+    stream = codec.stream(line.sample)
+    [first] = codec.decode_chunks([(stream, line.codes[:3])])
+
+    def full(self, block):
+        if block.frames == 1:
+            raise torch.OutOfMemoryError("full")
+        return run(self, block)
+
+    run = CodecRows.run
+    with monkeypatch.context() as fault:
+        fault.setattr(CodecRows, "run", full)
+        with pytest.raises(torch.OutOfMemoryError):
+            codec.decode_chunks([(stream, line.codes[3:20])])
+    [rest] = codec.decode_chunks([(stream, line.codes[3:20])])
+    assert_same(np.concatenate([first, rest]), expected)
+
+
+def test_chunks_of_heard_lines_never_meet_the_rows_of_finished_ones():
+    """Between two rounds, and even while a round's samples are read."""
     codec = BatchedCodec(decoder(), convolved_at_once=24)
     heard = [line_of(0, 60, 48), line_of(1, 0, 48)]
     streams = [codec.stream(line.sample) for line, _ in heard]
     chunks: list[list[Samples]] = [[], []]
-
-    def between() -> None:
-        for (line, _), stream, made in zip(heard, streams, chunks, strict=True):
-            if 3 * len(made) < len(line.codes):
-                made.append(stream.decode(line.codes[3 * len(made) : 3 * len(made) + 3]))
-
     finished = [line_of(seed, 7, 10 + 30 * seed) for seed in range(3)] * 3
-    decoded = dict(codec.decoded([line for line, _ in finished], between=between))
-    while 3 * len(chunks[0]) < 48:
-        between()
+    decoded = {}
+    done = codec.decoded([line for line, _ in finished])
+    for place in range(0, 48, 3):
+        for line, samples in itertools.islice(done, 1):
+            decoded[line] = samples
+        parts = [(stream, heard[n][0].codes[place : place + 3]) for n, stream in enumerate(streams)]
+        for made, samples in zip(chunks, codec.decode_chunks(parts), strict=True):
+            made.append(samples)
+    decoded |= dict(done)
     for number, (_, expected) in enumerate(finished):
         assert_same(decoded[number], expected)
     for made, (_, expected) in zip(chunks, heard, strict=True):
         assert_same(np.concatenate(made), expected)
 
 
-def test_each_line_is_given_out_when_it_is_done():
-    codec, rounds_made = BatchedCodec(decoder(), convolved_at_once=16), 0
-
-    def count() -> None:
-        nonlocal rounds_made
-        rounds_made += 1
-
+def test_each_line_is_given_out_when_it_is_done(monkeypatch):
+    codec = BatchedCodec(decoder(), convolved_at_once=16)
+    blocks = counted_blocks(monkeypatch, codec._places)
     lines = [line_of(seed, 0, frames)[0] for seed, frames in enumerate((16, 64, 8))]
-    done = {n: rounds_made for n, _ in codec.decoded(lines, between=count)}
+    done = {n: len(blocks) for n, _ in codec.decoded(lines)}
     assert done == {0: 2, 1: 8, 2: 3}
 
 
@@ -126,7 +187,8 @@ def test_a_sample_is_heard_once():
     line, expected = line_of(0, 60, 20)
     for samples in codec.decode([line] * 5):
         assert_same(samples, expected)
-    assert_same(codec.stream(line.sample).decode(line.codes), expected)
+    [chunk] = codec.decode_chunks([(codec.stream(line.sample), line.codes)])
+    assert_same(chunk, expected)
     assert codec.computed == 1
     for seed in range(KEPT_SAMPLES):
         codec.stream(torch.full((3, 16), seed))
@@ -179,9 +241,7 @@ def test_rounds_beside_a_listener_are_small_and_make_the_same(monkeypatch):
     codec = BatchedCodec(decoder(), convolved_at_once=64)
     lines = [CodedLine(spoken(seed % 3)[0][: 5 + 9 * seed]) for seed in range(6)]
     whole = codec.decode(lines)
-    blocks: list[int] = []
-    run = codec._places.run
-    monkeypatch.setattr(codec._places, "run", lambda block: blocks.append(block.rows) or run(block))
+    blocks = counted_blocks(monkeypatch, codec._places)
     made = dict(codec.decoded(lines, most_rows=2))
-    assert set(blocks) <= {1, 2}
+    assert {block.rows for block in blocks} <= {1, 2}
     assert all(np.abs(made[n] - whole[n]).max() < WITHIN for n in range(6))

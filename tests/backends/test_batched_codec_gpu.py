@@ -20,10 +20,10 @@ from core_lines import LIVELY, admission, decoded, lines_of
 from qwen3_checkpoint import small_checkpoint
 
 from studio.backends.batched.codec import BatchedCodec, CodedLine
+from studio.backends.batched.codec_room import HEARD_TOGETHER, STREAM_FRAMES, codec_bytes
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Layout
 from studio.backends.batched.graphs import settle
-from studio.backends.batched.memory import STREAM_FRAMES, codec_bytes
 from studio.backends.device import give_back, prepare
 
 pytestmark = [
@@ -74,7 +74,8 @@ def whole(decoder, codes: torch.Tensor) -> np.ndarray:
 
 def codec_of(decoder, at_once: int = 64, *, captures: bool = True) -> BatchedCodec:
     codec = BatchedCodec(decoder, convolved_at_once=at_once)
-    codec._places._replays._captures = captures
+    for rows in (codec._places, codec._heard._rows):
+        rows._replays._captures = captures
     codec.prepare()
     settle(CUDA)
     return codec
@@ -97,7 +98,7 @@ def heard_in_chunks(codec: BatchedCodec, line: CodedLine) -> np.ndarray:
     stream, sizes, start, made = codec.stream(line.sample), [1, 1, 2, 4, 8, 16, 31], 0, []
     while start < len(line.codes):
         size = sizes[min(len(made), len(sizes) - 1)]
-        made.append(stream.decode(line.codes[start : start + size]))
+        made += codec.decode_chunks([(stream, line.codes[start : start + size])])
         start += size
     return np.concatenate(made)
 
@@ -105,7 +106,7 @@ def heard_in_chunks(codec: BatchedCodec, line: CodedLine) -> np.ndarray:
 def test_every_shape_is_captured_and_none_more_is_met(decoder, caplog):
     codec = codec_of(decoder)
     prepared = codec.captured
-    assert prepared == len(codec._sizes) + len(STREAM_FRAMES)
+    assert prepared == len(codec._sizes) + HEARD_TOGETHER * len(STREAM_FRAMES)
     with caplog.at_level(logging.WARNING):
         codec.decode(lines_on_cuda())
         for line in lines_on_cuda()[:3]:

@@ -1,9 +1,10 @@
-"""The codec's thread: who listens goes first, even between the rounds of finished lines."""
+"""The codec's threads: who listens waits for no finished line, and two who listen share a call."""
 
 from __future__ import annotations
 
 import gc
 import queue
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +19,7 @@ from qwen3_speakers import loaded_package, use_one_core
 
 from studio.audio.clip import Samples
 from studio.backends.batched.codec import BatchedCodec
-from studio.backends.batched.codec_rows import CodecRows
+from studio.backends.batched.codec_rows import Block, CodecRows
 from studio.backends.batched.codec_thread import CodecThread
 from studio.backends.batched.line import End, Line, LineTask
 from studio.backends.batched.sound_thread import Frames
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.models
 
 PATIENCE_S = 120
 WITHIN = 1e-4
+NOBODY = Qwen3Voice()
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +56,14 @@ class Told:
         self._given: queue.SimpleQueue[tuple[str, Samples | End]] = queue.SimpleQueue()
         self.then: dict[str, Callable[[], None]] = {}
 
-    def line(self, name: str) -> Line:
+    def line(self, name: str, voice: Qwen3Voice = NOBODY) -> Line:
         def deliver(given: Samples | End) -> None:
             self._given.put((name, given))
             if name in self.then:
-                self.then.pop(name)()  # in the codec's thread, which is amid its rounds
+                self.then.pop(name)()  # in the codec's thread, which is amid its work
 
         nothing = torch.zeros(1, dtype=torch.long)
-        return Line(LineTask(nothing, Qwen3Voice(), None, Sampling(), 0, 200, 200), deliver)
+        return Line(LineTask(nothing, voice, None, Sampling(), 0, 200, 200), deliver)
 
     def until_ended(self, lines: int) -> list[tuple[str, Samples]]:
         audio, ended = [], 0
@@ -75,23 +77,64 @@ class Told:
         return audio
 
 
-def test_a_heard_line_is_sounded_between_two_rounds(decoder):
+def test_a_heard_line_waits_for_no_round_of_finished_ones(decoder, monkeypatch):
+    """The finished lines' thread is held amid its work until the heard line has been given out."""
     told = Told()
-    heard = told.line("heard")
+    heard, finished = told.line("heard"), told.line("finished")
+    begun, given = threading.Event(), threading.Event()
+    told.then["heard"] = given.set
     with thread_on(decoder, 16) as thread:
-        told.then["short"] = lambda: thread.submit(Frames(heard, codes_of(1), heard=True))
-        first = told.line("first")
-        told.then["first"] = lambda: [
-            thread.submit(Frames(told.line(name), codes_of(frames)))
-            for name, frames in (("long", 90), ("short", 9), ("middle", 40))
-        ]
-        thread.submit(Frames(first, codes_of(3)))
-        given = told.until_ended(5)
-    assert [name for name, _ in given] == ["first", "middle", "short", "heard", "long"]
+        rounds = thread._codec._places
+        run = rounds.run
+
+        def held(block: Block) -> Samples:
+            begun.set()
+            assert given.wait(PATIENCE_S)
+            return run(block)
+
+        monkeypatch.setattr(rounds, "run", held)
+        thread.submit(Frames(finished, codes_of(40)))
+        assert begun.wait(PATIENCE_S)
+        thread.submit(Frames(heard, codes_of(1), heard=True))
+        audio = told.until_ended(2)
+    assert [name for name, _ in audio] == ["heard", "finished"]
     alone = BatchedCodec(decoder)
-    for (name, samples), frames in zip(given, (3, 40, 9, 1, 90), strict=True):
-        expected = alone.stream().decode(codes_of(frames))
+    for (name, samples), frames in zip(audio, (1, 40), strict=True):
+        [expected] = alone.decode_chunks([(alone.stream(), codes_of(frames))])
         assert np.abs(samples - expected).max() < WITHIN, name
+
+
+def test_chunks_of_two_lines_that_wait_are_decoded_in_one_go(decoder, monkeypatch):
+    told = Told()
+    first, second, third = (told.line(name) for name in ("first", "second", "third"))
+    with thread_on(decoder, 16) as thread:
+        rows = thread._codec._heard._rows
+        blocks: list[Block] = []
+        run = rows.run
+        monkeypatch.setattr(rows, "run", lambda block: blocks.append(block) or run(block))
+        told.then["first"] = lambda: [  # in the thread that decodes chunks: they wait together
+            thread.submit(Frames(line, codes_of(frames), heard=True, last=last))
+            for line, frames, last in (
+                *((second, 8, False), (second, 4, True), (third, 8, True)),
+                (first, 2, True),
+            )
+        ]
+        thread.submit(Frames(first, codes_of(1), heard=True, last=False))
+        told.until_ended(3)
+    assert blocks == [Block(0, 1, 1), Block(0, 2, 8), Block(0, 1, 4), Block(0, 1, 2)]
+
+
+def test_a_line_that_will_be_heard_has_its_sample_heard_before_its_first_frame(decoder):
+    told, sample = Told(), codes_of(30)
+    line = told.line("heard", Qwen3Voice(ref_codes=sample))
+    with thread_on(decoder, 16) as thread:
+        thread.submit(Frames(line, codes_of(0), heard=True, last=False))
+        thread.submit(Frames(line, codes_of(3), heard=True))
+        [(_, samples)] = told.until_ended(1)
+        assert thread._codec.computed == 1
+    alone = BatchedCodec(decoder)
+    [expected] = alone.decode_chunks([(alone.stream(sample), codes_of(3))])
+    assert np.abs(samples - expected).max() < WITHIN
 
 
 def test_fewer_frames_at_once_where_the_memory_does_not_suffice(decoder, monkeypatch):
@@ -110,10 +153,10 @@ def test_fewer_frames_at_once_where_the_memory_does_not_suffice(decoder, monkeyp
 
 def test_closing_gives_up_all_memory_without_a_collector(decoder):
     with thread_on(decoder, 16) as thread:
-        rows = thread._codec._places
+        both = thread._codec._places, thread._codec._heard._rows
         step = weakref.ref(thread._codec._step)
-    assert not rows.state.numel() + rows.codes.numel()
-    del rows
+    assert not any(rows.state.numel() + rows.codes.numel() for rows in both)
+    del both
     thread.close()
     gc.disable()
     try:

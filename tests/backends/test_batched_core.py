@@ -295,7 +295,7 @@ def test_attention_it_does_not_know_is_refused_in_words(monkeypatch, part, field
 
 def test_a_closed_core_holds_no_memory():
     core = made_core(slots=1)
-    caches = weakref.ref(core._slots.keys)
+    caches = weakref.ref(core._slots.cache)
     core.close()
     assert caches() is None
 

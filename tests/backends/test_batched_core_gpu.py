@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,12 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from core_lines import GREEDY, LIVELY, admission, decoded, lines_of, reference_codes, run_out
+from fused_chains import chains_agree
 from qwen3_checkpoint import small_checkpoint
 
 from studio.backends.batched.core import BatchedCore
 from studio.backends.batched.core_contract import Layout
-from studio.backends.batched.parts import PLAIN
+from studio.backends.batched.parts import PLAIN, compiled, fused, plain
 from studio.backends.device import prepare
 
 pytestmark = [
@@ -27,7 +29,7 @@ LINES = lines_of("base")
 
 
 def core_on_cuda(
-    dtype: torch.dtype = torch.float32, *, graphs: bool = True, compiles: bool = False
+    dtype: torch.dtype = torch.float32, *, graphs: bool = True, **options: Any
 ) -> BatchedCore:
     from qwen_tts import Qwen3TTSModel
 
@@ -35,7 +37,7 @@ def core_on_cuda(
     package = Qwen3TTSModel.from_pretrained(
         str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
     )
-    core = BatchedCore(package.model, Layout(8, 256, 64), compiles=compiles)
+    core = BatchedCore(package.model, Layout(8, 256, 64), **options)
     core._replays._captures = graphs
     return core
 
@@ -64,12 +66,39 @@ def test_greedy_codes_in_float32_are_those_of_the_package():
 def test_compiled_parts_are_captured_and_make_the_codes_of_plain_ones():
     torch.backends.cuda.matmul.allow_tf32 = False
     made = []
-    for compiles in (False, True):
-        core = core_on_cuda(compiles=compiles)
-        assert (core.parts is not PLAIN) is compiles
+    assert compiled("cuda") is not plain("cuda")
+    for wanted in (plain("cuda"), compiled("cuda")):
+        core = core_on_cuda(parts=wanted)
         made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
         assert core._replays.captured > 0
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+def test_the_fewest_kernels_make_the_codes_of_the_plain_step():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    for chosen in (PLAIN, plain("cuda")):
+        core = core_on_cuda(parts=chosen)
+        lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    assert fused("cuda") is not plain("cuda")
+    made = []
+    for wanted in (plain("cuda"), fused("cuda")):
+        core = core_on_cuda(parts=wanted)
+        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
+        assert core._replays.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 3, 64])
+def test_fused_chains_are_the_plain_ones_at_full_width(dtype, rows):
+    chains_agree("cuda", dtype, rows=rows, shape=(8, 4, 128), width=3_072)
 
 
 def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():

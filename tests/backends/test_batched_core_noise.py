@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("transformers", reason="the neural voices' packages are not installed")
@@ -11,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from studio.backends.batched.choice import Breadth, Rules, choose
-from studio.backends.batched.noise import frame_keys, gumbel, line_key
+from studio.backends.batched.choice import Breadth, Rules, choose, choose_of_all
+from studio.backends.batched.noise import frame_keys, frame_noise, gumbel, line_key
 
 pytestmark = pytest.mark.models
 
@@ -88,6 +90,46 @@ def test_what_the_host_knows_of_the_breadth_changes_no_draw():
         Breadth(256, True),
     )
     assert torch.equal(narrow, wide)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        (1.0, 50, 1.0),
+        (0.9, 8, 1.0),
+        (0.7, 50, 0.8),
+        (1.4, 64, 0.95),
+        (1.0, 1, 1.0),
+        (1.3, 200, 0.9),
+    ],
+)
+def test_codes_that_race_all_at_once_are_those_of_candidates_alone(way, dtype):
+    rows, codes = 500, 2_048
+    noise = torch.Generator().manual_seed(8)
+    scores = (torch.randn(rows, codes, generator=noise) * 3).to(dtype)
+    line, groups = torch.full((rows,), line_key(4)), torch.arange(3)
+    keys = frame_keys(line, torch.arange(rows), groups)
+    every = frame_noise(line, torch.arange(rows), groups)
+    rules, breadth = rules_of(rows, *way), Breadth(256, shares=way[2] < 1)
+    expected = choose(scores, keys[2], rules, breadth)
+    made = choose_of_all(scores, every[2], rules, breadth)
+    if dtype is torch.float32:
+        assert torch.equal(made, expected)
+    else:  # a share that ends amid equal scores may take in more of them
+        assert (made == expected).float().mean() > (0.98 if way[2] < 1 else 0.999)
+
+
+def test_the_likeliest_code_is_taken_where_it_is_asked_for_whichever_way_codes_race():
+    scores = torch.randn(6, 512, generator=torch.Generator().manual_seed(2))
+    rules = replace(rules_of(6, 1.0, 50, 1.0), greedy=torch.tensor([0, 1, 0, 1, 1, 0]))
+    line = torch.full((6,), line_key(4))
+    keys = frame_keys(line, torch.arange(6), torch.arange(1))
+    every = frame_noise(line, torch.arange(6), torch.arange(1))
+    made = choose_of_all(scores, every[0], rules, Breadth(greedy=True))
+    assert torch.equal(made, choose(scores, keys[0], rules, Breadth(greedy=True)))
+    likeliest = scores.argmax(dim=1)
+    assert (made == likeliest)[[1, 3, 4]].all()
 
 
 def test_noise_has_the_mean_and_spread_of_gumbels():

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -16,14 +21,17 @@ import torch.nn.functional as F
 from core_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core
 from test_batched_core_step import moved
 
-from studio.backends.batched import parts
+from studio.backends.batched import parts, transformer
+from studio.backends.batched.choice import Breadth, Rules
 from studio.backends.batched.core_contract import Layout
+from studio.backends.batched.noise import CODES
 from studio.backends.batched.operations import counted
 from studio.backends.batched.prefill import read
 from studio.backends.batched.prompts import SharedPrompt
 from studio.backends.batched.slot_step import Shape
 from studio.backends.batched.slots import Slots
 from studio.backends.batched.step import FrameStep
+from studio.backends.batched.transformer import Chains
 from studio.backends.batched.weights import Weights, pack
 from studio.backends.batched.yardstick import SIZES, random_model
 from studio.backends.qwen3.voice import Qwen3Voice
@@ -31,8 +39,8 @@ from studio.backends.qwen3.voice import Qwen3Voice
 pytestmark = pytest.mark.models
 
 ROWS = 4
-MOST_KERNELS = 2_150
-MOST_KERNELS_OF_A_LAYER = 16
+MOST_KERNELS = 1_510
+MOST_FUSED_KERNELS = 1_200
 
 
 def weights_of(size_name: str) -> Weights:
@@ -44,7 +52,9 @@ def weights_of(size_name: str) -> Weights:
 
 def frame_of(weights: Weights) -> Counter[str]:
     """Kernels of one frame."""
-    step = FrameStep(weights, Slots.allocate(weights, Layout(ROWS, 1_024, 64)))
+    step = FrameStep(
+        weights.made_of(parts.FEWEST), Slots.allocate(weights, Layout(ROWS, 1_024, 64))
+    )
     return counted(lambda: step(Shape(ROWS, 512)))
 
 
@@ -60,19 +70,35 @@ def test_what_a_kernel_is():
     }
 
 
+def a_choice() -> int:
+    """Kernels of one choice, of chance that is there."""
+    scores = torch.zeros(ROWS, 2_048, device="meta")
+    column = torch.zeros(ROWS, 1, device="meta")
+    rules = Rules(column, column, column.long(), column[:, 0].bool())
+    noise = torch.zeros(ROWS, CODES, device="meta")
+    return counted(lambda: parts.FEWEST.choose(scores, noise, rules, Breadth())).total()
+
+
 def test_a_frame_at_full_depth_launches_few_kernels():
     weights = weights_of("0.6B")
+    talker, predictor = weights.talker, weights.predictor
+    made, passes = len(talker.layers), len(predictor.layers) * (weights.groups - 1)
     frame = frame_of(weights)
-    talker, predictor = len(weights.talker.layers), len(weights.predictor.layers)
-    passes = talker + predictor * (weights.groups - 1)
-    fewer = replace(weights, talker=replace(weights.talker, layers=weights.talker.layers[:1]))
-    layer = (frame.total() - frame_of(fewer).total()) / (talker - 1)
-    print(
-        f"kernels of a frame: {frame.total():,}; of a talker's layer {layer:.0f}, "
-        f"in {passes} passes through a layer; {frame.most_common(6)}"
-    )
-    assert frame["scaled_dot_product_attention"] == passes
-    assert layer <= MOST_KERNELS_OF_A_LAYER
+    shorter = replace(talker, layers=talker.layers[:-1])
+    flatter = replace(predictor, layers=predictor.layers[:-1])
+    of_talker = (frame - frame_of(replace(weights, talker=shorter))).total()
+    of_predictor = (frame - frame_of(replace(weights, predictor=flatter))).total()
+    counts = {
+        f"a layer of the talker, of {made}": of_talker,
+        f"the {weights.groups - 1} passes through a layer of the predictor": of_predictor,
+        f"a choice, of {weights.groups}": a_choice(),
+        "a frame": frame.total(),
+    }
+    for what, kernels in counts.items():
+        print(f"{kernels:6,}  {what}")
+    print(frame.most_common(8))
+    assert frame["scaled_dot_product_attention"] == made + passes
+    assert list(counts.values()) == [13, 12 * (weights.groups - 1) + 2, 7, frame.total()]
     assert frame.total() <= MOST_KERNELS
 
 
@@ -129,9 +155,21 @@ def anew(tmp_path, monkeypatch) -> Iterator[None]:
     torch._dynamo.reset()
 
 
+def test_the_fewest_kernels_make_the_same_codes():
+    made = []
+    for chosen in (parts.PLAIN, parts.FEWEST):
+        core = made_core(slots=8, parts=chosen)
+        ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
+        lines = [
+            admission(core, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))
+        ]
+        made.append(decoded(core, 8, lines))
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
 @pytest.mark.usefixtures("anew")
 def test_compiled_parts_make_the_same_codes():
-    core = made_core(slots=8, compiles=True)
+    core = made_core(slots=8, parts=parts.compiled("cpu"))
     if core.parts is parts.PLAIN:
         pytest.skip("no C++ compiler that works is here")
     ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
@@ -152,9 +190,53 @@ def test_without_a_compiler_frames_are_made_of_plain_parts_and_it_is_told_once(m
     from torch._inductor import config
 
     with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
-        first, second = (made_core(slots=1, compiles=True) for _ in range(2))
+        first, second = (made_core(slots=1, parts=parts.compiled("cpu")) for _ in range(2))
     assert first.parts is second.parts is parts.PLAIN
     assert [record.name for record in caplog.records].count(parts.__name__) == 1
     assert "plain parts" in caplog.text
     line = lines_of("base")[0]
     assert len(decoded(first, 1, [admission(first, 0, line)])[0])
+
+
+def test_fused_kernels_imitated_on_a_cpu_make_what_plain_parts_make():
+    """In a process of its own: Triton is told at its import that there is no card."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("fused_chains.py"))],
+        env=os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "the same"
+
+
+def test_fused_kernels_take_the_place_of_three_and_of_two(monkeypatch):
+    """What a frame would launch with them, each counted as the one kernel that it is."""
+    one = torch.zeros(1, device="meta")
+    chains = Chains(
+        rotate=lambda _layer, _plain, _turn, into: into.add_(1),
+        gate=lambda gate_up: gate_up.chunk(2, dim=1)[0] + one,
+    )
+    standing_in = replace(
+        parts.FEWEST,
+        heads=partial(transformer.heads, chains=chains),
+        between=partial(transformer.between, chains=chains),
+        fed=partial(transformer.fed, chains=chains),
+    )
+    weights = weights_of("0.6B")
+    plain = frame_of(weights).total()
+    monkeypatch.setattr(parts, "FEWEST", standing_in)
+    fused = frame_of(weights).total()
+    print(f"kernels of a frame: {plain:,}, with fused ones {fused:,}")
+    assert plain - fused == 3 * 103
+    assert fused <= MOST_FUSED_KERNELS
+
+
+def test_without_a_card_fused_kernels_are_not_used_and_it_is_told_once(caplog):
+    parts.fused.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert parts.chosen("cpu", fuses=True) is parts.chosen("cpu", fuses=True) is parts.PLAIN
+    assert [record.name for record in caplog.records].count(parts.__name__) == 1

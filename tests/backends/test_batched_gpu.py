@@ -17,7 +17,7 @@ from qwen3_checkpoint import small_checkpoint
 from qwen3_speakers import VOICES, collected, request_for
 
 from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched.memory import STREAM_FRAMES
+from studio.backends.batched.codec_room import STREAM_FRAMES
 from studio.backends.device import give_back
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.errors import StudioError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studio.backends.batched.scheduler import FEW_AT_ONCE, Scheduler
+from studio.backends.batched.scheduler import FEW_AT_ONCE, MANY_AT_ONCE, Scheduler
 
 MAX_WAIT_S = 0.05
 
@@ -61,7 +61,8 @@ def test_the_longest_line_goes_first_when_nobody_listens(clock):
 def test_the_play_head_goes_first_when_somebody_does(clock):
     scheduler = made(clock, 2)
     submit(scheduler, Line("long", 90), Line("after", 5, 1), Line("heard", 5, 0))
-    assert admitted(scheduler) == {0: "heard", 1: "after"}
+    assert admitted(scheduler) == {0: "heard"}  # its prompt is read by itself
+    assert admitted(scheduler) == {1: "after"}
 
 
 def test_where_somebody_listens_is_asked_anew_each_time(clock):
@@ -121,10 +122,28 @@ def test_batch_and_wait_lets_all_slots_run_empty(clock):
 def test_beside_a_line_that_is_listened_to_only_a_few_are_admitted(clock):
     scheduler = made(clock, 16)
     submit(scheduler, Line("heard", 5, 0), *(Line(f"{n}") for n in range(20)))
+    assert admitted(scheduler) == {0: "heard"}
     assert len(scheduler.admit()) == FEW_AT_ONCE
     assert len(scheduler.admit()) == FEW_AT_ONCE
     scheduler.free(0)
-    assert len(scheduler.admit()) == 9  # nobody listens any more
+    assert len(scheduler.admit()) == 8  # nobody listens any more
+
+
+def test_who_begins_to_listen_waits_for_few_prompts(clock):
+    scheduler = made(clock, 64)
+    submit(scheduler, *(Line(f"{n}") for n in range(63)))
+    clock.now_s += MAX_WAIT_S
+    assert len(scheduler.admit()) == MANY_AT_ONCE
+    submit(scheduler, Line("heard", 5, 0))
+    assert admitted(scheduler) == {MANY_AT_ONCE: "heard"}
+
+
+def test_a_batch_that_waits_is_admitted_whole_whoever_listens(clock):
+    scheduler = made(clock, 32, continuous=False)
+    submit(scheduler, Line("heard", 5, 0), *(Line(f"{n}") for n in range(40)))
+    admitted_lines = admitted(scheduler)
+    assert len(admitted_lines) == 32
+    assert admitted_lines[0] == "heard"
 
 
 def test_a_line_at_the_play_head_gets_the_slot_that_made_least(clock):
@@ -148,7 +167,7 @@ def test_a_line_at_the_play_head_gets_the_slot_that_made_least(clock):
 def test_no_line_that_is_listened_to_is_given_up(clock):
     scheduler = made(clock, 2)
     submit(scheduler, Line("a", ahead=0), Line("b", ahead=1))
-    scheduler.admit()
+    assert [admitted(scheduler) for _ in range(2)] == [{0: "a"}, {1: "b"}]
     submit(scheduler, Line("c", ahead=0))
     assert scheduler.in_the_way([5, 1].__getitem__) is None
 

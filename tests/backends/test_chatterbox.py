@@ -24,7 +24,7 @@ from chatterbox_checkpoint import (
 from contract import CHECKS
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.backends.base import ConvertsVoices, FetchesWeights, KeepsConditioning, TellsMemory
+from studio.backends.abilities import ConvertsVoices, FetchesWeights, KeepsConditioning, TellsMemory
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.text import (
     MAX_TOKENS,

@@ -30,7 +30,8 @@ from qwen3_speakers import (
     whole,
 )
 
-from studio.backends.base import Conditioning, KeepsConditioning
+from studio.backends.abilities import KeepsConditioning
+from studio.backends.base import Conditioning
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed

@@ -13,7 +13,7 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 from qwen3_speakers import made_backend
 
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_state import EvictionPolicy
 from studio.service import RenderOptions, Studio
 
 pytestmark = pytest.mark.models

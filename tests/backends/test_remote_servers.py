@@ -15,7 +15,7 @@ from studio.backends.options import BackendOptions
 from studio.backends.remote.backend import RemoteBackend
 from studio.backends.remote.options import RemoteOptions
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job import SegmentState
+from studio.engine.record import SegmentState
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.service import RenderOptions
 

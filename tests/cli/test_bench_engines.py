@@ -14,13 +14,14 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 import torch
 
 from studio.app import main
-from studio.backends.batched import yardstick_runs
+from studio.backends.batched import rivals, yardstick_runs
+from studio.backends.batched.figures import Figures
 from studio.backends.batched.roofline import copied_bytes_per_s
 from studio.backends.batched.yardstick import SIZES
-from studio.backends.batched.yardstick_runs import Figures
 from studio.cli import bench_engines
 from studio.cli.arguments import parse_counts
-from studio.cli.bench_engines import Wanted, engine_rows, middle_of, timed_lines
+from studio.cli.bench_engines import Wanted, engine_rows, timed_lines
+from studio.cli.bench_engines_table import middle_of
 from studio.errors import SettingError
 
 pytestmark = pytest.mark.models
@@ -61,7 +62,7 @@ def test_an_engine_that_fails_is_a_row_and_the_others_follow(monkeypatch, caplog
     def broken(*_given, **_named):
         raise RuntimeError("no\nsuch | thing")
 
-    monkeypatch.setattr(yardstick_runs, "reference", broken)
+    monkeypatch.setattr(rivals, "reference", broken)
     monkeypatch.setitem(bench_engines._TRIES, "cpu", 1)
     rows = engine_rows(
         size="tiny",
@@ -85,7 +86,7 @@ def test_a_row_comes_before_the_next_engine_is_begun(monkeypatch):
         begun.append(name)
         return Figures(name, 1.0, 1.0, [], 0, lines=1)
 
-    monkeypatch.setattr(yardstick_runs, "reference", lambda *_: told("reference"))
+    monkeypatch.setattr(rivals, "reference", lambda *_: told("reference"))
     monkeypatch.setattr(yardstick_runs, "ours", lambda *_, **__: [told("ours")])
     rows = engine_rows(size="tiny", device="cpu", lines=None, batch_python=None, runs=1)
     assert next(rows)["first audio ms, p50"] == "-"
@@ -103,7 +104,7 @@ def test_each_try_listens_to_a_line_of_another_length(monkeypatch):
 
 
 def test_an_unknown_engine_is_refused_with_those_there_are():
-    with pytest.raises(SettingError, match="reference, faster, batch, ours, compiled"):
+    with pytest.raises(SettingError, match="reference, faster, batch, ours, compiled, fused"):
         next(
             engine_rows(
                 size="tiny", device="cpu", lines=None, batch_python=None, wanted=Wanted(("best",))

@@ -10,7 +10,7 @@ from scenes import OpenStudio
 
 from studio.audio.clip import Clip
 from studio.engine.converter import MAX_PRESENT
-from studio.engine.model_manager import ModelState
+from studio.engine.model_state import ModelState
 from studio.errors import BadInput, Cancelled, EngineBusy, ModelInUse
 from studio.speakers.speaker import Voice
 

@@ -14,7 +14,8 @@ import pytest
 
 from studio.backends.base import LoadProgress
 from studio.engine.memory import Memory
-from studio.engine.model_manager import EvictionPolicy, ModelManager, ModelState
+from studio.engine.model_manager import ModelManager
+from studio.engine.model_state import EvictionPolicy, ModelState
 from studio.engine.models import Models
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable
 

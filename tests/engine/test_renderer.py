@@ -16,7 +16,8 @@ from studio.audio.encode import write_wav
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Silence, Speech
-from studio.engine.job import Event, Job, JobState, SegmentState
+from studio.engine.job import Job, JobState
+from studio.engine.record import Event, SegmentState
 from studio.engine.scene import export_job, read_take, timeline_of
 from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StorageFailed
 from studio.service import RenderOptions, Studio

@@ -17,7 +17,7 @@ from studio.audio.encode import write_wav
 from studio.backends.base import SpeechRequest
 from studio.backends.draft.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Speech
-from studio.engine.job import SegmentState
+from studio.engine.record import SegmentState
 from studio.engine.scene import timeline_of
 from studio.engine.speaking import second_seed
 from studio.errors import OutOfMemory, SpeechFailed
@@ -162,7 +162,7 @@ def test_an_error_that_is_not_the_studios_ends_the_line_and_not_the_job(
         write_wav(*given)  # type: ignore[arg-type]
 
     if where == "decode":
-        monkeypatch.setattr("studio.engine.renderer.decode", breaks)
+        monkeypatch.setattr("studio.engine.keeping.decode", breaks)
         studio = open_studio()
         dialog = Dialog((Audio("door.wav"), Speech("Ida", "Two.")))
     else:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from studio.backends.registry import create
 from studio.engine.engine import Engine
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_state import EvictionPolicy
 from studio.project.disk import Disk
 from studio.project.document import Document, Line
 from studio.project.folder import ProjectFolder

@@ -22,7 +22,8 @@ from studio.dialog.model import Dialog
 from studio.dialog.pronouncing import Pronouncing, checked_pronunciations
 from studio.dialog.read import read_dialog_text
 from studio.engine.doubtful import doubtful
-from studio.engine.job import Event, Job, JobState, SegmentState
+from studio.engine.job import Job, JobState
+from studio.engine.record import Event, SegmentState
 from studio.engine.scene import export_job, mastered_blocks
 from studio.errors import BadInput, Conflict
 from studio.speech import Reading, ReadingOptions

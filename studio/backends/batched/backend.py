@@ -14,17 +14,9 @@ from typing import TYPE_CHECKING
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.batched.core_contract import BEGINNINGS_BYTES
+from studio.backends.batched.dimensions import USUAL, Dimensions, dimensions_in, weights_bytes
 from studio.backends.batched.many_lines import ManyLines
-from studio.backends.batched.memory import (
-    USUAL,
-    Beside,
-    Dimensions,
-    Room,
-    dimensions_in,
-    free_memory_bytes,
-    room_for,
-    weights_bytes,
-)
+from studio.backends.batched.memory import Beside, Room, free_memory_bytes, room_for
 from studio.backends.loading.weights import weights_at_hand
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend, voice_of
@@ -108,7 +100,10 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
         """Load the package's model, and start the engine on it."""
         from studio.backends.batched.assembly import assembled
         from studio.backends.batched.core import BatchedCore
+        from studio.backends.batched.parts import chosen
         from studio.backends.qwen3.model import load_model
+
+        parts = chosen(self._device, compiles=self._batch.compiles, fuses=self._batch.fuses)
 
         def room_of(_model: Qwen3Model) -> Room:
             free_bytes = free_memory_bytes(self._device)
@@ -118,9 +113,7 @@ class Qwen3BatchedBackend(ManyLines, Qwen3Backend):
             # Anew for each try: a core takes the model's own layers away while it is made.
             lambda: load_model(folder, self._device, graphs=False),
             room_of,
-            lambda model, layout: BatchedCore(
-                model.package, layout, release=True, compiles=self._batch.compiles
-            ),
+            lambda model, layout: BatchedCore(model.package, layout, release=True, parts=parts),
         )
         progress(LoadProgress(f"Preparing {room.layout.slots} lines at once"))
         self._engine, self._slots = assembled(model, core, room, self._batch, title=self.title)

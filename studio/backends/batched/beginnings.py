@@ -22,7 +22,7 @@ class _Beginning:
     """One that was read; its owner is held, so that what it is known by stays its own."""
 
     owner: object
-    cached: torch.Tensor  # [keys and values, layers, heads, positions, head_dim]
+    cached: torch.Tensor  # [layers, keys and values, heads, positions, head_dim]
 
 
 class Beginnings:

@@ -1,13 +1,13 @@
 """Lines to audio, as if each were decoded whole and alone.
 
-Finished lines go through rows together, some frames of each at a time; a line that is heard while
-it is made has a row of its own whenever its next frames have come. All of a line's state is in its
-row, so nothing is computed twice, and what a voice's sample leaves there is computed once.
+Finished lines go through rows together, some frames of each at a time; lines that are heard while
+they are made have rows of their own. All of a line's state is in its row, so nothing is computed
+twice, and what a voice's sample leaves there is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,11 @@ import numpy as np
 import torch
 
 from studio.audio.clip import Samples
+from studio.backends.batched.codec_chunks import HeardLines, LineStream
+from studio.backends.batched.codec_room import CODEC_FRAMES, CODEC_ROW_FRAMES, KEPT_SAMPLES
 from studio.backends.batched.codec_rounds import Round, rounds
 from studio.backends.batched.codec_rows import Block, CodecRows
 from studio.backends.batched.kept_parts import KeptParts
-from studio.backends.batched.memory import (
-    CODEC_FRAMES,
-    CODEC_ROW_FRAMES,
-    KEPT_SAMPLES,
-    STREAM_FRAMES,
-)
 from studio.backends.batched.sending import sent
 from studio.backends.qwen3.codec_step import CodecStep
 
@@ -44,7 +40,10 @@ class CodedLine:
 
 
 class BatchedCodec:
-    """Decodes lines; keeps nothing of them but what their voices' samples come to."""
+    """Decodes lines; keeps nothing of them but what their voices' samples come to.
+
+    One thread may decode finished lines while another decodes chunks.
+    """
 
     def __init__(
         self, decoder: Any, *, convolved_at_once: int | None = None, graphs: bool | None = None
@@ -67,7 +66,8 @@ class BatchedCodec:
         self._rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
         shapes = _SIZES if (device == "cuda" if graphs is None else graphs) else range(self._rows)
         self._sizes = [*(size for size in shapes if 0 < size < self._rows), self._rows]
-        self._places = CodecRows(self._step, self._rows + 1, max(STREAM_FRAMES))
+        self._places = CodecRows(self._step, self._rows, CODEC_ROW_FRAMES)
+        self._heard = HeardLines(self._step)
         self._samples = KeptParts(KEPT_SAMPLES)
 
     @property
@@ -83,7 +83,7 @@ class BatchedCodec:
     @property
     def captured(self) -> int:
         """Shapes that are replayed."""
-        return self._places.captured
+        return self._places.captured + self._heard.captured
 
     @property
     def computed(self) -> int:
@@ -98,12 +98,12 @@ class BatchedCodec:
         """
         for size in reversed(self._sizes):
             self._places.prepare(Block(0, size, CODEC_ROW_FRAMES))
-        for frames in STREAM_FRAMES:
-            self._places.prepare(Block(self._rows, 1, frames))
+        self._heard.prepare()
 
     def close(self) -> None:
         """Give up the graphs and the memory they hold."""
         self._places.close()
+        self._heard.close()
 
     def decode(self, lines: Sequence[CodedLine]) -> list[Samples]:
         """Decode finished lines of any lengths.
@@ -118,15 +118,13 @@ class BatchedCodec:
         self,
         lines: Sequence[CodedLine],
         *,
-        between: Callable[[], None] = lambda: None,
         most_rows: int | None = None,
     ) -> Iterator[tuple[int, Samples]]:
         """Decode finished lines, each given out when it is done.
 
         Args:
             lines: Of any lengths.
-            between: Called before each round; may decode lines that are heard as they are made.
-            most_rows: Of a round, so that the next call of `between` comes sooner.
+            most_rows: Of a round, so that it takes less of a card from others.
 
         Yields:
             A line's number and its samples, as from `decode`.
@@ -139,7 +137,6 @@ class BatchedCodec:
         pieces: list[list[Samples]] = [[] for _ in spoken]
         sizes = [size for size in self._sizes if size <= (most_rows or size)] or self._sizes[:1]
         for one in rounds(batch.lengths, sizes, CODEC_ROW_FRAMES):
-            between()
             for piece, samples in zip(one.pieces, self._round(batch, one), strict=True):
                 pieces[piece.line].append(samples)
                 if piece.last:
@@ -150,16 +147,20 @@ class BatchedCodec:
         """Begin a line that is heard while it is made, after a sample's codes."""
         with torch.inference_mode():
             begun = self._begun(sample)
-            state = self._step.fresh(1)[0] if begun is None else begun.clone()
-        return LineStream(self._places, self._rows, state)
+            return LineStream(self._step.fresh(1)[0] if begun is None else begun.clone())
+
+    def decode_chunks(self, chunks: Sequence[tuple[LineStream, torch.Tensor]]) -> list[Samples]:
+        """Decode the next frames of lines that are heard; see `HeardLines.decode`."""
+        return self._heard.decode(chunks)
 
     def _round(self, batch: _Batch, one: Round) -> Iterator[Samples]:
         """The samples of each piece, without the padding's."""
         places, per_frame = self._places, self._step.samples_per_frame
+        held = []  # until the copies have been made, whatever else is kept meanwhile
         with torch.inference_mode():
             for row, piece in enumerate(one.pieces):
                 if piece.start == 0:
-                    begun = self._begun(batch.lines[piece.line].sample)
+                    held.append(begun := self._begun(batch.lines[piece.line].sample))
                     places.state[row] = 0 if begun is None else begun
             rows = len(one.pieces)
             places.codes[:rows, : one.frames] = batch.frames(one)
@@ -175,6 +176,8 @@ class BatchedCodec:
         def heard() -> torch.Tensor:
             state = self._step.fresh(1)
             self._step.hear(sample[None].to(self._step.device), state)
+            if state.is_cuda:  # who decodes chunks has another stream than who decodes lines
+                torch.cuda.current_stream().synchronize()
             return state[0]
 
         return self._samples.once(id(sample), sample, heard)
@@ -199,41 +202,3 @@ class _Batch:
         """
         starts = torch.tensor([self._starts[piece.line] + piece.start for piece in one.pieces])
         return self._codes[sent(starts, self._codes.device)[:, None] + self._within]
-
-
-class LineStream:
-    """A line that is decoded while it is made; its state is its own between two chunks."""
-
-    def __init__(self, places: CodecRows, row: int, state: torch.Tensor) -> None:
-        """Begin.
-
-        Args:
-            places: Where it is decoded.
-            row: Which of them; others may use it between two chunks.
-            state: float32 [numbers]; is kept and written to.
-        """
-        self._places = places
-        self._row = row
-        self._state = state
-
-    def decode(self, codes: torch.Tensor) -> Samples:
-        """Decode the next frames: int64 [frames, groups], at least one, to float32 [samples]."""
-        places, row = self._places, self._row
-        made: list[Samples] = []
-        with torch.inference_mode():
-            fresh = codes.to(places.codes.device)
-            places.state[row] = self._state
-            for start, end in _chunks(len(codes)):
-                places.codes[row, : end - start] = fresh[start:end]
-                made.append(places.run(Block(row, 1, end - start))[0].copy())
-            self._state.copy_(places.state[row])
-        return np.concatenate(made)
-
-
-def _chunks(frames: int) -> Iterator[tuple[int, int]]:
-    """Cut any number of frames into chunks that there are graphs for, the longest first."""
-    start = 0
-    for size in sorted(STREAM_FRAMES, reverse=True):
-        while frames - start >= size:
-            yield start, start + size
-            start += size

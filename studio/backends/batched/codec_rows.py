@@ -39,13 +39,16 @@ class CodecRows:
         state: float32 [rows, numbers of the step]; `run` moves it on.
     """
 
-    def __init__(self, step: CodecStep, rows: int, most_frames: int) -> None:
+    def __init__(
+        self, step: CodecStep, rows: int, most_frames: int, *, urgent: bool = False
+    ) -> None:
         """Allocate them.
 
         Args:
             step: Decodes.
             rows: As many.
             most_frames: Of a row at once.
+            urgent: Whether they go before what isn't, on a card.
 
         Raises:
             torch.OutOfMemoryError: There is no room.
@@ -61,7 +64,9 @@ class CodecRows:
             self._made = torch.zeros(rows * self._most_samples, device=device)
             # A copy into ordinary memory would go through a small buffer of the driver's.
             self._heard = torch.zeros(self._made.shape, pin_memory=device.type == "cuda")
-        self._replays: Replays[Block] = Replays(self._decode, device, makes="samples", urgent=False)
+        self._replays: Replays[Block] = Replays(
+            self._decode, device, makes="samples", urgent=urgent
+        )
 
     @property
     def captured(self) -> int:

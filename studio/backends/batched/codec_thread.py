@@ -1,7 +1,7 @@
 """The codec of Qwen3-TTS beside the frames.
 
-What somebody listens to is decoded chunk by chunk; of all other finished lines, those that wait
-are decoded together, and wait again between two rounds where somebody listens.
+What somebody listens to is decoded chunk by chunk, of two such lines in one go, and waits for no
+other line; of all finished lines, those that wait are decoded together.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from weakref import WeakSet
 
 import torch
 
-from studio.backends.batched.codec import BatchedCodec, CodedLine, LineStream
+from studio.backends.batched.codec import BatchedCodec, CodedLine
+from studio.backends.batched.codec_chunks import LineStream
+from studio.backends.batched.codec_room import CODEC_ROW_FRAMES, HEARD_TOGETHER
 from studio.backends.batched.graphs import settle
-from studio.backends.batched.memory import CODEC_ROW_FRAMES
 from studio.backends.batched.sound_thread import Frames, SoundThread
 from studio.backends.metal import turn
 from studio.backends.qwen3.request import FRAMES_PER_S
@@ -25,8 +26,8 @@ FRAMES_AT_ONCE = 4_096
 """Of finished lines that are shared out together; each is given out when it is done."""
 
 BESIDE_A_LISTENER = 16
-"""Lines of a round while somebody listens to another: on a card a longer round keeps its chunk, and
-the frames that the chunk is made of, waiting."""
+"""Lines of a round while somebody listens to another: on a card a longer round slows its chunk, and
+the frames that the chunk is made of."""
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +35,11 @@ log = logging.getLogger(__name__)
 class CodecThread(SoundThread):
     """Decodes the codes of lines."""
 
+    together = HEARD_TOGETHER
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
-        """Capture the graphs, then start the thread.
+        """Capture the graphs, then start the threads.
 
         Args:
             decoder: The package's `Qwen3TTSTokenizerV2Decoder`; only read.
@@ -65,25 +67,28 @@ class CodecThread(SoundThread):
         with turn(self._device):
             super()._sound(batch)
 
-    def _chunk(self, frames: Frames) -> None:
-        """Decode the next frames of a line that is heard as it is made."""
-        line = frames.line
-        if line.decoder is None:
-            line.decoder = self._codec.stream(line.task.voice.ref_codes)
-            self._heard_now.add(line.decoder)
-        if len(frames.codes):
-            line.give(line.decoder.decode(frames.codes))
-        if frames.last:
-            line.decoder = None
-            line.end(frames.error)
+    def _chunks(self, batch: Sequence[Frames]) -> None:
+        """Decode the next frames of lines that are heard as they are made.
+
+        A line's first ones may be none: then its sample is heard while its prompt is read.
+        """
+        lines = [frames.line for frames in batch]
+        for line in lines:
+            if line.decoder is None:
+                line.decoder = self._codec.stream(line.task.voice.ref_codes)
+                self._heard_now.add(line.decoder)
+        made = self._codec.decode_chunks([(one.line.decoder, one.codes) for one in batch])
+        for frames, samples in zip(batch, made, strict=True):
+            frames.line.give(samples)
+            if frames.last:
+                frames.line.decoder = None
+                frames.line.end(frames.error)
 
     def _whole(self, batch: list[Frames]) -> None:
         """Decode finished lines together."""
         coded = [CodedLine(frames.codes, frames.line.task.voice.ref_codes) for frames in batch]
         rows = BESIDE_A_LISTENER if self._heard_now else None
-        for number, samples in self._codec.decoded(
-            coded, between=self._serve_heard, most_rows=rows
-        ):
+        for number, samples in self._codec.decoded(coded, most_rows=rows):
             batch[number].line.give(samples)
             batch[number].line.end(batch[number].error)
 
@@ -108,5 +113,5 @@ def _prepared(decoder: Any, at_once: int | None) -> BatchedCodec:
             at_once = codec.frames_at_once // 2
             log.warning("the codec has no memory for %d frames at once", 2 * at_once)
         else:
-            settle(decoder.device)  # the thread has a stream of its own
+            settle(decoder.device)  # the threads have streams of their own
             return codec

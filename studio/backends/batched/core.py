@@ -9,7 +9,7 @@ import torch
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.core_contract import MAX_TOP_K, Admission, Layout
-from studio.backends.batched.parts import PLAIN, Parts, compiled
+from studio.backends.batched.parts import Parts, plain
 from studio.backends.batched.prompts import SharedPrompt, SharedPrompts
 from studio.backends.batched.slot_core import SlotCore
 from studio.backends.batched.slots import Slots
@@ -28,7 +28,7 @@ class BatchedCore(SlotCore[Admission]):
         *,
         prefill_positions: int | None = None,
         release: bool = False,
-        compiles: bool = False,
+        parts: Parts | None = None,
     ) -> None:
         """Pack the weights and allocate the slots.
 
@@ -37,14 +37,14 @@ class BatchedCore(SlotCore[Admission]):
             layout: How much is allocated.
             prefill_positions: See `studio.backends.batched.prefill.passes`; None for the device's.
             release: Take the package's own layers away, which can't run afterwards.
-            compiles: Whether a frame is made of compiled parts, where a compiler works.
+            parts: What a frame is made of; None for what suits the device.
 
         Raises:
             ModelUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = SharedPrompts(model)
-        self._parts = compiled(model.talker.device.type) if compiles else PLAIN
+        self._parts = parts or plain(model.talker.device.type)
         with torch.inference_mode():
             weights = pack(model.talker, layout.positions, release=release)
             self._lines = Slots.allocate(weights, layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
@@ -15,6 +16,7 @@ class KeptParts:
         """Begin with nothing; at most `most` parts are kept."""
         self._parts: OrderedDict[Hashable, tuple[object, torch.Tensor]] = OrderedDict()
         self._most = most
+        self._lock = threading.Lock()  # guards the parts, which several threads may ask for
         self.computed = 0
 
     def __len__(self) -> int:
@@ -29,11 +31,14 @@ class KeptParts:
             owner: What the part is made from; held as long as the part.
             make: Makes it.
         """
-        if key not in self._parts:
-            self._parts[key] = (owner, make())
+        with self._lock:
+            if key in self._parts:
+                self._parts.move_to_end(key)
+                return self._parts[key][1]
+        part = make()  # without the lock: others find theirs meanwhile
+        with self._lock:
+            self._parts[key] = (owner, part)
             self.computed += 1
-        self._parts.move_to_end(key)
-        part = self._parts[key][1]
-        while len(self._parts) > self._most:
-            self._parts.popitem(last=False)
+            while len(self._parts) > self._most:
+                self._parts.popitem(last=False)
         return part

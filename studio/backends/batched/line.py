@@ -117,6 +117,7 @@ class Line:
         self.task = task
         self.decoder: Any = None  # the codec thread's, of a line that is heard as it is made
         self.heard_frames = 0  # handed to that decoder by the engine's thread
+        self.steps = 0  # of the engine since it was admitted
         self._deliver = deliver
         self._lock = threading.Lock()  # guards what follows: two threads may end a line
         self._delivered_samples = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from studio.audio.clip import Clip, Samples
-from studio.backends.base import Health
+from studio.backends.abilities import Health
 from studio.backends.batched.memory import Room
 from studio.backends.device import choose_device
 from studio.backends.faults import speech_faults

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
+from studio.backends.batched.codec_room import (
+    CODEC_FRAME_BYTES,
+    CODEC_FRAMES,
+    CODEC_ROW_FRAMES,
+    codec_bytes,
+)
 from studio.backends.batched.core_contract import Layout
-from studio.backends.device import model_dtype
 from studio.backends.options import BatchOptions
 from studio.backends.qwen3.request import MAX_FRAMES
 from studio.errors import ModelUnavailable
@@ -33,79 +35,14 @@ ENOUGH_SLOTS = 8
 """With fewer than these, shorter slots are better than few."""
 
 _STEP = 64  # of positions
-_BYTES = {"cuda": 2, "mps": 4, "cpu": 4}  # of a number in the caches
 _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_000}
 """For prompts while they are read, what the frames' graphs compute with, the nodes of all graphs,
 and a library's workspace of each thread and stream: 32 MB each on Hopper."""
 
 _USED_SHARE = 0.9
-CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (64, 128)}
-"""Of finished lines through the codec at once, at least and at most. More are no faster, and who
-listens waits for them."""
 
-CODEC_ROW_FRAMES = 8
-"""Of one line at once. Half of it is padded on average, at the line's end."""
 
-STREAM_FRAMES = (1, 2, 4, 8, 16)
-"""Of a line that is heard while it is made; any chunk is a sum of these."""
-
-KEPT_SAMPLES = 16
-"""Voices of which the codec keeps what their sample comes to."""
-
-_CODEC_FRAME_BYTES = 4_000_000  # 3.4 MB of tensors live at once, and a library's workspace
-_CODEC_STATE_BYTES = 5_300_000  # a row's, and its codes and samples
-_CODEC_TABLES_BYTES = 34_000_000
 _SOUND_SHARE = 0.15
-
-
-@dataclass(frozen=True, slots=True)
-class Dimensions:
-    """What of a checkpoint decides how large a slot is; the fields are those of its config.
-
-    Attributes:
-        position_numbers: Of the talker's cache at one position, all layers.
-        frame_numbers: Of the predictor's cache, all layers and positions.
-        hidden: Width of the talker.
-        vocabulary: First codes.
-        groups: Codes of a frame.
-    """
-
-    position_numbers: int
-    frame_numbers: int
-    hidden: int
-    vocabulary: int
-    groups: int
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Dimensions:
-        """Read them from a checkpoint's `config.json`."""
-        talker = config["talker_config"]
-        predictor = talker["code_predictor_config"]
-        groups = int(talker["num_code_groups"])
-        return cls(
-            position_numbers=_cached(talker),
-            frame_numbers=_cached(predictor) * groups,
-            hidden=int(talker["hidden_size"]),
-            vocabulary=int(talker["vocab_size"]),
-            groups=groups,
-        )
-
-    def beginning_bytes(self, positions: int, device: str) -> int:
-        """Memory of a kept beginning: of the cache, so many positions of one line."""
-        return self.position_numbers * positions * number_bytes(device)
-
-    def slot_bytes(self, layout: Layout, device: str) -> int:
-        """Memory of one slot."""
-        frames = layout.max_frames + 1
-        numbers = self.position_numbers * layout.positions + self.frame_numbers
-        numbers += self.hidden * (frames + 1)  # the text of each frame, and the last state
-        return numbers * number_bytes(device) + self.vocabulary + frames * self.groups * 8
-
-
-USUAL = Dimensions(2 * 28 * 8 * 128, 2 * 5 * 8 * 128 * 16, 1_024, 3_072, 16)
-"""Of the 0.6B model."""
-
-_USUAL_STORED_BYTES = 2_500_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +104,6 @@ class Beside:
 ONLY_THE_CODEC = Beside()
 
 
-def codec_bytes(frames: int) -> int:
-    """What the codec takes for so many frames at once.
-
-    That is its state, what its graphs compute with (they take turns, so the largest counts), its
-    tables, and what it keeps of samples.
-    """
-    rows = frames // CODEC_ROW_FRAMES + 1
-    kept = (rows + KEPT_SAMPLES) * _CODEC_STATE_BYTES
-    return frames * _CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
-
-
 def room_for(
     dimensions: TakesMemory,
     free_bytes: int,
@@ -226,14 +152,6 @@ def room_for(
     return max(long or fitting or rooms, key=lambda room: room.layout.slots)
 
 
-def number_bytes(device: str) -> int:
-    """Of a number in the caches; on a card that is there, in the precision that suits it."""
-    torch = sys.modules.get("torch")
-    if device == "cuda" and torch is not None and torch.cuda.is_available():
-        return int(model_dtype(device).itemsize)
-    return _BYTES[device]
-
-
 def free_memory_bytes(device: str) -> int:
     """Memory that nobody uses now; imports torch for an accelerator."""
     if device == "cuda":
@@ -243,37 +161,13 @@ def free_memory_bytes(device: str) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def dimensions_in(folder: Path) -> Dimensions:
-    """Of the checkpoint in a folder; it was read before, so it can be."""
-    return Dimensions.of(json.loads((folder / "config.json").read_text("utf-8")))
-
-
-def weights_bytes(folder: Path | None, device: str) -> int:
-    """What a checkpoint's weights take on a device; they are kept in two bytes a number.
-
-    Args:
-        folder: None for the 0.6B model, which isn't here.
-        device: Where they would be.
-    """
-    stored = _USUAL_STORED_BYTES
-    if folder is not None:
-        stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
-    return stored * number_bytes(device) // 2
-
-
-def _cached(transformer: Mapping[str, Any]) -> int:
-    """Numbers of keys and values at one position."""
-    layers, heads = transformer["num_hidden_layers"], transformer["num_key_value_heads"]
-    return 2 * int(layers) * int(heads) * int(transformer["head_dim"])
-
-
 def _sound(spare_bytes: float, device: str, bounds: tuple[int, int] | None) -> tuple[int, int]:
     """The codec's frames at once, and the bytes that sounding takes."""
     least, most = CODEC_FRAMES[device]
     share = int(spare_bytes * _SOUND_SHARE)
     if bounds is not None:
         return most, min(bounds[1], max(bounds[0], share))
-    rows = share // _CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
+    rows = share // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
     frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
     return frames, codec_bytes(frames)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
 
-from studio.backends.batched import choice, transformer
+from studio.backends.batched import choice, noise, transformer
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +29,63 @@ class Parts:
         heads: `transformer.heads`.
         between: `transformer.between`.
         fed: `transformer.fed`.
-        choose: `choice.choose`.
+        chance: What `choose` gets of a frame's chance: `noise.frame_keys`, or `frame_noise`.
+        choose: `choice.choose`, or `choice.choose_of_all`.
     """
 
     heads: Callable[..., Any] = transformer.heads
     between: Callable[..., Any] = transformer.between
     fed: Callable[..., Any] = transformer.fed
+    chance: Callable[..., torch.Tensor] = noise.frame_keys
     choose: Callable[..., torch.Tensor] = choice.choose
 
 
 PLAIN = Parts()
+
+FEWEST = Parts(chance=noise.frame_noise, choose=choice.choose_of_all)
+"""As few operations as there can be without a compiler: for a card, where each is a launch."""
+
+
+def plain(device_type: str) -> Parts:
+    """The parts that suit a kind of device, none of them compiled."""
+    return FEWEST if device_type == "cuda" else PLAIN
+
+
+def chosen(device_type: str, *, compiles: bool = False, fuses: bool = False) -> Parts:
+    """The parts for a kind of device, as they are wanted and can be; fused goes before compiled."""
+    if fuses:
+        return fused(device_type)
+    return compiled(device_type) if compiles else plain(device_type)
+
+
+@cache
+def fused(device_type: str) -> Parts:
+    """Parts whose chains are kernels of Triton's; plain ones where those can't run, logged once."""
+    if device_type != "cuda":
+        log.warning("fused kernels need a CUDA device; frames are made of plain parts")
+        return plain(device_type)
+    try:
+        return of_triton()
+    except ImportError as error:
+        log.warning("Triton can't be had (%s); frames are made of plain parts", error)
+        return plain(device_type)
+
+
+def of_triton() -> Parts:
+    """The same wherever Triton runs, also where it only imitates a card.
+
+    Raises:
+        ImportError: It isn't here.
+    """
+    from studio.backends.batched import fused
+
+    chains = transformer.Chains(fused.rotated, fused.gated)
+    return replace(
+        FEWEST,
+        heads=partial(transformer.heads, chains=chains),
+        between=partial(transformer.between, chains=chains),
+        fed=partial(transformer.fed, chains=chains),
+    )
 
 
 @cache
@@ -51,14 +98,14 @@ def compiled(device_type: str) -> Parts:
     except Exception as error:  # noqa: BLE001 - compilers are missing in many ways
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         log.warning("nothing can be compiled here (%s); frames are made of plain parts", reason)
-        return PLAIN
+        return plain(device_type)
     limits = torch._dynamo.config
     limits.recompile_limit = max(limits.recompile_limit, _SHAPES)
     return Parts(
         _compiled(transformer.heads),
         _compiled(transformer.between),
         _compiled(transformer.fed),
-        _compiled(choice.choose),
+        choose=_compiled(choice.choose),
     )
 
 

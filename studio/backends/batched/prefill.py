@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from studio.backends.batched.core_contract import Prompted
 from studio.backends.batched.sending import sent
 from studio.backends.batched.state import SlotState
-from studio.backends.batched.transformer import Backbone
+from studio.backends.batched.transformer import Backbone, keys_and_values
 
 LineT = TypeVar("LineT", bound=Prompted)
 
@@ -76,7 +76,7 @@ def read(
         prompts.device,
     ).unbind(dim=1)
     places = first[:, None] + torch.arange(prompts.shape[1], device=prompts.device)
-    places = places.clamp(max=slots.keys.shape[3] - 1)  # only padding reaches so far
+    places = places.clamp(max=slots.cache.shape[4] - 1)  # only padding reaches so far
     reading = _Reading(stack, slots, at, places, until=max(starts) + prompts.shape[1])
     attend = reading.go_on if any(starts) else reading.begin
     each = places.repeat_interleave(len(prompts) // len(lines), dim=0)
@@ -110,13 +110,17 @@ class _Reading:
         self._slots = slots
         self._at = at
         self._places = places
-        self._until = min(until, slots.keys.shape[3])
-        heads = torch.arange(slots.keys.shape[2], device=at.device)
-        self._where = (at[:, None, None], heads[:, None], places[:, None])
+        self._until = min(until, slots.cache.shape[4])
+        heads = torch.arange(slots.cache.shape[3], device=at.device)
+        kinds = torch.arange(2, device=at.device)
+        self._where = (
+            *(at[:, None, None, None], kinds[:, None, None], heads[:, None]),
+            places[:, None, None],
+        )
 
-    def begin(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    def begin(self, index: int, heads: torch.Tensor) -> torch.Tensor:
         """Attend where slots hold nothing yet; see `Attention`."""
-        queries, keys, values = self._kept(index, turned, plain)
+        queries, keys, values = self._kept(index, heads)
         by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
         mixed = F.scaled_dot_product_attention(
             by_head, keys, values, is_causal=True, enable_gqa=True
@@ -124,22 +128,23 @@ class _Reading:
         mixed = mixed.unflatten(1, queries.shape[1:4:2])
         return mixed.permute(0, 3, 2, 1, 4).flatten(0, 1).flatten(1)
 
-    def go_on(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    def go_on(self, index: int, heads: torch.Tensor) -> torch.Tensor:
         """Attend where some slots hold a beginning."""
-        queries, keys, _ = self._kept(index, turned, plain)
+        queries, keys, _ = self._kept(index, heads)
         shape = (*keys.shape[:2], self._until, keys.shape[3])
+        seen = self._slots.cache[index, self._at, :, :, : self._until]
         # The queries of a group as positions: with a mask, few kernels know groups.
         mixed = F.scaled_dot_product_attention(
             queries.flatten(2, 3),
-            self._slots.keys[index, self._at, :, : self._until].view(shape),
-            self._slots.values[index, self._at, :, : self._until].view(shape),
+            seen[:, 0].reshape(shape),
+            seen[:, 1].reshape(shape),
             attn_mask=self._mask,
         )
         mixed = mixed.unflatten(2, queries.shape[2:4])
         return mixed.permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
 
     def _kept(
-        self, index: int, turned: torch.Tensor, plain: torch.Tensor
+        self, index: int, heads: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Keep a layer's keys and values.
 
@@ -147,23 +152,21 @@ class _Reading:
             Queries, [rows, kv_heads, positions, group, head_dim]; keys and values, the same
             without the group.
         """
-        group, (lines, positions) = self._stack.group, self._places.shape
-        heads = turned.unflatten(0, (-1, positions)).transpose(1, 2)
-        keys = heads[:, :, :, group]
-        values = plain.unflatten(0, (-1, positions)).transpose(1, 2)[:, :, :, group + 1]
-        by_line = (lines, -1, positions, self._stack.head_dim)
-        self._slots.keys[index].index_put_(self._where, keys.reshape(by_line))
-        self._slots.values[index].index_put_(self._where, values.reshape(by_line))
-        return heads[:, :, :, :group], keys, values
+        lines, positions = self._places.shape
+        heads = heads.unflatten(1, (-1, positions)).transpose(2, 3)
+        both = keys_and_values(heads)  # [rows, 2, kv_heads, positions, head_dim]
+        by_line = both.unflatten(0, (lines, -1)).transpose(1, 2).flatten(2, 3)
+        self._slots.cache[index].index_put_(self._where, by_line)
+        return heads[0][:, :, :, : self._stack.group], both[:, 0], both[:, 1]
 
     @cached_property
     def _mask(self) -> torch.Tensor:
         """0 for what a query sees, minus infinity beyond: [rows, 1, positions * group, until]."""
         slots, stack = self._slots, self._stack
         beyond = torch.arange(self._until, device=self._at.device) > self._places[..., None]
-        mask = torch.zeros(beyond.shape, dtype=slots.keys.dtype, device=self._at.device)
+        mask = torch.zeros(beyond.shape, dtype=slots.cache.dtype, device=self._at.device)
         mask = mask.masked_fill_(beyond, -torch.inf).repeat_interleave(stack.group, dim=1)
-        return mask.repeat_interleave(slots.keys.shape[2] // stack.kv_heads, dim=0)[:, None]
+        return mask.repeat_interleave(slots.cache.shape[3] // stack.kv_heads, dim=0)[:, None]
 
 
 def reach(lines: Sequence[Prompted], lengths: int = 1) -> int:

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.slots import Slots
-from studio.backends.batched.transformer import run, times
-from studio.backends.batched.weights import Stack, Weights
+from studio.backends.batched.transformer import keys_and_values, run, times
+from studio.backends.batched.weights import PREDICTOR_POSITIONS, Stack, Weights
 
 
 class RestCodes:
@@ -23,13 +23,15 @@ class RestCodes:
         self._slots = slots
         self._choose = weights.talker.parts.choose
         self._pair_mask = _pair_mask(weights.predictor, weights.head)
+        positions = torch.arange(PREDICTOR_POSITIONS, device=weights.head.device)
+        self._turns = weights.predictor.turns(positions)
 
-    def __call__(self, first: torch.Tensor, keys: torch.Tensor, breadth: Breadth) -> torch.Tensor:
+    def __call__(self, first: torch.Tensor, chance: torch.Tensor, breadth: Breadth) -> torch.Tensor:
         """Make a frame's other codes, one after the other.
 
         Args:
             first: Of the first rows of the slots, whose states it came from: int64 [rows].
-            keys: From `frame_keys`: int64 [groups, rows, 1].
+            chance: Of the frame, by `Parts.chance`: [groups, rows, …].
             breadth: Of the choice.
 
         Returns:
@@ -38,54 +40,53 @@ class RestCodes:
         weights, rows = self._weights, len(first)
         rules = self._slots.rest_rules(rows)
         codes = [first]
-        x = self._read_pair(first, rows)  # [rows, hidden]
+        kept = self._slots.rest_heads(rows, weights.predictor.layers[0].shape)
+        x = self._read_pair(first, kept)  # [rows, hidden]
         for group, head in enumerate(weights.rest_heads, start=1):
             if group > 1:
                 table = weights.rest_tables[group - 2]
-                x = self._read_code(F.embedding(codes[-1], table), group)
-            codes.append(self._choose(times(x, head), keys[group], rules, breadth))
+                x = self._read_code(F.embedding(codes[-1], table), group, kept)
+            codes.append(self._choose(times(x, head), chance[group], rules, breadth))
         return torch.stack(codes, dim=1)
 
-    def _read_pair(self, first: torch.Tensor, rows: int) -> torch.Tensor:
-        """Read the talker's state and the first code; returns the state behind both."""
-        weights = self._weights
-        stack = weights.predictor
+    def _read_pair(self, first: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+        """Read the talker's state and the first code; returns the state behind both.
+
+        Args:
+            first: int64 [rows].
+            kept: From `Slots.rest_heads`; the heads of both positions go there.
+        """
+        weights, rows = self._weights, len(first)
         hidden = self._slots.hidden[:rows]
         if weights.project is not None:
             hidden = times(hidden, *weights.project)
-        pair = torch.stack([hidden, F.embedding(first, weights.rest_first)], dim=1)
-        turn = stack.cos[:2].repeat(rows, 1), stack.sin[:2].repeat(rows, 1)
-        x = run(stack, pair.flatten(0, 1), turn, self._attend_pair)
-        return x.view(rows, 2, -1)[:, 1]
+        pair = torch.cat([hidden, F.embedding(first, weights.rest_first)])
+        turns = [turn[:2] for turn in self._turns]
+        places = kept[:, :, :2].flatten(2, 3).flatten(3)  # [layers, 2, 2 * rows, heads]
+        x = run(weights.predictor, pair, turns, self._attend_pair, lambda index: places[index])
+        return x[rows:]
 
-    def _attend_pair(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    def _attend_pair(self, _index: int, heads: torch.Tensor) -> torch.Tensor:
         """The first two positions of the predictor; the first doesn't see the second."""
-        group, slots = self._weights.predictor.group, self._slots
-        rows = len(turned) // 2
-        turned = turned.unflatten(0, (rows, 2)).transpose(1, 2)  # [rows, kv_heads, 2, group + 2, d]
-        values = plain.unflatten(0, (rows, 2)).transpose(1, 2)[..., group + 1, :]
-        keys = turned[..., group, :]
-        slots.rest_keys[index, :rows, :, :2] = keys
-        slots.rest_values[index, :rows, :, :2] = values
-        queries = turned[..., :group, :].flatten(2, 3)  # [rows, kv_heads, 2 * group, d]
+        group = self._weights.predictor.group
+        each = heads.unflatten(1, (2, -1)).movedim(1, 3)  # [2, rows, kv_heads, 2, group + 2, d]
+        keys, values = keys_and_values(each).unbind(1)
+        queries = each[0][..., :group, :].flatten(2, 3)  # [rows, kv_heads, 2 * group, d]
         mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self._pair_mask)
-        return mixed.unflatten(2, (2, group)).permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
+        return mixed.unflatten(2, (2, group)).permute(2, 0, 3, 1, 4).flatten(0, 1).flatten(1)
 
-    def _read_code(self, x: torch.Tensor, position: int) -> torch.Tensor:
-        stack, slots = self._weights.predictor, self._slots
-        group, rows = stack.group, len(x)
+    def _read_code(self, x: torch.Tensor, position: int, kept: torch.Tensor) -> torch.Tensor:
+        stack = self._weights.predictor
+        seen = kept[:, :, : position + 1].movedim(2, 4)  # [layers, 2, rows, kv_heads, positions, …]
+        places = kept[:, :, position].flatten(3)  # [layers, 2, rows, heads]
+        turns = [turn[position, None] for turn in self._turns]
 
-        def attend(index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-            keys, values = slots.rest_keys[index, :rows], slots.rest_values[index, :rows]
-            keys[:, :, position] = turned[:, :, group]
-            values[:, :, position] = plain[:, :, group + 1]
-            end = position + 1
-            mixed = F.scaled_dot_product_attention(
-                turned[:, :, :group], keys[:, :, :end], values[:, :, :end]
-            )
+        def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
+            keys, values = keys_and_values(seen[index]).unbind(1)
+            mixed = F.scaled_dot_product_attention(heads[0][:, :, : stack.group], keys, values)
             return mixed.transpose(1, 2).flatten(1)
 
-        return run(stack, x, (stack.cos[position, None], stack.sin[position, None]), attend)
+        return run(stack, x, turns, attend, lambda index: places[index])
 
 
 def _pair_mask(stack: Stack, like: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from studio.backends.batched.memory import Dimensions
+from studio.backends.batched.dimensions import Dimensions
 
 _COPIED_BYTES = 256_000_000
 _COPIES = 8

@@ -16,6 +16,9 @@ from typing import Generic, Protocol, TypeVar
 FEW_AT_ONCE = 4
 """Lines admitted beside a line somebody listens to: reading prompts halts its frames."""
 
+MANY_AT_ONCE = 16
+"""Lines admitted where nobody listens: who begins to meanwhile waits for their prompts."""
+
 
 class Schedulable(Protocol):
     """What the scheduler has to know of a line."""
@@ -97,14 +100,21 @@ class Scheduler(Generic[LineT]):
         if self.wait_s() != 0.0:
             return []
         ranked = sorted(self._waiting, key=_rank)  # stable: equals stay in the order they came
-        room = min(len(self._free()), len(ranked))
-        if any(line.urgency() is not None for line in [*ranked[:1], *self._running.values()]):
-            room = min(room, FEW_AT_ONCE)
-        admitted = list(zip(self._free(), ranked[:room], strict=False))
+        admitted = list(zip(self._free(), ranked[: self._at_once(ranked)], strict=False))
         self._running.update(admitted)
         taken = {id(line) for _, line in admitted}
         self._waiting = [line for line in self._waiting if id(line) not in taken]
         return admitted
+
+    def _at_once(self, ranked: list[LineT]) -> int:
+        """Lines that are admitted together; the one at the play-head goes before, by itself."""
+        if not self._continuous:  # whoever isn't among them waits for a whole batch
+            return self._slots
+        if ranked[0].urgency() == 0:
+            return 1
+        if _listened([ranked[0], *self._running.values()]):
+            return FEW_AT_ONCE
+        return MANY_AT_ONCE
 
     def in_the_way(self, made: Callable[[int], int]) -> int | None:
         """The slot that is to be given up for a line at the play-head; None when none has to be.

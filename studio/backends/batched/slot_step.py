@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from studio.backends.batched.choice import Breadth
 from studio.backends.batched.state import SlotState, State, Whole
-from studio.backends.batched.transformer import Attention
+from studio.backends.batched.transformer import Attention, keys_and_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,9 @@ class SlotStep:
         self._state = slots
         device = slots.whole.device
         self._rows = torch.arange(len(slots.whole), device=device)
-        self._positions = torch.arange(slots.keys.shape[3], device=device)
-        self._heads = torch.arange(slots.keys.shape[2], device=device)
+        self._kinds = torch.arange(2, device=device)[:, None]  # keys, values
+        self._heads = torch.arange(slots.cache.shape[3], device=device)
+        self._positions = torch.arange(slots.cache.shape[4], device=device)
 
     def _decided(self, ends: torch.Tensor) -> torch.Tensor:
         """Mark the slots that stop.
@@ -102,27 +103,24 @@ class SlotStep:
             group: Query heads to a key-value head.
         """
         slots, rows = self._state, shape.rows
-        where = (self._rows[:rows, None], self._heads, at[:, None])
+        where = (self._rows[:rows, None, None], self._kinds, self._heads, at[:, None, None])
         mask = self._mask(at, shape.window).expand(-1, len(self._heads), group, -1)
 
-        def attend(index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-            keys, values = slots.keys[index], slots.values[index]
-            heads = turned.reshape(rows, len(self._heads), group + 2, -1)
-            keys.index_put_(where, heads[:, :, group])
-            values.index_put_(where, plain.reshape(heads.shape)[:, :, group + 1])
+        def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
+            cache, each = slots.cache[index], heads.shape[1]
+            heads = heads.reshape(2, rows, len(self._heads), group + 2, -1)
+            cache.index_put_(where, keys_and_values(heads))
+            keys, values = cache[:rows, :, :, : shape.window].unbind(1)
             mixed = F.scaled_dot_product_attention(
-                heads[:, :, :group],
-                keys[:rows, :, : shape.window],
-                values[:rows, :, : shape.window],
-                attn_mask=mask,
+                heads[0][:, :, :group], keys, values, attn_mask=mask
             )
-            own = mixed.unflatten(1, (len(turned) // rows, -1))  # heads of each row
-            return own.transpose(2, 3).reshape(len(turned), -1)
+            own = mixed.unflatten(1, (each // rows, -1))  # heads of each row
+            return own.transpose(2, 3).reshape(each, -1)
 
         return attend
 
     def _mask(self, at: torch.Tensor, window: int) -> torch.Tensor:
         """0 for what a row may see, minus infinity beyond: [rows, 1, 1, window]."""
         beyond = self._positions[:window] > at[:, None]
-        mask = torch.zeros(beyond.shape, dtype=self._state.keys.dtype, device=at.device)
+        mask = torch.zeros(beyond.shape, dtype=self._state.cache.dtype, device=at.device)
         return mask.masked_fill_(beyond, -torch.inf)[:, None, None]

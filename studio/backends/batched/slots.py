@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -35,13 +36,12 @@ class Slots(SlotState):
     Attributes:
         text: What is added to each frame; the text's end, from then on, is its last used row:
             [slots, max_frames + 1, hidden].
-        rest_keys: Of the predictor, one frame's: [layers, slots, kv_heads, 16, head_dim].
-        rest_values: The same.
+        rest: Heads of the predictor, one frame's, laid out anew for each number of rows; see
+            `rest_heads`: [layers, 2 * 16 * slots * kv_heads * (group + 2) * head_dim].
     """
 
     text: torch.Tensor
-    rest_keys: torch.Tensor
-    rest_values: torch.Tensor
+    rest: torch.Tensor
 
     @classmethod
     def allocate(cls, weights: Weights, layout: Layout) -> Slots:
@@ -53,8 +53,8 @@ class Slots(SlotState):
         like, n = weights.head, layout.slots
         frames = layout.max_frames + 1
         cache, rest = weights.talker, weights.predictor
-        kept = (len(cache.layers), n, cache.kv_heads, layout.positions, cache.head_dim)
-        brief = (len(rest.layers), n, rest.kv_heads, PREDICTOR_POSITIONS, rest.head_dim)
+        kept = (len(cache.layers), n, 2, cache.kv_heads, layout.positions, cache.head_dim)
+        brief = 2 * PREDICTOR_POSITIONS * n * rest.kv_heads * (rest.group + 2) * rest.head_dim
         device = like.device
         return cls(
             whole=torch.zeros(n, len(Whole), dtype=torch.long, device=device),
@@ -63,10 +63,8 @@ class Slots(SlotState):
             text=like.new_zeros(n, frames, weights.hidden),
             said=torch.zeros(n, like.shape[0], dtype=torch.bool, device=device),
             codes=torch.zeros(n, frames, weights.groups, dtype=torch.long, device=device),
-            keys=like.new_zeros(kept),
-            values=like.new_zeros(kept),
-            rest_keys=like.new_zeros(brief),
-            rest_values=like.new_zeros(brief),
+            cache=like.new_zeros(kept),
+            rest=like.new_zeros(len(rest.layers), brief),
         )
 
     def first_rules(self, rows: int) -> Rules:
@@ -76,6 +74,20 @@ class Slots(SlotState):
     def rest_rules(self, rows: int) -> Rules:
         """How its other codes are chosen."""
         return self._rules(rows, Real.REST_TEMPERATURE, Whole.REST_LAST, Whole.REST_GREEDY)
+
+    def rest_heads(self, rows: int, shape: tuple[int, int, int]) -> torch.Tensor:
+        """The predictor's heads of a frame's positions, after norm and rotation, and before.
+
+        Args:
+            rows: That are decoded.
+            shape: Of a row's heads: kv_heads, group + 2, head_dim.
+
+        Returns:
+            [layers, 2, 16, rows, *shape], a view; the heads of positions that follow each other
+            lie end to end.
+        """
+        numbers = 2 * PREDICTOR_POSITIONS * rows * math.prod(shape)
+        return self.rest[:, :numbers].unflatten(1, (2, PREDICTOR_POSITIONS, rows, *shape))
 
     def put(self, lines: Sequence[Admission], turns: Sequence[int], limits: Sequence[int]) -> None:
         """Write what the lines ask for; they run from the next step on."""
@@ -90,8 +102,7 @@ class Slots(SlotState):
     def reset(self) -> None:
         """Forget everything."""
         super(Slots, self).reset()
-        for cache in (self.rest_keys, self.rest_values):
-            cache.zero_()
+        self.rest.zero_()
 
     def _rules(self, rows: int, real: Real, last: Whole, greedy: Whole) -> Rules:
         return Rules(

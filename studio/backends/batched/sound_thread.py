@@ -1,7 +1,8 @@
-"""Frames to audio in a thread of its own, so that no frame waits for it.
+"""Frames to audio in threads of their own, so that no frame waits for it.
 
-What somebody listens to goes first, chunk by chunk; of all other finished lines, those that wait
-are decoded together.
+What somebody listens to is sounded chunk by chunk, in a thread that does nothing else; of all other
+finished lines, those that wait are decoded together. Where lines can't be sounded in chunks there
+is one thread, and those that somebody waits for go first.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 
+from studio.backends.batched.graphs import stream_of
 from studio.backends.batched.line import Line, stopped
 from studio.backends.device import LOST, card_lost
 from studio.backends.faults import speech_faults
@@ -51,11 +53,13 @@ class SoundThread(ABC):
 
     Attributes:
         streams: Whether a line can be sounded chunk by chunk while it is made.
+        together: Chunks of different lines that are sounded at once.
         frames_per_s: In a second of audio.
         too_long: What is said of a line that came to the end of its slot.
     """
 
     streams: ClassVar[bool] = True
+    together: ClassVar[int] = 1
     frames_per_s: ClassVar[float]
     too_long: ClassVar[str] = (
         "This line and its speaker's sample are too long together; the line was cut. Split "
@@ -63,7 +67,7 @@ class SoundThread(ABC):
     )
 
     def __init__(self, device: torch.device, *, title: str) -> None:
-        """Start the thread.
+        """Start the threads.
 
         Args:
             device: Where the sound is made.
@@ -75,8 +79,13 @@ class SoundThread(ABC):
         self._heard: deque[Frames] = deque()
         self._finished: deque[Frames] = deque()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="codec", daemon=True)
-        self._thread.start()
+        takers = {"codec": self._next_finished, "codec, heard": self._next_chunks}
+        self._threads = [
+            threading.Thread(target=self._run, args=(name, take), name=name, daemon=True)
+            for name, take in (takers if self.streams else {"codec": self._next}).items()
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def device(self) -> torch.device:
@@ -85,26 +94,27 @@ class SoundThread(ABC):
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
+        """Whether the threads run."""
+        return all(thread.is_alive() for thread in self._threads)
 
     def submit(self, frames: Frames) -> None:
         """Let frames be decoded; those of one line in their order. From any thread."""
         with self._changed:
             (self._heard if frames.heard else self._finished).append(frames)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Decode what waits, then stop; blocks until then."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
         self._release()
 
-    def _run(self) -> None:
-        with self._stream():
-            while batch := self._next():
+    def _run(self, name: str, take: Callable[[], list[Frames]]) -> None:
+        with self._stream(urgent=name != "codec"):
+            while batch := take():
                 self._serve(batch)
 
     def _serve(self, batch: Sequence[Frames]) -> None:
@@ -113,22 +123,32 @@ class SoundThread(ABC):
         if wanted:
             self._shield(wanted)
 
-    def _serve_heard(self) -> None:
-        """Sound what somebody listens to before going on with finished lines."""
-        while True:
-            with self._changed:
-                if not self._heard:
-                    return
-                frames = self._heard.popleft()
-            self._serve([frames])
-
-    def _stream(self) -> AbstractContextManager[Any]:
+    def _stream(self, *, urgent: bool) -> AbstractContextManager[Any]:
+        """A chunk goes before a round of finished lines, which fills a card for long."""
         if self._device.type == "cuda":
-            return torch.cuda.stream(torch.cuda.Stream(self._device))
+            return torch.cuda.stream(stream_of(self._device, urgent=urgent))
         return nullcontext()
 
+    def _next_chunks(self) -> list[Frames]:
+        """The next chunks of some lines, one each; empty when all is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._heard or self._closed)
+            chunks: dict[int, Frames] = {}
+            for frames in self._heard:
+                if len(chunks) < self.together:
+                    chunks.setdefault(id(frames.line), frames)
+            for frames in chunks.values():
+                self._heard.remove(frames)
+            return list(chunks.values())
+
+    def _next_finished(self) -> list[Frames]:
+        """Several finished lines; empty when all is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._finished or self._closed)
+            return self._batch(self._finished) if self._finished else []
+
     def _next(self) -> list[Frames]:
-        """What to decode next: one chunk or several finished lines; empty when all is done."""
+        """A line that somebody waits for, or several others; empty when all is done."""
         with self._changed:
             self._changed.wait_for(lambda: self._heard or self._finished or self._closed)
             if self._heard:
@@ -163,20 +183,20 @@ class SoundThread(ABC):
 
     def _sound(self, batch: Sequence[Frames]) -> None:
         if batch[0].heard:
-            self._chunk(batch[0])
+            self._chunks(batch)
         else:
             self._whole(list(batch))
 
     def _release(self) -> None:  # noqa: B027 - most hold nothing
-        """Give up what the thread held; it runs no more."""
+        """Give up what the threads held; they run no more."""
 
     @abstractmethod
     def _batch(self, finished: deque[Frames]) -> list[Frames]:
         """Take out finished lines to sound together; there is at least one."""
 
     @abstractmethod
-    def _chunk(self, frames: Frames) -> None:
-        """Sound the next frames of a line that somebody listens to."""
+    def _chunks(self, batch: Sequence[Frames]) -> None:
+        """Sound the next frames of lines that somebody listens to, at most `together`."""
 
     @abstractmethod
     def _whole(self, batch: list[Frames]) -> None:

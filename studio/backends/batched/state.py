@@ -47,8 +47,7 @@ class SlotState:
         said: First codes so far: bool [slots, vocabulary].
         codes: int64 [slots, max_frames + 1, groups]; the last frame is where rows that don't run
             write.
-        keys: [layers, slots, kv_heads, positions, head_dim].
-        values: The same.
+        cache: Keys and values: [layers, slots, 2, kv_heads, positions, head_dim].
     """
 
     whole: torch.Tensor
@@ -56,8 +55,17 @@ class SlotState:
     hidden: torch.Tensor
     said: torch.Tensor
     codes: torch.Tensor
-    keys: torch.Tensor
-    values: torch.Tensor
+    cache: torch.Tensor
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """Of the cache: [layers, slots, kv_heads, positions, head_dim], a view."""
+        return self.cache[:, :, 0]
+
+    @property
+    def values(self) -> torch.Tensor:
+        """The same."""
+        return self.cache[:, :, 1]
 
     @property
     def size_bytes(self) -> int:
@@ -74,8 +82,7 @@ class SlotState:
 
     def wipe(self, slot: int, positions: int) -> None:
         """Clear a slot's cache up to a position: a number that is none would outlive its line."""
-        self.keys[:, slot, :, :positions] = 0
-        self.values[:, slot, :, :positions] = 0
+        self.cache[:, slot, :, :, :positions] = 0
 
     def copy(self, source: int, target: int, positions: int) -> None:
         """Make one slot like another.
@@ -87,23 +94,21 @@ class SlotState:
         """
         for rows in self._rows():
             rows[target] = rows[source]
-        for cache in (self.keys, self.values):
-            cache[:, target, :, :positions] = cache[:, source, :, :positions]
+        self.cache[:, target, :, :, :positions] = self.cache[:, source, :, :, :positions]
 
     def cached(self, slot: int, positions: int) -> torch.Tensor:
-        """A copy of a slot's cache: [keys and values, layers, heads, positions, head_dim]."""
-        return torch.stack([cache[:, slot, :, :positions] for cache in (self.keys, self.values)])
+        """A copy of a slot's cache: [layers, keys and values, heads, positions, head_dim]."""
+        return self.cache[:, slot, :, :, :positions].contiguous()
 
     def begin(self, slot: int, cached: torch.Tensor) -> None:
         """Write what `cached` gave to the start of a slot's cache."""
-        for cache, copied in zip((self.keys, self.values), cached, strict=True):
-            cache[:, slot, :, : cached.shape[3]] = copied
+        self.cache[:, slot, :, :, : cached.shape[3]] = cached
 
     def reset(self) -> None:
         """Forget everything."""
         self.whole.zero_()
-        for cache in (self.hidden, self.keys, self.values):
-            cache.zero_()
+        for kept in (self.hidden, self.cache):
+            kept.zero_()
 
     def _write(
         self, at: Sequence[int], whole: Sequence[Sequence[int]], real: Sequence[Sequence[float]]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batched.noise import frame_keys
 from studio.backends.batched.rest_codes import RestCodes
 from studio.backends.batched.slot_step import Shape, SlotStep
 from studio.backends.batched.slots import Real, Slots
@@ -38,11 +37,12 @@ class FrameStep(SlotStep):
         """Make a frame in every slot of the first `shape.rows` that runs."""
         slots, rows = self._slots, shape.rows
         frame = slots.column(Whole.FRAME, rows)
-        keys = frame_keys(slots.column(Whole.KEY, rows), frame, self._groups)
-        choose, rules = self._weights.talker.parts.choose, slots.first_rules(rows)
-        first = choose(self._first_scores(rows), keys[0], rules, shape.breadth)
+        parts = self._weights.talker.parts
+        chance = parts.chance(slots.column(Whole.KEY, rows), frame, self._groups)
+        rules = slots.first_rules(rows)
+        first = parts.choose(self._first_scores(rows), chance[0], rules, shape.breadth)
         goes = self._decided(first == self._weights.end)
-        codes = self._rest(first, keys, shape.breadth)  # [rows, groups]
+        codes = self._rest(first, chance, shape.breadth)  # [rows, groups]
         self._keep(codes, goes)
         self._finish(first, self._advanced(codes, shape), goes)
 

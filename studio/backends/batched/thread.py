@@ -16,23 +16,24 @@ from typing import Any
 
 import torch
 
-from studio.backends.base import Health
-from studio.backends.batched.core_contract import Core, Progress, Stop
+from studio.backends.abilities import Health
+from studio.backends.batched.core_contract import Core
 from studio.backends.batched.graphs import stream_of
+from studio.backends.batched.handover import Handover
 from studio.backends.batched.line import Line, stopped
 from studio.backends.batched.scheduler import Scheduler
-from studio.backends.batched.sound_thread import Frames, SoundThread
-from studio.backends.device import LOST, card_lost
+from studio.backends.batched.sound_thread import SoundThread
+from studio.backends.batched.words import Words
+from studio.backends.device import card_lost
 from studio.backends.faults import speech_faults
 from studio.backends.metal import taking_turns
-from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+from studio.errors import Cancelled, OutOfMemory, StudioError
 
-HEARD_AHEAD = 1
-"""Segments ahead of the play-head up to which a line is decoded while it is made."""
-
-LARGEST_CHUNK_FRAMES = 16
 FAULTS_UNTIL_SINGLE = 3
 """Faults without a finished line between them, after which lines run one at a time."""
+
+_ASKED_AGAIN_S = 0.005
+"""While lines wait for company, whether somebody listens to one of them by now."""
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +65,10 @@ class Engine:
         self._codec = codec
         self._scheduler = scheduler
         self._title = title
+        self._words = Words(title)
         self._device = device
         self._on_cuda = device == "cuda"
+        self._handover = Handover(core, codec, scheduler, on_cuda=self._on_cuda)
         self._clock = clock
         self._inbox: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
         self._gate = threading.Lock()  # guards `_open`: a line is taken in or refused, never lost
@@ -84,7 +87,7 @@ class Engine:
             if self._open:
                 self._inbox.put(line)
                 return
-        line.end(self._gone())
+        line.end(self._words.gone())
 
     def health(self) -> Health:
         """How the threads are; from any thread."""
@@ -119,14 +122,8 @@ class Engine:
         except Exception as fault:  # whatever it was: no reader may wait for ever
             log.exception("the engine of %s has stopped", self._title)
             card_lost(fault)
-            error = self._gone()
+            error = self._words.gone()
         self._end_all(error)
-
-    def _gone(self) -> ModelUnavailable:
-        """Why nothing is spoken any more."""
-        if card_lost():
-            return ModelUnavailable(LOST)
-        return ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
 
     def _stream(self) -> AbstractContextManager[Any]:
         """A stream of its own: the default one and the codec's would wait for each other.
@@ -146,6 +143,7 @@ class Engine:
     def _take_in(self) -> bool:
         """Take in what came, waiting while there is nothing to do; False when it has to stop."""
         wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
+        wait_s = None if wait_s is None else min(wait_s, _ASKED_AGAIN_S)
         try:
             arrived = self._inbox.get(timeout=wait_s) if wait_s != 0.0 else self._inbox.get_nowait()
             while arrived is not None:
@@ -186,6 +184,7 @@ class Engine:
         """Put lines into their slots; where not all can be, each that can be."""
         if not lines:
             return
+        self._handover.expect(line for _, line in lines)
         try:
             with speech_faults(self._title):
                 self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
@@ -198,13 +197,14 @@ class Engine:
                 return
             slot, line = lines[0]
             self._scheduler.free(slot)
-            line.end(self._told(error))
+            line.end(self._words.told(error))
 
     def _frame(self) -> None:
         try:
             with speech_faults(self._title):
                 self._core.step(self._bucket())
-                self._collect()
+                if self._handover.collect():
+                    self._faults_in_a_row = 0
         except OutOfMemory:
             self._shrink()
         except Exception as error:
@@ -225,48 +225,11 @@ class Engine:
     def _refills_none(self) -> bool:
         return not self._scheduler.waiting or self._scheduler.wait_s() is None
 
-    def _collect(self) -> None:
-        """Hand frames to the codec: of stopped lines all, of those listened to the next chunk."""
-        running = self._scheduler.running
-        for slot, progress in self._core.progress().items():
-            line = running[slot]
-            if progress.stop is not None:
-                self._finish(slot, line, progress)
-            else:
-                self._let_hear(slot, line, progress.frames)
-
-    def _finish(self, slot: int, line: Line, progress: Progress) -> None:
-        codes = self._core.codes(slot, line.heard_frames, progress.frames)
-        self._core.free(slot)
-        self._scheduler.free(slot)
-        self._faults_in_a_row = 0
-        heard = line.heard_frames > 0 or (not self._codec.streams and _at_play_head(line))
-        error = _shortfall(progress, self._codec)
-        self._codec.submit(Frames(line, codes, heard, self._written(), error=error))
-
-    def _let_hear(self, slot: int, line: Line, frames: int) -> None:
-        """Let the codec begin with a line at the play-head: one frame, then more each time."""
-        if not self._codec.streams or not (line.heard_frames or _at_play_head(line)):
-            return
-        fresh = frames - line.heard_frames
-        if fresh >= max(1, min(LARGEST_CHUNK_FRAMES, line.heard_frames)):
-            codes = self._core.codes(slot, line.heard_frames, frames)
-            line.heard_frames = frames
-            self._codec.submit(Frames(line, codes, heard=True, ready=self._written(), last=False))
-
-    def _written(self) -> Any:
-        """On CUDA, what tells that the codes just taken are there; None elsewhere."""
-        if not self._on_cuda:
-            return None
-        event = torch.cuda.Event()
-        event.record()
-        return event
-
     def _shrink(self) -> None:
         """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
-            self._fail_running(self._full())
+            self._fail_running(self._words.full())
             return
         lines = list(self._scheduler.running.values())
         log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
@@ -282,30 +245,13 @@ class Engine:
         if self._faults_in_a_row == FAULTS_UNTIL_SINGLE:
             log.warning("%s goes on with one line at a time", self._title)
             self._scheduler.limit(1)
-        self._fail_running(self._told(error))
+        self._fail_running(self._words.told(error))
 
     def _fail_running(self, error: StudioError) -> None:
         self._core.reset()
         for slot, line in self._scheduler.running.items():
             self._scheduler.free(slot)
             line.end(error)
-
-    def _told(self, error: Exception) -> StudioError:
-        """A fault as an error for the person at the page."""
-        if isinstance(error, OutOfMemory):
-            return self._full()
-        if isinstance(error, StudioError):
-            return error
-        reason = f"{type(error).__name__}: {error}"
-        return SpeechFailed(
-            f"{self._title} failed on the lines in flight ({reason}). Generate this one again."
-        )
-
-    def _full(self) -> OutOfMemory:
-        return OutOfMemory(
-            f"{self._title} ran out of memory on this line. Make the line shorter, unload other "
-            "models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
-        )
 
     def _end_all(self, error: StudioError) -> None:
         with self._gate:
@@ -316,23 +262,3 @@ class Engine:
                 line.end(error)
         for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
             line.end(error)
-
-
-def _at_play_head(line: Line) -> bool:
-    urgency = line.urgency()
-    return urgency is not None and urgency <= HEARD_AHEAD
-
-
-def _shortfall(progress: Progress, sound: SoundThread) -> SpeechFailed | None:
-    """Why a stopped line isn't whole; None when it is."""
-    match progress.stop:
-        case Stop.BOUND:
-            return SpeechFailed(
-                f"This line did not stop by itself; it was cut after "
-                f"{progress.frames / sound.frames_per_s:.0f} s. Generate it again with another "
-                "seed, or change its words."
-            )
-        case Stop.FULL:
-            return SpeechFailed(sound.too_long)
-        case _:
-            return None

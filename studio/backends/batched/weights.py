@@ -9,17 +9,20 @@ Source: `Qwen3TTSTalkerModel` and `Qwen3TTSTalkerCodePredictorModel` of qwen-tts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from studio.backends.batched.parts import PLAIN, Parts
-from studio.backends.batched.transformer import Attention, run
+from studio.backends.batched.transformer import Attention, Turns, run
 from studio.errors import ModelUnavailable
 
 PREDICTOR_POSITIONS = 16
 """The state behind a frame's first code, that code, and 14 more; the last one is not read."""
+
+_FEW_BLOCKS = 512  # positions that are turned for all layers at once; prompts have more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +31,7 @@ class Layer:
 
     Attributes:
         heads: [kv_heads * (group + 2) * head_dim, hidden].
-        head_scale: Norm of the queries and the key, and 1 for the value: [group + 2, head_dim];
-            None where heads have no norm.
+        norms_heads: Whether queries and keys have a norm; its scale is in the stack's turns.
         out: Reads heads as attention leaves them: the first of every group, then the second.
         gate_up: [2 * feed_forward, hidden].
         eps: Of norms.
@@ -38,7 +40,7 @@ class Layer:
 
     before: torch.Tensor
     heads: torch.Tensor
-    head_scale: torch.Tensor | None
+    norms_heads: bool
     out: torch.Tensor
     between: torch.Tensor
     gate_up: torch.Tensor
@@ -53,15 +55,17 @@ class Stack:
 
     Attributes:
         group: Query heads to a key-value head.
-        cos: [positions, head_dim].
-        sin: The same, its first half negated: what turns a head whose halves were exchanged.
+        rope: What turns a head at a position, by the half that is made and the half that is read:
+            [positions, 2, 2, head_dim / 2].
+        scales: Norms of the queries and the key, and 1 for the value, by halves:
+            [layers, group + 2, 2, head_dim / 2]; None where heads have no norm.
         parts: What a layer is made of.
     """
 
     layers: tuple[Layer, ...]
     norm: torch.Tensor
-    cos: torch.Tensor
-    sin: torch.Tensor
+    rope: torch.Tensor
+    scales: torch.Tensor | None
     kv_heads: int
     group: int
     head_dim: int
@@ -69,7 +73,32 @@ class Stack:
 
     def read(self, x: torch.Tensor, at: torch.Tensor, attend: Attention) -> torch.Tensor:
         """Pass rows at positions through all layers; see `Backbone`."""
-        return run(self, x, (self.cos[at], self.sin[at]), attend)
+        width = self.kv_heads * (self.group + 2) * self.head_dim
+        return run(self, x, self.turns(at), attend, lambda _: x.new_empty(2, len(x), width))
+
+    def turns(self, at: torch.Tensor) -> Turns:
+        """What rotates heads at positions: int64 [blocks]; for all layers at once where few."""
+        rope = self.rope[at][:, None, None, None]  # [blocks, 1, 1, 1, 2, 2, head_dim / 2]
+        if self.scales is None:
+            return [rope] * len(self.layers)
+        scales = self.scales[:, None, None, None, :, None]
+        if len(at) <= _FEW_BLOCKS:
+            return (rope * scales).unbind()
+        return _Turned(rope, scales)
+
+
+class _Turned(Sequence[torch.Tensor]):
+    """The turns of many positions, a layer at a time: those of all would fill the memory."""
+
+    def __init__(self, rope: torch.Tensor, scales: torch.Tensor) -> None:
+        self._rope = rope
+        self._scales = scales
+
+    def __len__(self) -> int:
+        return len(self._scales)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rope * self._scales[index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,14 +204,15 @@ def stack_of(model: Any, config: Any, positions: int, *, release: bool) -> Stack
     """
     kv_heads, head_dim = config.num_key_value_heads, config.head_dim
     group = config.num_attention_heads // kv_heads
-    layers = []
+    layers, scales = [], []
     for index, module in enumerate(model.layers):
         layers.append(_layer(module, (kv_heads, group + 2, head_dim), config.rms_norm_eps))
+        scales.append(_head_scale(module.self_attn, group))
         if release:
             model.layers[index] = torch.nn.Identity()
-    cos, sin = _rope(model, positions)
+    rope = _rope(model, positions)
     norm = model.norm.weight.detach()
-    return Stack(tuple(layers), norm, cos, sin, kv_heads, group, head_dim)
+    return Stack(tuple(layers), norm, rope, _scales(scales), kv_heads, group, head_dim)
 
 
 def _layer(module: Any, shape: tuple[int, int, int], eps: float) -> Layer:
@@ -197,7 +227,7 @@ def _layer(module: Any, shape: tuple[int, int, int], eps: float) -> Layer:
     return Layer(
         before=module.input_layernorm.weight.detach(),
         heads=torch.cat(parts, dim=1).flatten(0, 2),
-        head_scale=_head_scale(attention, group),
+        norms_heads=hasattr(attention, "q_norm"),
         out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
         between=module.post_attention_layernorm.weight.detach(),
         gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
@@ -211,17 +241,23 @@ def _head_scale(attention: Any, group: int) -> torch.Tensor | None:
     if not hasattr(attention, "q_norm"):
         return None
     queries, key = attention.q_norm.weight, attention.k_norm.weight
-    return torch.stack([*[queries] * group, key, torch.ones_like(key)])
+    return torch.stack([*[queries] * group, key, torch.ones_like(key)]).detach()
 
 
-def _rope(model: Any, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _scales(scales: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    known = [scale for scale in scales if scale is not None]
+    return torch.stack(known).unflatten(2, (2, -1)) if known else None
+
+
+def _rope(model: Any, positions: int) -> torch.Tensor:
     """The package's own tables; all three of the talker's axes count the same positions."""
     weight = model.norm.weight
     at = torch.arange(positions, device=weight.device)[None]
     axes = at.expand(3, 1, -1) if hasattr(model, "text_embedding") else at
     cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _turns(model, axes))
-    half = sin.shape[1] // 2
-    return cos.contiguous(), torch.cat([-sin[:, :half], sin[:, half:]], dim=1)
+    (low, high), (low_sin, high_sin) = cos.chunk(2, dim=1), sin.chunk(2, dim=1)
+    made_low, made_high = torch.stack([low, -low_sin], 1), torch.stack([high_sin, high], 1)
+    return torch.stack([made_low, made_high], dim=1)  # [positions, made, read, head_dim / 2]
 
 
 def _turns(model: Any, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -32,12 +32,12 @@ class HeadSpy:
         self._heads = dict(heads)
         self._weights: list[torch.Tensor] = []
 
-    def __call__(self, index: int, turned: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    def __call__(self, index: int, heads: torch.Tensor) -> torch.Tensor:
         """Attend, and look; see `Attention`."""
-        mixed = self._attend(index, turned, plain)
+        mixed = self._attend(index, heads)
         head = self._heads.get(index)
         if head is not None:
-            self._weights.append(self._looked(index, head, turned))
+            self._weights.append(self._looked(index, head, heads[0]))
         return mixed
 
     @property

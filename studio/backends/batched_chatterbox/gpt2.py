@@ -64,7 +64,7 @@ class Gpt2Stack:
         for index, layer in enumerate(self.layers):
             heads = layer.heads.times(layer.before.norm(x, self.eps))
             heads = heads.view(-1, self.kv_heads, self.group + 2, self.head_dim)
-            x = x + layer.out.times(attend(index, heads, heads))
+            x = x + layer.out.times(attend(index, heads.expand(2, *heads.shape)))
             up = layer.up.times(layer.between.norm(x, self.eps))
             x = x + layer.down.times(F.gelu(up, approximate="tanh"))
         return self.norm.norm(x, self.eps)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -83,8 +84,8 @@ class S3GenThread(SoundThread):
             finished.remove(frames)
         return alike
 
-    def _chunk(self, frames: Frames) -> None:
-        self._whole([frames])
+    def _chunks(self, batch: Sequence[Frames]) -> None:
+        self._whole(list(batch))
 
     def _whole(self, batch: list[Frames]) -> None:
         with turn(self._device):

@@ -50,7 +50,7 @@ class TokenSlots(SlotState):
         like, n = weights.head, layout.slots
         stack = weights.stack
         heads = weights.rows * stack.kv_heads
-        kept = (len(stack.layers), n, heads, layout.positions, stack.head_dim)
+        kept = (len(stack.layers), n, 2, heads, layout.positions, stack.head_dim)
         vocabulary, hidden = like.shape
         device = like.device
         return cls(
@@ -59,8 +59,7 @@ class TokenSlots(SlotState):
             hidden=like.new_zeros(n, weights.rows * hidden),
             said=torch.zeros(n, vocabulary, dtype=torch.bool, device=device),
             codes=torch.zeros(n, layout.max_frames + 1, 1, dtype=torch.long, device=device),
-            keys=like.new_zeros(kept),
-            values=like.new_zeros(kept),
+            cache=like.new_zeros(kept),
             watch=torch.zeros(n, WIDTH, device=device),
         )
 

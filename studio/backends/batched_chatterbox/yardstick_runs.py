@@ -14,16 +14,10 @@ import numpy as np
 import torch
 
 from studio.backends.batched.assembly import started
+from studio.backends.batched.figures import Figures, TimedLine, one_by_one
 from studio.backends.batched.memory import free_memory_bytes
 from studio.backends.batched.sound_thread import Frames, SoundThread
-from studio.backends.batched.yardstick_runs import (
-    TITLE,
-    Figures,
-    TaskOf,
-    TimedLine,
-    one_by_one,
-    timed,
-)
+from studio.backends.batched.yardstick_runs import TITLE, TaskOf, timed
 from studio.backends.batched_chatterbox.core import TokenCore
 from studio.backends.batched_chatterbox.memory import TokenDimensions, token_room
 from studio.backends.batched_chatterbox.sound_thread import S3GenThread
@@ -176,8 +170,8 @@ class _Silence(SoundThread):
     def _batch(self, finished: deque[Frames]) -> list[Frames]:
         return [finished.popleft()]
 
-    def _chunk(self, frames: Frames) -> None:
-        self._whole([frames])
+    def _chunks(self, batch: Sequence[Frames]) -> None:
+        self._whole(list(batch))
 
     def _whole(self, batch: list[Frames]) -> None:
         for frames in batch:

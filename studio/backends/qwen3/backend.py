@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.batched.memory import weights_bytes
+from studio.backends.batched.dimensions import weights_bytes
 from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
 from studio.backends.faults import speech_faults
 from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
