@@ -19,7 +19,7 @@ def repetition(frames: SoundFrames) -> tuple[float, int] | None:
     """Find a stretch that is heard again right after itself.
 
     What is repeated, all repetitions together, lasts 1.2 s at least; a stretch is between 0.3 s
-    and 12 s long.
+    and 20 s long.
 
     Returns:
         Its length in seconds and how many times it is heard, 2 at least; None where none is.

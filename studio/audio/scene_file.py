@@ -73,7 +73,8 @@ def write_scene(
         on_progress: Told a share that grows to 1 over all that has to be read and written.
 
     Returns:
-        What the file holds, decoded again; None where that wasn't wished.
+        What the file holds, decoded again, or of a zip what goes into it; None where that wasn't
+            wished.
 
     Raises:
         BadInput: The suffix is no format, or there is no audio, or too little to have a loudness.

@@ -154,8 +154,8 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "--engines",
         metavar="E[,E]",
         type=lambda text: tuple(text.split(",")),
-        help="for engines: which of reference, faster, batch, ours and compiled (of Chatterbox "
-        "reference and ours), in this order (default: by the device)",
+        help="for engines: which of reference, faster, batch, ours, compiled and fused (of "
+        "Chatterbox reference and ours), in this order (default: by the device)",
     )
     parser.add_argument(
         "--slots",

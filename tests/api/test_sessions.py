@@ -159,7 +159,20 @@ def owned(client: httpx.Client) -> dict[str, str]:
         "project_id": project["project_id"],
         "line_id": line,
         "take_id": take,
+        "export_id": exported(client, f"{at}/exports"),
     }
+
+
+def exported(client: httpx.Client, path: str) -> str:
+    """A file of the project's sound."""
+    export = client.post(path, json={"format": "wav"}).json()
+    deadline_s = time.monotonic() + 60
+    while export["state"] == "running":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+        export = client.get(f"{path}/{export['export_id']}").json()
+    assert export["state"] == "done"
+    return export["export_id"]
 
 
 def taken(client: httpx.Client, path: str) -> str:
