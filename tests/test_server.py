@@ -7,9 +7,11 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from serving import ROOT, command, serving
 
@@ -26,8 +28,6 @@ def test_a_name_and_password_guard_the_studios_own_routes(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(os.name != "posix", reason="signals end a process otherwise on Windows")
 def test_it_ends_cleanly_and_leaves_no_worker(tmp_path: Path) -> None:
-    import psutil
-
     with serving(tmp_path / "workspace") as (client, process):
         project = client.post("/studio/projects", json={"text": "Ida: Hello.\n" * 2_000}).json()
         render = client.post(f"/studio/projects/{project['project_id']}/render", json={}).json()
@@ -126,3 +126,25 @@ def test_a_port_in_use_ends_with_one_message(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"port {port} can't be used" in done.stderr
     assert "--port" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how often a thread wakes")
+def test_a_studio_that_nobody_uses_sleeps(tmp_path: Path) -> None:
+    with serving(tmp_path / "workspace") as (client, process):
+        assert client.get("/studio/state").status_code == 200
+        # What begins with the first request may still be at work in the first of them.
+        assert any(_wakes_a_second(process) < 400 for _ in range(8))
+
+
+def _wakes_a_second(process: subprocess.Popen[bytes]) -> float:
+    """How often all threads of a process are woken, over two seconds."""
+    before = _wakes(process.pid)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=2.0)
+    return (_wakes(process.pid) - before) / 2.0
+
+
+def _wakes(pid: int) -> int:
+    threads = Path(f"/proc/{pid}/task").glob("*/status")
+    told = "".join(thread.read_text() for thread in threads)
+    return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", told, re.MULTILINE)))
