@@ -88,7 +88,7 @@ class Lanes:
             long: For files that are read, made or heard as a whole.
         """
         self._work = work or Lane(8, patience_s=2.0)
-        self._again = again or Lane(2, patience_s=0.7)
+        self._again = again or Lane(2, patience_s=1.5)
         self._long = long or Lane(4, patience_s=30.0)
 
     def of(self, path: str) -> Lane | None:
