@@ -1,4 +1,5 @@
 /** Which engine and which seed a project is read with, and a question before another one reads all. */
+import { answerTo } from "./asking.js";
 import { byId, setHidden, setText } from "./dom.js";
 import { count } from "./format.js";
 
@@ -86,10 +87,6 @@ export class ProjectEngine {
     setText(byId("engine-keep"), `Keep ${this.#title(former)} for this project`);
     setHidden(byId("engine-keep"), !able);
     setText(byId("engine-anew"), "Read anew");
-    dialog.returnValue = "cancel";
-    dialog.showModal();
-    return new Promise((answer) => {
-      dialog.onclose = () => answer(dialog.returnValue);
-    });
+    return answerTo(dialog, "cancel");
   }
 }

@@ -1,4 +1,5 @@
 /** Projects: the one that is open, the recent ones, and what can be done with a whole one. */
+import { answerTo } from "./asking.js";
 import { announce, done, notice, refused } from "./notices.js";
 import { byId, disclose, setText } from "./dom.js";
 import * as api from "./project_api.js";
@@ -113,13 +114,11 @@ export class Projects extends EventTarget {
     }
   }
 
-  #ask({ id, name }) {
+  async #ask({ id, name }) {
     const dialog = /** @type {HTMLDialogElement} */ (byId("project-confirm"));
     setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
-    dialog.returnValue = "keep";
-    dialog.onclose = () => dialog.returnValue === "delete" && this.#remove(id, name);
     this.#close();
-    dialog.showModal();
+    if ((await answerTo(dialog, "keep")) === "delete") await this.#remove(id, name);
   }
 
   async #remove(id, name) {

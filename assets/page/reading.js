@@ -1,4 +1,5 @@
 /** The dialog being read: joins the project, its rows, the player and the controls. */
+import { answerTo } from "./asking.js";
 import { byId, setText } from "./dom.js";
 import { Following } from "./following.js";
 import { count } from "./format.js";
@@ -190,14 +191,10 @@ export class Reading {
 }
 
 /** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
-function isMeant(lines) {
+async function isMeant(lines) {
   const dialog = /** @type {HTMLDialogElement} */ (byId("again-confirm"));
   setText(byId("again-confirm-title"), `Make ${count(lines, "line")} again?`);
-  dialog.returnValue = "keep";
-  dialog.showModal();
-  return new Promise((answer) => {
-    dialog.onclose = () => answer(dialog.returnValue === "make");
-  });
+  return (await answerTo(dialog, "keep")) === "make";
 }
 
 function idsOf(lines) {

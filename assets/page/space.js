@@ -1,4 +1,5 @@
 /** What deleted takes and projects still hold on the disk, and giving it back. */
+import { answerTo } from "./asking.js";
 import { byId, setHidden, setText } from "./dom.js";
 import { count, memory } from "./format.js";
 import { done, notice, refused } from "./notices.js";
@@ -31,7 +32,7 @@ export class Space {
     }
   }
 
-  #ask() {
+  async #ask() {
     const { bytes, takes, recordings, trash } = this.#held;
     const dialog = /** @type {HTMLDialogElement} */ (byId("space-confirm"));
     setText(byId("space-confirm-title"), `Free ${memory(bytes)}?`);
@@ -41,9 +42,7 @@ export class Space {
     setText(byId("space-recordings-size"), `${count(recordings.files, "unused recording")}, ${memory(recordings.bytes)}.`);
     setHidden(byId("space-trash"), trash.projects === 0);
     setText(byId("space-trash-size"), `${count(trash.projects, "deleted project")}, ${memory(trash.bytes)}.`);
-    dialog.returnValue = "keep";
-    dialog.onclose = () => dialog.returnValue === "free" && this.#free();
-    dialog.showModal();
+    if ((await answerTo(dialog, "keep")) === "free") await this.#free();
   }
 
   async #free() {

@@ -1,4 +1,5 @@
 /** Files in: by the button, or by letting them fall on the page; each goes where it is of use. */
+import { answerTo } from "./asking.js";
 import { Exporting } from "./exporting.js";
 import * as api from "./project_api.js";
 import { announce, notice, refused } from "./notices.js";
@@ -150,11 +151,7 @@ function asked(files, place) {
   const whose = files.length === 1 ? `does ${files[0].name}` : `do ${count(files.length, "file")}`;
   setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
   setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);
-  dialog.returnValue = "cancel";
-  dialog.showModal();
-  return new Promise((answer) => {
-    dialog.onclose = () => answer(dialog.returnValue);
-  });
+  return answerTo(dialog, "cancel");
 }
 
 function carriesFiles(event) {

@@ -1,4 +1,5 @@
 /** A panel over the page: opens, closes, says what went wrong in itself. */
+import { answerTo } from "./asking.js";
 import { byId, setHidden, setText } from "./dom.js";
 import { announce } from "./notices.js";
 
@@ -6,6 +7,7 @@ import { announce } from "./notices.js";
 export class VoiceSheet extends EventTarget {
   #dialog;
   #message;
+  #shown = false;
 
   /** Asked before a person closes it; what would be lost can be spoken of first. */
   mayClose = () => true;
@@ -20,7 +22,7 @@ export class VoiceSheet extends EventTarget {
       if (event.target === dialog) this.#cancel(event); // a file that wasn't chosen says so, too
     });
     dialog.addEventListener("keydown", (event) => event.key === "Escape" && this.#cancel(event));
-    dialog.addEventListener("close", () => this.dispatchEvent(new Event("closed")));
+    dialog.addEventListener("close", () => dialog.open || this.#ended());
   }
 
   #cancel(event) {
@@ -39,11 +41,19 @@ export class VoiceSheet extends EventTarget {
   open() {
     this.say("");
     if (!this.#dialog.open) this.#dialog.showModal();
+    this.#shown = true;
     this.#dialog.scrollTop = 0;
   }
 
   close() {
     this.#dialog.close();
+    this.#ended(); // the browser's own event comes later, when it may be open again
+  }
+
+  #ended() {
+    if (!this.#shown) return;
+    this.#shown = false;
+    this.dispatchEvent(new Event("closed"));
   }
 
   /** Say something at the head of the panel. @param {string} text "" takes it away */
@@ -69,11 +79,9 @@ export class VoiceSheet extends EventTarget {
 }
 
 /** Ask before something is lost. @param {() => void} act when it may be */
-export function ask(title, text, act) {
+export async function ask(title, text, act) {
   const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
   setText(byId("confirm-title"), title);
   setText(byId("confirm-text"), text);
-  dialog.returnValue = "keep";
-  dialog.onclose = () => dialog.returnValue === "remove" && act();
-  dialog.showModal();
+  if ((await answerTo(dialog, "keep")) === "remove") act();
 }

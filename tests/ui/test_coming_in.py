@@ -119,6 +119,19 @@ def test_a_script_may_stay_away_and_what_is_none_is_refused(page, write):
     assert texts(page) == ["One.", "Two."]
 
 
+def test_a_question_asked_again_at_once_gets_its_own_answer(page, write):
+    """A dialog's `close` event comes a task after it closed: here it is open again by then."""
+    write("Mara: One.\nTomas: Two.", 2)
+    asked = bring(page, ("a.txt", "text/plain", b"Ida: New."))
+    again = f"(asked) => {{ document.querySelector('#bring-confirm').close(); ({DROP})(asked); }}"
+    script = base64.b64encode(b"Ida: Other.").decode()
+    page.evaluate(again, ["#lines .line:nth-child(2)", [["b.txt", "text/plain", script]]])
+    expect(asked).to_contain_text("Where does b.txt belong?")
+    asked.locator("button[value=here]").click()
+    expect(page.locator("#lines .line")).to_have_count(3)
+    assert texts(page) == ["One.", "Two.", "Other."]
+
+
 def test_the_import_of_the_script_view_asks_and_that_of_the_project_makes_one(page, write):
     project = write("Mara: One.", 1)
     script = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"Ida: New."}
