@@ -29,6 +29,7 @@ from studio.cli.serve import ServeArguments
 from studio.desks import Desks
 from studio.dialog.read import read_dialog_text
 from studio.errors import NotAllowed
+from studio.process import settle_in
 from studio.room import sweep_passing
 from studio.service import Studio
 from studio.setup_report import SetupReport
@@ -36,7 +37,6 @@ from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer
 
 _ASSETS = Path(__file__).resolve().parent.parent / "assets"
-_THREADS_TAKE_TURNS_S = 0.0005
 _GRADIO_LOOKS_EVERY_S = 0.02
 _OPENING_SCRIPT = _ASSETS / "dialogs" / "lighthouse.txt"
 
@@ -44,8 +44,7 @@ _OPENING_SCRIPT = _ASSETS / "dialogs" / "lighthouse.txt"
 def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
-    # Python's own 5 ms is what each answer would wait for every time a thread computes.
-    sys.setswitchinterval(_THREADS_TAKE_TURNS_S)
+    settle_in()
     with studio:
         sweep_passing(studio.options.workspace)
         studio.projects.resume()

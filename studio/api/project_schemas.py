@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -58,7 +59,8 @@ class AuthorBody(_Body):
 
     def author(self, group: str | None = None) -> Author:
         """The author as the project knows it."""
-        return Author(self.client, group, self.edit_id)
+        # A project keeps it with hundreds of news.
+        return Author(sys.intern(self.client), group, self.edit_id)
 
 
 class UndoBody(AuthorBody):

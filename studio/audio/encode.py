@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-import numpy as np
 import soundfile
 
 from studio.audio.atomic_file import replacing
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.pcm import to_pcm16
 from studio.errors import BadInput
-
-MP3_SCALE = np.float32(0.95)
-"""LAME's presets for constant bit rates below 160 kbit/s make the sound quieter by this factor."""
-
-_MP3_COMPRESSION = 0.2  # 128 kbit/s at the studio's rate; speech is transparent well below it
 
 
 class AudioFormat(StrEnum):
@@ -28,6 +23,28 @@ class AudioFormat(StrEnum):
     WAV = "wav"
     FLAC = "flac"
     MP3 = "mp3"
+
+
+@dataclass(frozen=True, slots=True)
+class Mp3:
+    """How an MP3 of constant bit rate is written.
+
+    Attributes:
+        rate_hz: One of those MPEG knows.
+        compression: As libsndfile takes it, 0 to 1; with the rate it decides the bit rate.
+        scale: LAME's preset for that bit rate makes the sound quieter by this factor.
+    """
+
+    rate_hz: int
+    compression: float
+    scale: float
+
+
+STUDIO_MP3 = Mp3(STUDIO_RATE_HZ, 0.2, 0.95)
+"""128 kbit/s; speech is transparent well below it."""
+
+ACX_MP3 = Mp3(44_100, 0.44, 0.97)
+"""192 kbit/s, which audiobook shops ask for."""
 
 
 def format_of(path: Path) -> AudioFormat:
@@ -51,6 +68,7 @@ def encode_blocks(
     audio_format: AudioFormat,
     *,
     rate_hz: int = STUDIO_RATE_HZ,
+    mp3_compression: float = STUDIO_MP3.compression,
 ) -> int:
     """Write blocks of mono samples as 16-bit audio; memory holds one block at a time.
 
@@ -59,6 +77,7 @@ def encode_blocks(
         blocks: float32 [samples], each of any length.
         audio_format: MP3 needs one of the rates MPEG knows, the studio's among them.
         rate_hz: Of all the blocks.
+        mp3_compression: As `Mp3` has it.
 
     Returns:
         The number of samples written. Decoders give as many back: the MP3 header carries the
@@ -66,7 +85,12 @@ def encode_blocks(
     """
     sink = _Sink(file)
     written = 0
-    with _open_encoder(sink, audio_format, rate_hz) as encoder:
+    quality: dict[str, Any] = {"subtype": "PCM_16"}
+    if audio_format is AudioFormat.MP3:
+        quality = {"compression_level": mp3_compression, "bitrate_mode": "CONSTANT"}
+    with soundfile.SoundFile(
+        sink, "w", samplerate=rate_hz, channels=1, format=audio_format.value, **quality
+    ) as encoder:
         for block in blocks:
             encoder.write(to_pcm16(block))
             written += len(block)
@@ -104,17 +128,6 @@ def write_mp3(path: Path, clip: Clip) -> None:
 def _write(path: Path, clip: Clip, audio_format: AudioFormat) -> None:
     with replacing(path) as file:
         encode_blocks(file, [clip.samples], audio_format, rate_hz=clip.rate_hz)
-
-
-def _open_encoder(sink: _Sink, audio_format: AudioFormat, rate_hz: int) -> soundfile.SoundFile:
-    quality = (
-        {"compression_level": _MP3_COMPRESSION, "bitrate_mode": "CONSTANT"}
-        if audio_format is AudioFormat.MP3
-        else {"subtype": "PCM_16"}
-    )
-    return soundfile.SoundFile(
-        sink, "w", samplerate=rate_hz, channels=1, format=audio_format.value, **quality
-    )
 
 
 class _Sink:

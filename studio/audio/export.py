@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from studio.audio.atomic_file import replacing, storage_errors
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import MP3_SCALE, AudioFormat, encode_blocks, format_of
+from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3, encode_blocks, format_of
 from studio.audio.mastering import AS_IT_IS, Master
 from studio.audio.mixdown import mixed_down
+from studio.audio.resample import resampled
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.audio.zip_members import add_file, add_wav
 from studio.errors import BadInput, StorageFailed
@@ -57,9 +60,10 @@ def export_audio(
     timeline: Timeline,
     *,
     master: Master = AS_IT_IS,
+    mp3: Mp3 = STUDIO_MP3,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the joined audio; the suffix chooses .wav, .flac or .mp3.
+    """Write the joined audio; the suffix chooses .wav, .flac or .mp3, of which `mp3` says how.
 
     The file is whole or not there; an earlier one stays as it was after any error.
 
@@ -70,10 +74,18 @@ def export_audio(
     audio_format = format_of(path)
     check_size(timeline, path, _LEAST_BYTES_A_SAMPLE[audio_format])
     blocks = reported(master.blocks(timeline), timeline, on_progress)
-    if audio_format is AudioFormat.MP3 and master != AS_IT_IS:
-        blocks = (block / MP3_SCALE for block in blocks)
     with replacing(path) as file:
-        encode_blocks(file, blocks, audio_format)
+        if audio_format is not AudioFormat.MP3:
+            encode_blocks(file, blocks, audio_format)
+            return
+        if mp3.rate_hz != STUDIO_RATE_HZ:
+            blocks = resampled(blocks, STUDIO_RATE_HZ, mp3.rate_hz)
+        if master != AS_IT_IS:
+            scale = np.float32(mp3.scale)
+            blocks = (block / scale for block in blocks)
+        encode_blocks(
+            file, blocks, audio_format, rate_hz=mp3.rate_hz, mp3_compression=mp3.compression
+        )
 
 
 def export_zip(
@@ -152,15 +164,20 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
 
 
 def reported(
-    blocks: Iterable[Samples], timeline: Timeline, on_progress: OnProgress | None
+    blocks: Iterable[Samples],
+    timeline: Timeline,
+    on_progress: OnProgress | None,
+    *,
+    rate_hz: int = STUDIO_RATE_HZ,
 ) -> Iterator[Samples]:
-    """Pass a timeline's blocks on, and tell how far they are."""
+    """Pass a timeline's blocks on, brought to `rate_hz`, and tell how far they are."""
+    whole = timeline.n_samples * rate_hz / STUDIO_RATE_HZ
     done = 0
     for block in blocks:
         yield block
         done += len(block)
         if on_progress is not None:
-            on_progress(done / timeline.n_samples)
+            on_progress(min(1.0, done / whole))
 
 
 def _add_joined(

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from studio.audio.clip import Samples
+from studio.audio.encode import ACX_MP3, STUDIO_MP3, Mp3
 from studio.audio.limiter import limited
 from studio.audio.loudness import Loudness, LoudnessMeter, measure
 from studio.audio.timeline import Timeline
@@ -48,12 +49,14 @@ class Target:
         level_db: LUFS of one channel, or dB of full scale, by `scale`.
         ceiling_db: The highest true peak, dBTP.
         scale: What `level_db` is.
+        mp3: How those who ask for this level want an MP3.
     """
 
     name: str
     level_db: float
     ceiling_db: float = _CEILING_DB
     scale: Scale = Scale.LUFS
+    mp3: Mp3 = STUDIO_MP3
 
     def level_of(self, loudness: Loudness) -> float:
         """Where sound stands on this target's scale; -inf where it can't be told."""
@@ -67,7 +70,7 @@ TARGETS: Mapping[str, Target] = {
     for target in (
         Target("podcast", -16.0),
         # Half a decibel below what is allowed, which an MP3 may add.
-        Target("audiobook", -20.0, -3.5, Scale.RMS),
+        Target("audiobook", -20.0, -3.5, Scale.RMS, ACX_MP3),
         Target("broadcast", -23.0),
     )
 }

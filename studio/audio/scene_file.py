@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from studio.audio.audiobook import acx_faults
-from studio.audio.clip import Samples
-from studio.audio.encode import format_of
+from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.encode import STUDIO_MP3, AudioFormat, format_of
 from studio.audio.export import (
     Caption,
     OnProgress,
@@ -83,9 +84,11 @@ def write_scene(
     check_choice(path, choice)
     check_size(timeline, path, 0)  # before it is read through for its level
     passes = _Passes(on_progress)
+    target = choice.mastering.target
+    mp3 = target.mp3 if target else STUDIO_MP3
 
-    def watch(blocks: Iterable[Samples]) -> Iterator[Samples]:
-        return reported(blocks, timeline, passes.begin())
+    def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
+        return reported(blocks, timeline, passes.begin(), rate_hz=rate_hz)
 
     master = plan_master(timeline, speakers_of(captions), choice.mastering, watch)
     if choice.tracks:
@@ -93,12 +96,14 @@ def write_scene(
     elif _is_zip(path):
         export_zip(path, timeline, captions, master=master, on_progress=passes.begin())
     else:
-        export_audio(path, timeline, master=master, on_progress=passes.begin())
+        export_audio(path, timeline, master=master, mp3=mp3, on_progress=passes.begin())
     found = None
     if choice.measured and _is_zip(path):
         found = measure(watch(master.blocks(timeline)))
     elif choice.measured:
-        found = measure_file(path, watch)
+        is_mp3 = format_of(path) is AudioFormat.MP3
+        rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
+        found = measure_file(path, partial(watch, rate_hz=rate_hz))
     passes.end()
     return found
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-KEPT_ITEMS = 2_000
+KEPT_ITEMS = 500
 
 
 class Bulletin(Generic[T]):

@@ -19,7 +19,7 @@ from studio.project.news import EditNews
 from studio.project.ops import Op
 from studio.project.respoken import respoken
 
-_REMEMBERED_EDITS = 1_000
+_REMEMBERED_EDITS = 200
 
 
 class Revising:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import av
 import numpy as np
 import psutil
 import pytest
@@ -81,13 +82,37 @@ def test_an_audiobook_keeps_the_three_limits(tmp_path, scene, suffix):
     timeline, captions = scene
     path = tmp_path / f"scene.{suffix}"
     found = write_scene(path, timeline, captions, choice("audiobook"))
-    samples = read(path).astype(np.float64)
+    samples, rate_hz = soundfile.read(path)
+    assert rate_hz == (44_100 if suffix == "mp3" else STUDIO_RATE_HZ)
+    assert len(samples) == pytest.approx(timeline.n_samples * rate_hz / STUDIO_RATE_HZ, abs=1)
     assert 20 * np.log10(np.sqrt(np.square(samples).mean())) == pytest.approx(-20, abs=0.5)
     assert np.abs(samples).max() <= 10 ** (-3 / 20)
     assert acx_faults(found) == ()
     assert remarks(found, choice("audiobook")) == (
         "It keeps ACX’s limits of level, peak and noise.",
     )
+
+
+def test_an_audiobooks_mp3_is_as_its_shops_take_it(tmp_path, scene):
+    timeline, captions = scene
+    shares = []
+    found = write_scene(
+        tmp_path / "chapter.mp3",
+        timeline,
+        captions,
+        choice("audiobook"),
+        on_progress=shares.append,
+    )
+    with av.open(tmp_path / "chapter.mp3") as container:
+        (stream,) = container.streams.audio
+        assert (stream.rate, stream.channels, stream.bit_rate) == (44_100, 1, 192_000)
+        sizes = {packet.size for packet in container.demux(stream) if packet.size}
+        length_s = float(container.duration / av.time_base)
+    assert max(sizes) - min(sizes) <= 1  # a constant bit rate
+    assert length_s == pytest.approx(timeline.n_samples / STUDIO_RATE_HZ, abs=0.1)
+    samples, rate_hz = soundfile.read(tmp_path / "chapter.mp3", dtype="float32")
+    assert lufs(samples, rate_hz) == pytest.approx(found.lufs, abs=0.2)
+    assert (shares, shares[-1]) == (sorted(shares), 1.0)
 
 
 def test_what_breaks_a_limit_of_audiobooks_is_named_with_a_remedy():
