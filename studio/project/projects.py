@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from studio.project.document import Document, Line
 from studio.project.folder import Card, ProjectFolder, read_card, read_kept
 from studio.project.laying import lines_of
 from studio.project.moment import Moment
+from studio.project.open_projects import OpenProjects
 from studio.project.session import Session
 from studio.project.space import held_in
 from studio.project.surroundings import Tools
@@ -33,14 +33,6 @@ from studio.speakers.library import SpeakerLibrary
 
 log = logging.getLogger(__name__)
 
-OPEN_AT_MOST = 16
-"""Projects in memory that nobody looks at and nothing is made of."""
-
-LATELY_S = 30.0
-"""A project that was asked for since then stays open: a request may be at work with it."""
-
-_TIDY_EVERY_S = 0.5
-_SWEEP_EVERY_S = 3600.0
 _ABANDONED_S = 24 * 3600.0
 _TRASH = ".trash"
 _UNFINISHED = ".new-"
@@ -75,12 +67,7 @@ class Projects:
         self.trash = Trash(root / _TRASH, self._disk)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._tools = Tools(engine, library, backend_name, self._threads)
-        # Guards the table of open projects; a project is opened once, whoever asks.
-        self._lock = threading.RLock()
-        self._open: dict[str, Session] = {}
-        self._used_s: dict[str, float] = {}
-        self._ended = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._open = OpenProjects(self._start, lambda: self._threads.submit(self._sweep))
 
     def resume(self) -> None:
         """Go on with the renders that the end of the server cut off, without being asked.
@@ -99,13 +86,7 @@ class Projects:
 
         The engine has to be running still.
         """
-        self._ended.set()
-        if self._keeper is not None:
-            self._keeper.join()
-        with self._lock:
-            for session in self._open.values():
-                session.close()
-            self._open.clear()
+        self._open.close()
         # What the loop was just telling is told; from now on the sessions are deaf to it.
         self._tools.engine.catch_up()
         self._threads.shutdown()
@@ -144,9 +125,7 @@ class Projects:
 
     def opened(self, project_id: str) -> Session | None:
         """A project that is open already, without waiting for anything; None when it isn't."""
-        if project_id in self._open:
-            self._used_s[project_id] = time.monotonic()  # first, so that it stays open
-        return self._open.get(project_id)
+        return self._open.used(project_id)
 
     def open(self, project_id: str) -> Session:
         """A project, opened when it isn't yet.
@@ -156,12 +135,7 @@ class Projects:
             Conflict: Another studio has it open.
             StorageFailed: It can't be read.
         """
-        with self._lock:
-            session = self._open.get(project_id)
-            if session is None:
-                session = self._opened(self._folder(project_id))
-            self._used_s[project_id] = time.monotonic()
-            return session
+        return self._open.open(project_id, lambda: self._folder(project_id))
 
     def duplicate(self, project_id: str) -> Session:
         """A copy with takes and history, under a name of its own.
@@ -227,13 +201,9 @@ class Projects:
             NotFound: There is none.
             StorageFailed: It can't be moved.
         """
-        with self._lock:
+        with self._open.lock:
             root = self._folder(project_id)
-            session = self._open.get(project_id)
-            if session is not None:
-                session.cancel()
-                session.close()
-            self._forget(project_id)
+            self._open.put_away(project_id)
             self.trash.put(root)
 
     def removed(self) -> list[Card]:
@@ -255,13 +225,9 @@ class Projects:
         """
         if not project_id or not _ID_CHARS.issuperset(project_id):
             raise NotFound(GONE_FOR_GOOD)
-        with self._lock:
+        with self._open.lock:
             self.trash.take(project_id, self._root / project_id)
             return self.open(project_id)
-
-    def _forget(self, project_id: str) -> None:
-        self._open.pop(project_id, None)
-        self._used_s.pop(project_id, None)
 
     def _appear(self, fill: Callable[[Path], None]) -> Session:
         """Make a project's folder elsewhere, and give it its place when it is whole."""
@@ -294,19 +260,13 @@ class Projects:
         ProjectFolder.make(self._root / project_id, document, time.time(), self._disk)
         return self.open(project_id)
 
-    def _opened(self, root: Path) -> Session:
+    def _start(self, root: Path) -> Session:
         folder = ProjectFolder(root, self._disk)
         try:
-            session = Session(folder, self._tools)
+            return Session(folder, self._tools)
         except BaseException:
             folder.close()
             raise
-        self._open[root.name] = session
-        session.resume()
-        if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep, name="projects", daemon=True)
-            self._keeper.start()
-        return session
 
     def _folder(self, project_id: str) -> Path:
         root = self._root / project_id
@@ -320,19 +280,6 @@ class Projects:
             return []
         return [one for one in self._root.iterdir() if _ID_CHARS.issuperset(one.name)]
 
-    def _keep(self) -> None:
-        """Keep what changed, twice a second, close what nobody uses, and sweep once an hour."""
-        swept_s = -_SWEEP_EVERY_S
-        while not self._ended.wait(_TIDY_EVERY_S):
-            if time.monotonic() - swept_s >= _SWEEP_EVERY_S:
-                swept_s = time.monotonic()
-                self._threads.submit(self._sweep)
-            with self._lock:
-                sessions = list(self._open.values())
-            for session in sessions:
-                session.tidy()
-            self._close_idle()
-
     def _sweep(self) -> None:
         """Delete what was removed a month ago, and imports that the end of a process cut off."""
         try:
@@ -342,23 +289,6 @@ class Projects:
                     self._disk.remove(unfinished)
         except (StorageFailed, OSError) as error:
             log.warning("the trash can't be emptied: %s", error)
-
-    def _close_idle(self) -> None:
-        with self._lock:
-            used_s = self._used_s
-            longest = sorted(self._open.items(), key=lambda one: used_s.get(one[0], 0.0))
-        idle = [one for one in longest if self._is_idle(*one)]
-        for project_id, session in idle[: max(0, len(idle) - OPEN_AT_MOST)]:
-            # Written before the lock is taken, so that nobody who opens a project waits for that.
-            session.tidy(now=True)
-            with self._lock:
-                if self._open.get(project_id) is session and self._is_idle(project_id, session):
-                    session.close()
-                    self._forget(project_id)
-
-    def _is_idle(self, project_id: str, session: Session) -> bool:
-        unused_s = time.monotonic() - self._used_s.get(project_id, 0.0)
-        return unused_s >= LATELY_S and not session.in_use
 
 
 def _new_id() -> str:

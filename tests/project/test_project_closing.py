@@ -11,7 +11,7 @@ from project_scenes import IDA, ops, text_edit
 
 from studio.dialog.model import Dialog, Speech
 from studio.errors import EngineBusy
-from studio.project import projects as module
+from studio.project import open_projects as module
 from studio.service import Studio
 
 CLOSED_WITHIN_S = 30
