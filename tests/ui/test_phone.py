@@ -54,6 +54,16 @@ def middle(phone, selector):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def test_nothing_that_is_typed_into_is_small_enough_to_be_magnified(phone, scene):
+    small = phone.evaluate(
+        "() => [...document.querySelectorAll('.gradio-container :is(input, select, textarea)')]"
+        "  .filter((one) => !['range', 'checkbox', 'radio', 'file', 'color'].includes(one.type))"
+        "  .map((one) => [one.id || one.className, parseFloat(getComputedStyle(one).fontSize)])"
+        "  .filter(([, size]) => size < 16)"
+    )
+    assert small == []
+
+
 def test_a_finger_meets_every_control(phone, scene):
     make(phone)
     phone.evaluate(

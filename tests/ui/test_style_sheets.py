@@ -35,6 +35,11 @@ def test_colours_are_named_in_one_place(sheet):
     assert re.findall(r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl)a?\(", rules) == []
 
 
+def test_sizes_of_text_are_named_in_one_place(sheet):
+    fonts = re.findall(r"[{;\s]font(?:-size)?:\s*([^;]+);", _rules(sheet))
+    assert [font for font in fonts if re.search(r"(?<!/)\b[1-9][\d.]*(?:px|r?em|pt)\b", font)] == []
+
+
 def test_every_token_it_takes_is_given(sheet):
     given = "\n".join(path.read_text(encoding="utf-8") for path in SHEETS)
     # A speaker's colour is set on its row.
