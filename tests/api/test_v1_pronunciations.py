@@ -9,23 +9,10 @@ from typing import Any
 import pytest
 from api.speech_client import app_of, events_of
 from fastapi.testclient import TestClient
+from hearing import HearingDraft
 from scenes import OpenStudio
 
-from studio.backends.draft.backend import DraftBackend
-
 SCRIPT = "Ida: Mr Hoxha is here.\nTom: Who?"
-
-
-class HearingDraft(DraftBackend):
-    """Remembers what it is given to speak."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[str] = []
-
-    def speak(self, request):
-        self.heard.append(request.text)
-        yield from super().speak(request)
 
 
 @pytest.fixture

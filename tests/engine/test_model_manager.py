@@ -283,23 +283,11 @@ class TestStoppedLoad:
         assert (slow.loads, slow_manager.counters.cancelled_loads) == (1, 1)
         assert slow_manager.counters.failed_loads == 0
 
+    @pytest.mark.parametrize("told", ["nothing", "at its last word"])
     async def test_a_load_that_ends_all_the_same_is_undone(
-        self, slow_manager: ModelManager, slow: SlowBackend
+        self, slow_manager: ModelManager, slow: SlowBackend, told: str
     ) -> None:
-        slow.reports_at_end = False
-        loading = await self.begin(slow_manager, slow)
-        slow_manager.cancel_load()
-        slow.go_on.set()
-        with pytest.raises(Cancelled):
-            await loading
-        await slow_manager.unload()
-        assert (slow.loads, slow.unloads, slow.resident) == (1, 1, False)
-        assert slow_manager.state is ModelState.UNLOADED
-
-    async def test_a_load_stopped_at_its_last_word_is_undone(
-        self, slow_manager: ModelManager, slow: SlowBackend
-    ) -> None:
-        slow.reports_at_end, slow.says_when_ready = False, True
+        slow.reports_at_end, slow.says_when_ready = False, told == "at its last word"
         loading = await self.begin(slow_manager, slow)
         slow_manager.cancel_load()
         slow.go_on.set()

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hearing import HearingDraft
 from project_scenes import IDA, TOM, Bench, document_of, ops, rendered, text_edit
 from scenes import OpenStudio
 
-from studio.backends.draft.backend import DraftBackend
 from studio.dialog.formats.file_format import Format
 from studio.dialog.limits import Limits
 from studio.dialog.pronouncing import MAX_PRONUNCIATIONS, Pronunciation
@@ -28,18 +28,6 @@ from studio.service import Studio
 
 SCRIPT = "Ida: Mr Hoxha is here.\nTom: Who?\nIda: Hoxha, hoxha!\n[pause:1s]\nTom: The Hoxhas?"
 HOXHA = {"written": "Hoxha", "spoken": "hodja"}
-
-
-class HearingDraft(DraftBackend):
-    """Remembers what it is given to speak."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[str] = []
-
-    def speak(self, request):
-        self.heard.append(request.text)
-        yield from super().speak(request)
 
 
 @pytest.fixture
