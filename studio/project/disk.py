@@ -21,10 +21,18 @@ class Disk:
         StorageFailed: From every method: the disk is full, or may not be written.
     """
 
-    def write_whole(self, path: Path, data: bytes | Iterable[bytes]) -> None:
+    def write_whole(
+        self, path: Path, data: bytes | Iterable[bytes], *, synced: bool = True
+    ) -> None:
         """Write a file anew; after any error what was there before is untouched.
 
         Any error of `data` itself comes through.
+
+        Args:
+            path: The file.
+            data: What will be in it.
+            synced: Wait until it is on the disk itself. Else the end of the process can't harm it,
+                and after a power failure it may be empty.
         """
         blocks = (data,) if isinstance(data, bytes) else data
         unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -33,12 +41,14 @@ class Disk:
                 with unfinished.open("xb") as file:
                     for block in blocks:
                         self._write(file, block)
-                    self._sync(file)
+                    if synced:
+                        self._sync(file)
                 self._rename(unfinished, path)
             except BaseException:
                 unfinished.unlink(missing_ok=True)
                 raise
-        self._sync_folder(path.parent)
+        if synced:
+            self._sync_folder(path.parent)
 
     def append(self, file: BinaryIO, data: bytes, path: Path) -> None:
         """Add to an open, unbuffered file; after an error a part of it may be there."""

@@ -212,7 +212,9 @@ class ProjectFolder:
         if not pending:
             self.disk.remove(path)
             return
-        self.disk.write_whole(path, json.dumps({"lines": pending}, indent=1).encode() + b"\n")
+        data = json.dumps({"lines": pending}, indent=1).encode() + b"\n"
+        # Somebody waits for the render to begin; a power failure ends one that isn't gone on with.
+        self.disk.write_whole(path, data, synced=False)
 
     def close(self) -> None:
         """Let others open it."""

@@ -14,7 +14,7 @@ CONTRAST = """() => {
     pen.fillRect(0, 0, 1, 1);
     const parts = [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => part / 255)
       .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * parts[0] + 0.8952 * parts[1] + 0.0722 * parts[2];
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
   };
   const ground = getComputedStyle(document.querySelector('#part-lines')).backgroundColor;
   const name = document.querySelector('#lines .line-speaker');
