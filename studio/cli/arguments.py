@@ -61,7 +61,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="B", help="who speaks (default: TTS_BACKEND, auto)")
     parser.add_argument(
-        "--workspace", metavar="DIR", type=Path, help="folder of speakers and renders"
+        "--workspace", metavar="DIR", type=Path, help="folder of speakers, projects and renders"
     )
     parser.add_argument("--verbose", action="store_true", help="log every step")
 
@@ -90,6 +90,9 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a sample for a speaker; may be given several times",
+    )
+    parser.add_argument(
+        "--narrator", metavar="NAME", help="who speaks a screenplay's action and headings"
     )
     parser.add_argument(
         "--pronunciations",
@@ -133,7 +136,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="lines of the dialog (default: 200, 16, 40 or 500); for engines several numbers",
     )
     parser.add_argument(
-        "--backend", metavar="B", help="for concurrency (default: all that can speak now)"
+        "--backend",
+        metavar="B",
+        help="for concurrency and remote (default: all that can speak now; draft)",
     )
     parser.add_argument(
         "--runs", metavar="N", type=int, help="counted runs (default: by the bench)"

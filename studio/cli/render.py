@@ -16,7 +16,7 @@ from studio.audio.mastering import Mastering, target_of
 from studio.audio.scene_file import SoundChoice, check_choice
 from studio.cli.arguments import parse_voice
 from studio.cli.render_report import Written, report, tell
-from studio.dialog.formats.importing import Imported, import_dialog
+from studio.dialog.formats.importing import Imported, ImportOptions, import_dialog
 from studio.dialog.formats.pronunciation_files import read_pronunciations
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.dialog.pronouncing import Pronouncing
@@ -42,6 +42,7 @@ class RenderArguments:
     tries: int
     as_json: bool
     pronunciations: Path | None = None
+    narrator: str | None = None
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
@@ -69,6 +70,7 @@ class RenderArguments:
             arguments.tries,
             arguments.json,
             arguments.pronunciations,
+            arguments.narrator,
         )
 
 
@@ -85,7 +87,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     Raises:
         StudioError: Nothing was written.
     """
-    parsed = _read(arguments.script)
+    parsed = _read(arguments.script, arguments.narrator)
     tell(parsed.notices)
     pronouncing = _read_pronouncing(arguments.pronunciations)
     with open_studio() as studio, _kept_if_needed() as folder:
@@ -107,10 +109,10 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     return EXIT_SOME_FAILED if job.failures() else EXIT_ALL_RENDERED
 
 
-def _read(script: Path) -> Imported:
+def _read(script: Path, narrator: str | None) -> Imported:
     content = _content(script, "cut it into scenes")
     try:
-        return import_dialog(content, script.name)
+        return import_dialog(content, script.name, ImportOptions(narrator=narrator))
     except BadInput as error:
         raise BadInput(f"{script}: {error}") from error
 

@@ -225,6 +225,15 @@ def test_another_encoding_is_read_and_said_to_be_a_guess(command: Command) -> No
     assert "Windows-1252, which is a guess" in command.stderr
 
 
+def test_a_narrator_reads_what_a_screenplay_describes(command: Command) -> None:
+    screenplay = command.write("INT. KITCHEN - NIGHT\n\nRain.\n\nIDA\nIt rains.\n", "a.fountain")
+    assert command.run(screenplay, "--narrator", "Reader", "--json") == 0
+    assert json.loads(command.stdout.splitlines()[-1])["lines"] == 3
+    assert command.run(screenplay, "--json") == 0
+    assert json.loads(command.stdout.splitlines()[-1])["lines"] == 1
+    assert "NARRATOR" in command.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -59,7 +59,7 @@ def test_what_is_not_spoken_is_told_with_its_lines():
     action, direction = read(SCREENPLAY).notices
     assert action.line_number == 8
     assert "Also lines 10, 29" in action.message
-    assert "narrator" in action.message
+    assert "NARRATOR" in action.message
     assert direction.line_number == 13
 
 

@@ -38,7 +38,7 @@ _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
 _NOT_SPOKEN = (
     "Action and scene headings are not spoken; they are left out. "
-    "Import with a narrator to have them read."
+    "To have them read, write NARRATOR, or another name in capitals, above them."
 )
 _NO_DIRECTION = "Directions such as {} can't be spoken; this one is left out."
 _NOTHING = (
