@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 
 from studio.api.projects import Project
 from studio.api.schemas import notice_body
+from studio.dialog.formats.chat import is_chat
 from studio.dialog.formats.importing import import_dialog
 from studio.dialog.model import Dialog, Notice
 from studio.dialog.read import read_dialog
@@ -28,7 +29,8 @@ async def read_lines(
 ) -> dict[str, Any]:
     """Read a file, or without a name what was copied, as new lines; nothing is changed by it.
 
-    The body is the file itself, whatever it says of its type.
+    The body is the file itself, whatever it says of its type. The answer says whether what was
+    copied is a chat, which the script's own reader would take for something else.
     """
     return await asyncio.to_thread(_read, await request.body(), name)
 
@@ -40,9 +42,10 @@ def leave_place(project: Project, place: Whereabouts) -> dict[str, int]:
 
 
 def _read(data: bytes, name: str) -> dict[str, Any]:
-    dialog, notices = _of_file(data, name) if name else _of_clipboard(data)
+    chat = not name and is_chat(data.decode(errors="replace"))
+    dialog, notices = _of_file(data, name or _CLIPBOARD) if name or chat else _of_clipboard(data)
     lines = [_line_body(line) for line in lines_of(dialog)]
-    return {"lines": lines, "notices": [notice_body(notice) for notice in notices]}
+    return {"lines": lines, "notices": [notice_body(notice) for notice in notices], "chat": chat}
 
 
 def _of_file(data: bytes, name: str) -> tuple[Dialog, tuple[Notice, ...]]:

@@ -77,6 +77,16 @@ def test_files_of_every_kind_are_read(client: TestClient, name: str, text: str) 
     assert [(line["speaker"], line["text"]) for line in speech] == [("Ida", "One.")]
 
 
+def test_a_chat_is_told_from_a_script(client: TestClient) -> None:
+    body = read(client, "10:02 Ida: Are you up?\n10:03 Tom: Since five.")
+    assert body["chat"]
+    assert [(one["speaker"], one["text"]) for one in body["lines"]] == [
+        ("Ida", "Are you up?"),
+        ("Tom", "Since five."),
+    ]
+    assert not read(client, SCRIPT)["chat"]
+
+
 @pytest.mark.parametrize("text", [b"", b"no name at all", b"\0\1\2", b"Ida: [pause:900s]"])
 def test_what_is_no_dialog_is_refused_in_words(client: TestClient, text: bytes) -> None:
     for name in ("", "a.txt"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from studio.dialog.formats.captions import read_captions
+from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.detection import detect
 from studio.dialog.formats.encoding import decode
-from studio.dialog.formats.file_format import Format
+from studio.dialog.formats.file_format import Format, format_of_suffix
 from studio.dialog.formats.fountain import read_fountain
 from studio.dialog.formats.loose_items import typed_items
 from studio.dialog.formats.remarks import Remarks
@@ -57,6 +58,10 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = Remarks()
     text = decode(data, file_name, remarks)
+    if format_of_suffix(file_name) in (None, Format.SCRIPT):
+        chat = read_chat(text, remarks)
+        if chat is not None:
+            return Imported(chat.dialog, chat.notices, Format.SCRIPT)
     format_ = detect(text, file_name, remarks)
     parsed = _parse(text, format_, remarks, options)
     return Imported(parsed.dialog, parsed.notices, format_)

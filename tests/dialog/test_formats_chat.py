@@ -1,0 +1,90 @@
+"""Chats and transcripts become lines of those who wrote them; a script stays a script."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from studio.dialog.formats.chat import is_chat
+from studio.dialog.formats.importing import import_dialog
+
+SAID = [("Mara", "Are you up?"), ("Tomas", "Since five.")]
+CHATS = {
+    "a phone's, with seconds": "[3/9/24, 10:02:11\u202fAM] Mara: Are you up?\n"
+    "\u200e[3/9/24, 10:02:40\u202fAM] ~\u202fTomas: Since five.",
+    "a phone's, with a dash": "03.09.24, 10:01 - Messages are encrypted end to end.\n"
+    "03.09.24, 10:02 - Mara: Are\nyou up?\n03.09.24, 10:03 - Tomas: Since five.",
+    "with the time first": "00:00:01 Mara: Are you up?\n00:00:05.250 Tomas: Since five.",
+    "with the time behind the name": "Mara (0:01): Are you up?\n\nTomas (0:05): Since five.",
+    "with a row for the name": "Mara  10:02 AM\nAre you up?\nTomas  10:03 AM\nSince five.",
+    "with a row for name and day": "Mara — Today at 10:02\nAre you up?\n"
+    "Tomas — Today at 10:03\nSince five.",
+    "with angle brackets": "[10:02] <@Mara> Are you up?\n[10:02] <Tomas> Since five.",
+    "a list": "- Mara: Are you up?\n- Tomas: Since five.",
+    "a list with numbers": "1. Mara: Are you up?\n2. Tomas: Since five.",
+    "with dashes": "Mara - Are you up?\nTomas – Since five.",
+    "without a space": "Mara:Are you up?\nTomas:Since five.",
+    "two columns": "Mara\tAre you up?\nTomas\tSince five.",
+}
+OTHERS = {
+    "a script": "Mara: Are you up?\nTomas: Since five.\n[pause:1s]\n"
+    "[Mara | lang:de] Um 10:30 - wie immer.",
+    "a script in another writing": "安娜：你好\n本：再见",
+    "brackets": "[Mara] 10:30 it is.\n[Tomas] At last: ten.",
+    "times at the beginning": "10:30 we leave\n11:30 we arrive",
+    "a list of things": "Bread - two\nMilk - one\nEggs - ten\nHam - some",
+    "addresses": "http://a.example/b\nhttps://c.example/d",
+    "a table with a head": "speaker\ttext\nMara\tAre you up?\nTomas\tSince five.",
+    "prose": "It was late - very late.\nHe said: come in. Then, at 10:30, she came.",
+    "a screenplay": "MARA\nAre you up?\n\nTOMAS\nSince five.",
+    "subtitles": "1\n00:00:01,000 --> 00:00:02,000\nMara: Up?\n\n"
+    "2\n00:00:03,000 --> 00:00:04,000\nTomas: Yes.",
+    "one row": "10:02 Mara: Are you up?",
+    "nothing": "",
+}
+
+
+def _spoken(text: str, name: str = "chat.txt") -> list[tuple[str, str]]:
+    return [(line.speaker, line.text) for line in import_dialog(text.encode(), name).dialog]
+
+
+@pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
+def test_a_chat_is_read_by_its_names(chat):
+    assert _spoken(chat) == SAID
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_what_is_no_chat_stays_what_it_is(text):
+    assert not is_chat(text)
+
+
+def test_it_is_told_once():
+    (notice,) = import_dialog(CHATS["a list"].encode(), "chat.txt").notices
+    assert "read as a chat" in notice.message
+    assert notice.line_number == 1
+
+
+def test_a_number_in_place_of_a_name_is_a_speaker():
+    chat = "10:02 +49 170 0000: Up?\n10:03 Mara: Yes.\n10:04 +49 170 0000: Good."
+    assert _spoken(chat) == [("+49 170 0000", "Up?"), ("Mara", "Yes."), ("+49 170 0000", "Good.")]
+
+
+def test_another_suffix_says_what_a_file_is():
+    assert _spoken("speaker,text\nMara,Are you up?\nTomas,Since five.", "chat.csv") == SAID
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10:02 Mara: Are you up?\n" * 40_000,
+        ("a " * 25_000 + "\n") * 20,
+        "10:02 " + "x" * 2_000_000 + "\n10:03 Mara: a",
+        "Mara " + "- " * 500_000 + "\nTomas - Hi",
+    ],
+    ids=["long", "wide", "one word", "dashes"],
+)
+def test_it_is_quick_on_a_large_text(text):
+    began_s = time.perf_counter()
+    is_chat(text)
+    assert time.perf_counter() - began_s < 10
