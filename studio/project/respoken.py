@@ -1,12 +1,14 @@
-"""Which lines are heard otherwise after the pronunciations of a project were changed."""
+"""Which lines are heard otherwise after what holds for all of them was changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from studio.dialog.paragraph import heard
 from studio.dialog.pronouncing import Pronouncing, Pronunciation
 from studio.project.document import Document, LineKind
+from studio.project.voices import Ground
 
 
 def respoken(before: Document, after: Document) -> Iterator[str]:
@@ -24,6 +26,16 @@ def respoken(before: Document, after: Document) -> Iterator[str]:
         is_concerned = any(one.used(text) for one in concerned)
         if is_concerned and former.spoken(text) != present.spoken(text):
             yield line_id
+
+
+def revoiced(former: Ground, present: Ground, document: Document) -> Iterator[str]:
+    """Lines that are spoken by another voice or engine, or in another language, than before."""
+    if former is present:
+        return
+    former = replace(former, pronouncing=present.pronouncing)  # `respoken` is quicker at those
+    for line in document:
+        if not former.agrees(present, line):
+            yield line.line_id
 
 
 def _without(

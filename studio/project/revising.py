@@ -17,7 +17,7 @@ from studio.project.laying import relaid
 from studio.project.merging import Touches, check_mergeable, written
 from studio.project.news import EditNews
 from studio.project.ops import Op
-from studio.project.respoken import respoken
+from studio.project.respoken import respoken, revoiced
 
 _REMEMBERED_EDITS = 200
 
@@ -31,6 +31,8 @@ class Revising:
         self._seen: OrderedDict[str, None] = OrderedDict.fromkeys(core.seen)
         self._touches = Touches()
         self._known_since = core.rev
+        # Lines that the step under way lets be heard otherwise, though it doesn't change them.
+        self._otherwise: list[str] = []
         self.changed: Callable[[Sequence[str]], None] = lambda _: None
 
     @property
@@ -141,7 +143,8 @@ class Revising:
         core, delta = self._core, step.delta
         self._touches.take_in(step.entry)
         self._remember(step.entry.get("edit_id"))
-        others = (*self._lines_of_takes(step), *respoken(step.before, step.after))
+        otherwise, self._otherwise = self._otherwise, []
+        others = (*self._lines_of_takes(step), *filter(step.after.lines.__contains__, otherwise))
         line_ids = tuple({**delta.lines, **dict.fromkeys(others)})
         self.changed(line_ids)
         news = EditNews(
@@ -175,12 +178,12 @@ class Revising:
         That is part of the same step, so that the way back brings the former take back.
         """
         core, before = self._core, self._core.document
-        ground = core.ground()
+        former = ground = core.ground()
         if not core.surroundings.covers(after):
             ground = core.surroundings.look(after)[1]
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
-        changed += respoken(before, after)
-        return core.lines.follow(after, ground, changed)
+        self._otherwise = [*respoken(before, after), *revoiced(former, ground, after)]
+        return core.lines.follow(after, ground, changed + self._otherwise)
 
     def _touches_since(self, base_rev: int) -> Touches:
         """Who changed what; the whole journal is read once when it has to go back further."""
