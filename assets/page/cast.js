@@ -58,7 +58,7 @@ export class Cast extends EventTarget {
     list.replaceChildren(...speakers.map((speaker, at) => this.#row(speaker, suggested.get(speaker.name), at + 1)));
     setHidden(byId("cast-suggested"), suggested.size < 2);
     const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
-    if (label) controlOf(list, label).focus();
+    if (label) shownOf(controlOf(list, label)).focus();
   }
 
   /** @param {Array<object>} library the voices there are @param {object} offer what the engine can do */
@@ -173,6 +173,11 @@ export class Cast extends EventTarget {
       this.#refresh();
     });
   }
+}
+
+/** Who has a sample now needs no button for one: the keyboard goes on at the choice beside it. */
+function shownOf(control) {
+  return control.hidden ? control.closest(".voice").querySelector(".voice-choice") : control;
 }
 
 /** Rows are made anew; a control is the same one when it has the same name. */

@@ -4,8 +4,8 @@ import { byId } from "./dom.js";
 import { count } from "./format.js";
 import { announce } from "./notices.js";
 
-/** Where the browser's own clipboard is meant: text that is typed, and what stands on a control. */
-const OTHERS = 'input, textarea, select, button, a, summary, [contenteditable], [role="slider"], [role="menu"]';
+/** Where the browser's own clipboard is meant: a button pressed before has no use for one. */
+const OTHERS = 'input, textarea, select, [contenteditable], [role="menu"]';
 
 export class Clipboard {
   #parts;

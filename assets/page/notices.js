@@ -3,6 +3,8 @@ import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { storedHere } from "./stored.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
+/** What takes less isn't spoken of. */
+const WAIT_MS = 500;
 
 function dismissed() {
   return new Set(storedHere.json(DISMISSED_KEY, []));
@@ -44,21 +46,48 @@ export function notice(name, { kind = "info", title = "", text = null, act = nul
  * @param {string} text @param {{label: string, press: () => void} | null} [act]
  */
 export function done(text, act = null) {
+  const row = laidOver(text, act);
+  row.addEventListener("animationend", () => row.remove());
+}
+
+/** Say what is waited for, once it is a wait. @param {string} text @returns {() => void} to be called when it is over */
+export function during(text) {
+  let row = null;
+  let isOver = false;
+  const begin = () => {
+    if (isOver) return;
+    const before = laid();
+    // What can still be taken back has its time first.
+    if (before?.querySelector(".notice-act:not([hidden])")) return before.addEventListener("animationend", begin);
+    row = laidOver(text);
+    row.dataset.passing = "held";
+  };
+  setTimeout(begin, WAIT_MS);
+  return () => {
+    isOver = true;
+    row?.remove();
+  };
+}
+
+function laid() {
+  return byId("part-model").querySelector("[data-passing]");
+}
+
+function laidOver(text, act = null) {
   const row = fromTemplate("notice-template");
   row.dataset.passing = "true";
   setText(row.querySelector(".notice-title"), text);
-  const leave = () => row.remove();
   setHidden(row.querySelector(".notice-act"), act === null);
   setText(row.querySelector(".notice-act"), act?.label ?? "");
   row.querySelector(".notice-act").onclick = () => {
-    leave();
+    row.remove();
     act.press();
   };
-  row.querySelector(".notice-close").onclick = leave;
-  byId("part-model").querySelector("[data-passing]")?.remove();
+  row.querySelector(".notice-close").onclick = () => row.remove();
+  laid()?.remove();
   byId("notices").after(row);
-  row.addEventListener("animationend", leave);
   announce(text);
+  return row;
 }
 
 /** A refusal or fault that a gesture met; each one is shown, also when it repeats. */

@@ -1,6 +1,6 @@
 /** Projects: the one that is open, the recent ones, and what can be done with a whole one. */
 import { answerTo } from "./asking.js";
-import { announce, done, notice, refused } from "./notices.js";
+import { announce, done, during, notice, refused } from "./notices.js";
 import { byId, disclose, setText } from "./dom.js";
 import * as api from "./project_api.js";
 import { ProjectList } from "./project_list.js";
@@ -36,9 +36,12 @@ export class Projects extends EventTarget {
       this.#ask({ id: project.id, name: project.view.name }));
     byId("project-renaming").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#name.blur();
+      this.#name.blur(); // takes the name over, and the keyboard of a phone away
+      byId("project-open").focus();
     });
     this.#name.addEventListener("change", () => this.#rename());
+    // Escape closes the panel, and leaves the name as it was.
+    this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ anew: true }));
     project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
     project.addEventListener("gone", () => this.#gone());
   }
@@ -71,6 +74,7 @@ export class Projects extends EventTarget {
 
   /** @returns {Promise<boolean>} whether it is there */
   async #openKnown(id, asked) {
+    const over = during("The project is being opened…");
     try {
       await this.adopt(await api.read(id));
       return true;
@@ -78,17 +82,21 @@ export class Projects extends EventTarget {
       if (asked) refused("This project can't be opened", error);
       if (![404, 400, 422].includes(error.status)) throw error;
       return false;
+    } finally {
+      over();
     }
   }
 
   async #begin(body) {
     this.#close();
+    const over = during("The project is being made…");
     try {
       await this.adopt(await api.create(body));
       announce("A new project is open.");
     } catch (error) {
       refused("The project can't be made", error);
     }
+    over();
   }
 
   async #copy() {
@@ -96,10 +104,10 @@ export class Projects extends EventTarget {
     await this.#begin({ like: this.#project.id });
   }
 
-  #show() {
+  #show({ anew = false } = {}) {
     const { name } = this.#project.view;
     setText(byId("project-title"), name || "Untitled");
-    if (document.activeElement !== this.#name) this.#name.value = name;
+    if (anew || document.activeElement !== this.#name) this.#name.value = name;
     document.title = name ? `${name} · Tableread` : "Tableread";
   }
 

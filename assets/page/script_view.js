@@ -4,6 +4,7 @@ import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { count } from "./format.js";
 import { notice, refused } from "./notices.js";
 import { ScriptDraft, shifted } from "./script_draft.js";
+import { takePasted } from "./script_paste.js";
 
 const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
@@ -37,6 +38,7 @@ export class ScriptView {
       if (event.key === "Escape") this.#area.blur();
     });
     this.#area.addEventListener("blur", () => this.put());
+    takePasted(this.#area);
     byId("draft-compare").addEventListener("click", () => this.#dispute());
     byId("draft-drop").addEventListener("click", () => this.#drop());
     project.drafts = () => this.put();

@@ -106,7 +106,7 @@ export class SoundExport {
     link.href = api.soundUrl(run.projectId, run.exportId);
     link.download = "";
     link.click();
-    this.#hide([level(measured), ...measured.remarks].join(" "));
+    this.#hide(["Saved.", level(measured), ...measured.remarks].join(" "));
     if (byId("sound-form").hidden) done(`The sound is saved. ${level(measured)}`);
   }
 

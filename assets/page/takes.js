@@ -43,9 +43,26 @@ export class Takes {
 
   #put(takes) {
     this.#hush();
+    const held = this.#held();
     setHidden(byId("takes-part"), takes.length === 0);
     this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
     this.#showAccepted();
+    if (held) this.#hold(held);
+  }
+
+  /** Where the keyboard is in the list. @returns {{take: string, at: number, control: string} | null} */
+  #held() {
+    const row = document.activeElement?.closest("#takes .take");
+    if (!row) return null;
+    const control = [...document.activeElement.classList].find((name) => name.startsWith("take-"));
+    return { take: row.dataset.take, at: [...this.#list.children].indexOf(row), control };
+  }
+
+  /** Rows are made anew; the keyboard stays at its take, or at the one that is in its place now. */
+  #hold({ take, at, control }) {
+    const rows = [...this.#list.children];
+    const row = rows.find(({ dataset }) => dataset.take === take) ?? rows[Math.min(at, rows.length - 1)];
+    (row?.querySelector(`.${control}:enabled`) ?? row?.querySelector("button:enabled"))?.focus({ preventScroll: true });
   }
 
   get #accepted() {

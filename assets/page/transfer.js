@@ -2,7 +2,7 @@
 import { answerTo } from "./asking.js";
 import { Exporting } from "./exporting.js";
 import * as api from "./project_api.js";
-import { announce, notice, refused } from "./notices.js";
+import { announce, during, notice, refused } from "./notices.js";
 import { byId, disclose, setHidden, setText } from "./dom.js";
 import { count } from "./format.js";
 import { isSound } from "./recordings.js";
@@ -121,6 +121,7 @@ export class Transfer {
   async #bring(files) {
     const brought = [];
     for (const file of files) {
+      const over = during(`${file.name} is being imported…`);
       try {
         const body = await api.importFile(file);
         await this.#parts.projects.adopt(body);
@@ -129,6 +130,7 @@ export class Transfer {
       } catch (error) {
         refused(`${file.name} can't be imported`, error);
       }
+      over();
     }
     brought.slice(0, -1).forEach(tellBrought);
   }

@@ -244,6 +244,10 @@ export class VoiceSample extends EventTarget {
     if (this.#upload && this.#reading) {
       return this.#sheet.say("The recording is still being read. Wait a moment.");
     }
+    if (this.#upload && !this.#kept && this.#kind === "sample" && !byId("sample-consent").checked) {
+      byId("sample-consent").focus();
+      return this.#sheet.say("Tick that you may use this voice.");
+    }
     const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
     button.disabled = true;
     await this.#sheet.tries(async () => {

@@ -75,7 +75,7 @@ SAMPLE_PANEL = f"""
           <label class="wide" for="sample-transcript">What is said in it, if you know
             <textarea id="sample-transcript" rows="2" dir="auto"></textarea></label>
           <label class="wide" for="sample-sentence">Try it with a sentence of your own
-            <textarea id="sample-sentence" rows="1" dir="auto"></textarea></label>
+            <textarea id="sample-sentence" rows="2" dir="auto"></textarea></label>
         </div>
         <div class="sheet-row">
           <button id="sample-preview" class="button small" type="button" aria-pressed="false">

@@ -1,7 +1,7 @@
 """Who speaks for whom belongs to the project, and is seen wherever it is open."""
 
 import pytest
-from ui_steps import saved
+from ui_steps import make, saved
 
 from studio.speakers.library import SpeakerLibrary
 
@@ -25,6 +25,33 @@ def test_a_voice_of_the_library_speaks_for_a_name(page, write, server):
     page.wait_for_function("() => !window.tableread.project.view.cast.Finch")
     page.click("#undo")
     page.wait_for_function(SHOWN, arg=voice)
+
+
+def test_another_voice_outdates_the_lines_of_its_name_and_undo_makes_them_right_again(
+    page, write, server
+):
+    voice = SpeakerLibrary(server.workspace / "speakers").add("Merle", preset="linda").speaker_id
+    write("Finch: One.\nHeron: Two.", 2)
+    make(page)
+    page.wait_for_selector(f"#cast .voice-choice option[value='{voice}']", state="attached")
+    page.locator(CHOICE).select_option(voice)
+    states = "() => window.tableread.project.lines.map(({ state }) => state).join()"
+    page.wait_for_function(f"() => ({states})() === 'stale,ready'")
+    page.click("#lines .line-play >> nth=0")
+    page.wait_for_function(f"() => ({states})() === 'ready,ready'")
+    page.click("#undo")
+    page.wait_for_function("() => !window.tableread.project.view.cast.Finch")
+    page.wait_for_function(f"() => ({states})() === 'ready,ready'")
+
+
+def test_another_language_of_the_script_outdates_its_lines(page, write):
+    write("Finch: One.\nHeron: Two.", 2)
+    make(page)
+    page.select_option("#script-language", "de")
+    page.wait_for_selector("#lines .line[data-state=stale] >> nth=1")
+    page.click("#undo")
+    page.wait_for_selector("#lines .line[data-state=ready] >> nth=1")
+    saved(page)
 
 
 def test_a_speaker_is_renamed_in_all_lines_by_keyboard_and_undo_brings_the_name_back(page, write):

@@ -247,3 +247,21 @@ def test_a_piece_of_a_script_pasted_into_a_row_becomes_lines(page, write):
     page.keyboard.press("End")
     page.evaluate(PASTE, "He said: no.\nAnd left.")
     assert texts(page)[0] == "One.He said: no. And left."
+
+
+def test_a_long_import_says_that_it_is_at_work(page, write, tmp_path):
+    former = write("Mara: One.", 1)
+    path = tmp_path / "slow.txt"
+    path.write_text("Ilse: New.", encoding="utf-8")
+    waiting = []
+    page.mouse.move(0, 0)  # a notice under the pointer would stay
+    page.route("**/projects/import*", lambda route: waiting.append(route))
+    page.set_input_files("#import-file", path)
+    told = page.locator("[data-passing=held]")
+    expect(told).to_contain_text("slow.txt is being imported…")
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=former)
+    expect(told).to_have_count(0)
+    page.unroute("**/projects/import*")

@@ -123,6 +123,30 @@ def test_text_that_is_typed_keeps_the_browsers_own_clipboard(page, write):
     assert len(line_ids(page)) == 4
 
 
+def test_a_button_pressed_before_keeps_no_lines_from_the_clipboard(page, write):
+    write(SCENE, 4)
+    mark(page, 0, 0)
+    page.focus("#views [data-view=lines]")
+    assert page.evaluate(CARRIED, "copy") == "Mara: One.\n"
+    assert page.evaluate(PASTED, "Heron: New.\nMara: Newer.")
+    lines_are(page, 6)
+    assert texts(page)[:3] == ["One.", "New.", "Newer."]
+
+
+def test_what_is_pasted_while_the_script_is_shown_goes_into_it(page, write):
+    project = write("", 0)
+    page.click("#views [data-view=script]")
+    page.wait_for_selector("#script:not([readonly])")
+    assert page.evaluate("() => document.activeElement.id") != "script"
+    assert page.evaluate(PASTED, "Heron: New.")
+    expect(page.locator("#script")).to_have_value("Heron: New.")
+    expect(page.locator("#script")).to_be_focused()
+    page.wait_for_function("() => window.tableread.project.lines.length === 1")
+    saved(page)
+    assert stored(page, project) == ["New."]
+    page.click("#views [data-view=lines]")
+
+
 def test_what_is_no_script_is_refused_in_words(page, write):
     write(SCENE, 4)
     mark(page, 0, 0)

@@ -38,6 +38,24 @@ def test_a_project_is_renamed_copied_and_deleted(page, write):
     page.keyboard.press("Escape")
 
 
+def test_a_name_begun_is_left_by_escape_and_kept_by_enter(page, write):
+    write(TWO, 2)
+    asked = []
+    page.on("request", lambda request: request.method == "PATCH" and asked.append(request.url))
+    page.click("#project-open")
+    page.fill("#project-name", "Not this")
+    page.keyboard.press("Escape")
+    expect(page.locator("#project-panel")).to_be_hidden()
+    page.click("#project-open")
+    expect(page.locator("#project-name")).to_have_value("Scene")
+    assert asked == []
+    page.fill("#project-name", "This one")
+    page.keyboard.press("Enter")
+    expect(page.locator("#project-title")).to_have_text("This one")
+    expect(page.locator("#project-open")).to_be_focused()
+    page.keyboard.press("Escape")
+
+
 def test_a_deleted_project_is_brought_back_at_once_or_from_the_list(page, write):
     write("Ilse: Another.", 1)
     first = write(TWO, 2)

@@ -8,6 +8,7 @@ pytestmark = pytest.mark.browser
 
 SCENE = "Mara: One.\n[pause:0.5s]\nTomas: Two.\nMara: [gasp] Three."
 LEAST_PX = 40
+LONG = "The Narrator of a long and winding tale"
 
 # A label or a row around a control is its target as well.
 SMALL = """least => [...document.querySelectorAll(
@@ -110,3 +111,58 @@ def test_a_line_is_carried_by_its_number(phone, scene, touch):
     expect(phone.locator("#lines .line-text").first).to_have_text("Two.")
     assert texts(phone) == ["—", "Two.", "One.", "[gasp] Three."]
     saved(phone)
+
+
+def test_the_words_of_a_line_have_the_width_of_the_page(phone, scene):
+    make(phone)
+    words = phone.locator("#lines .line-text").first.bounding_box()
+    length = phone.locator("#lines .line-length").first.bounding_box()
+    name = phone.locator("#lines .line-speaker").first.bounding_box()
+    assert words["x"] + words["width"] >= length["x"] + length["width"] - 1
+    assert length["y"] + length["height"] <= words["y"] + 1
+    assert name["x"] + name["width"] <= length["x"]
+
+
+@pytest.fixture
+def named(phone):
+    """A scene with a name as long as a page."""
+    project = fill(phone, f"Mara: One.\n[{LONG}] Two.", 2)
+    phone.click("#views [data-view=lines]")
+    return project
+
+
+def within(phone, selector):
+    box = phone.locator(selector).bounding_box()
+    return box["x"] >= 0 and box["x"] + box["width"] <= 390
+
+
+def test_a_long_name_pushes_nothing_off_the_page(phone, named):
+    phone.click("#goto-open")
+    marks = phone.locator("#goto-speakers .goto-mark")
+    expect(marks).to_have_count(2)
+    assert within(phone, "#goto-panel")
+    assert within(phone, "#goto-speakers .goto-mark >> nth=1")
+    phone.keyboard.press("Escape")
+    phone.click("#lines .line-speaker >> nth=0")
+    expect(phone.locator("#speaker-menu [data-speaker]")).to_have_count(2)
+    assert within(phone, "#speaker-menu")
+    phone.keyboard.press("Escape")
+    phone.click("#views [data-view=cast]")
+    adds = phone.locator("#cast .voice-add")
+    expect(adds).to_have_count(2)
+    widths = [adds.nth(number).bounding_box()["width"] for number in range(2)]
+    assert widths[0] == pytest.approx(widths[1], abs=1)
+    phone.click("#views [data-view=lines]")
+
+
+def test_what_is_told_of_a_project_stays_beside_its_buttons(phone, scene):
+    fill(phone, SCENE, 4)
+    phone.click("#project-open")
+    phone.wait_for_function(
+        """() => {
+          const row = document.querySelector('#projects .project-row');
+          const right = row?.querySelector('.project-item-about').getBoundingClientRect().right;
+          return right <= row?.querySelector('.project-item-rename').getBoundingClientRect().left;
+        }"""
+    )
+    phone.keyboard.press("Escape")

@@ -42,6 +42,7 @@ def test_a_podcast_is_saved_and_its_level_told(page, write):
     samples, rate_hz = soundfile.read(got.value.path())
     assert lufs(samples, rate_hz) == pytest.approx(-16, abs=0.5)
     expect(result(page)).to_contain_text("LUFS, true peak −", timeout=PATIENCE_MS)
+    expect(result(page)).to_contain_text("Saved.")
     expect(page.locator("#sound-save")).to_be_visible()
     expect(page.locator("#sound-cancel")).to_be_hidden()
     page.click("#download")

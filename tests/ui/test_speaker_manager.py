@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import soundfile
+from playwright.sync_api import expect
 
 from studio.speakers.library import SpeakerLibrary
 
@@ -17,6 +18,12 @@ EDITOR = "#sample-editor:not([hidden]):not([aria-busy=true])"
 RATE_HZ = 24_000
 FOCUSED_ROW = """() => [...document.querySelector('#library').children]
   .indexOf(document.activeElement.closest('.voice'))"""
+
+SEEN = """selector => {
+  const one = document.querySelector(selector);
+  const { x, y, width, height } = one.getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, y + height / 2) === one;
+}"""
 
 
 @pytest.fixture
@@ -80,6 +87,7 @@ def test_an_uploaded_sample_becomes_a_voice_of_the_cast(page, write, recording):
     page.click("#speaker-add")
     page.wait_for_selector(f"{entry('Wren')} .voice-kind:has-text('6.0 s')")
     page.wait_for_selector("#cast .voice:has-text('own sample')")
+    expect(page.locator("#cast [aria-label='Voice for Wren']")).to_be_focused()
     page.click(f"{entry('Wren')} .voice-listen")
     pressed(page, f"{entry('Wren')} .voice-listen")
     page.click("#read")
@@ -94,6 +102,8 @@ def test_without_the_tick_no_voice_is_added_and_nothing_is_lost(page, recording)
     page.fill("#sample-transcript", "What I said.")
     page.click("#speaker-add")
     page.wait_for_selector("#sample-panel .sheet-message:has-text('Tick that you may use')")
+    assert page.evaluate(SEEN, "#sample-panel .sheet-message")
+    expect(page.locator("#sample-consent")).to_be_focused()
     assert page.input_value("#sample-transcript") == "What I said."
     page.check("#sample-consent")
     page.click("#speaker-add")

@@ -1,6 +1,7 @@
 """Takes: one word changed makes one line; nothing is made twice; every take can be had back."""
 
 import pytest
+from playwright.sync_api import expect
 from ui_steps import make, ready, saved, states
 
 pytestmark = pytest.mark.browser
@@ -94,6 +95,31 @@ def test_one_key_makes_another_take_and_both_can_be_compared(page, write):
     page.wait_for_selector("#takes .take[data-chosen=false] .take-delete:enabled")
     other.locator(".take-delete").click()
     page.wait_for_function("() => document.querySelectorAll('#takes .take').length === 1")
+    saved(page)
+
+
+def test_the_keyboard_stays_at_the_take_it_is_at(page, write):
+    write("Mara: One and two.", 1)
+    make(page)
+    [first] = take_ids(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    expect(page.locator("#takes .take")).to_have_count(2)
+    ready(page)
+    old = page.locator(f"#takes .take[data-take='{first}']")
+    old.locator(".take-choose").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#takes .take[data-take='{first}'][data-chosen=true]")
+    expect(old.locator(".take-choose")).to_be_focused()
+    old.locator(".take-lock").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#takes .take[data-take='{first}'] .take-lock[aria-pressed=true]")
+    expect(old.locator(".take-lock")).to_be_focused()
+    page.locator("#takes .take[data-chosen=false] .take-delete").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#takes .take")).to_have_count(1)
+    expect(page.locator("#takes .take button:focus")).to_have_count(1)
     saved(page)
 
 
