@@ -1,4 +1,5 @@
 /** The audio clock: pieces of sound and silence laid back to back on it, to the sample. */
+import { soundIsFor } from "./audio_session.js";
 import { RATE_HZ } from "./dialog.js";
 
 const LEAD_S = 0.03;
@@ -23,6 +24,7 @@ export class Deck {
 
   /** To be called inside the press itself: browsers let sound begin only from a gesture. */
   unlock() {
+    soundIsFor("playback");
     if (!this.#context) {
       this.#context = new AudioContext({ sampleRate: RATE_HZ, latencyHint: "interactive" });
       this.#gain = new GainNode(this.#context, { gain: this.#volume });

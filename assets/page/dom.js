@@ -28,6 +28,18 @@ export function setHidden(element, hidden) {
   if (element.hidden !== hidden) element.hidden = hidden;
 }
 
+/** Whether an element is laid out at all. Safari before 17.4 can't say so without laying out the page. */
+export function isLaidOut(element) {
+  return element.checkVisibility?.() ?? element.getClientRects().length > 0;
+}
+
+/** The text that is marked. Of a text area Firefox and Safari tell it by the area alone. @returns {string} */
+export function markedText() {
+  const area = document.activeElement;
+  if (!area?.matches("textarea")) return String(getSelection());
+  return area.value.slice(area.selectionStart, area.selectionEnd);
+}
+
 /** A colour from the server, or a neutral one when it isn't "#rrggbb". */
 export function safeColour(colour) {
   return /^#[0-9a-f]{6}$/i.test(colour ?? "") ? colour : "#888888";

@@ -1,5 +1,5 @@
 /** Find in the dialog, and replace; what is found is marked in its row. */
-import { byId, setText } from "./dom.js";
+import { byId, markedText, setText } from "./dom.js";
 import { count } from "./format.js";
 import { announce } from "./notices.js";
 
@@ -29,9 +29,9 @@ export class Find {
   }
 
   open() {
+    const marked = markedText();
     this.#parts.show("lines");
     this.#bar.hidden = false;
-    const marked = String(getSelection());
     if (marked && !marked.includes("\n")) this.#what.value = marked;
     this.#what.select();
     this.#search();

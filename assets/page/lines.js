@@ -4,6 +4,7 @@ import { fold } from "./format.js";
 import { Row } from "./row.js";
 
 const LOOKS = 8;
+const STILL_MS = 100;
 
 /** Draws the project and says which line an element belongs to. */
 export class Lines {
@@ -72,7 +73,14 @@ export class Lines {
     const again = () => looks && this.reveal(lineId, { calm: true, looks: looks - 1 });
     if (by) this.#list.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
     if (still) requestAnimationFrame(again);
-    else this.#list.addEventListener("scrollend", again, { once: true });
+    else this.#afterScroll(again);
+  }
+
+  /** Safari before 26.2 doesn't say that a scroll has ended: there it has when the list stands still. */
+  #afterScroll(then) {
+    if ("onscrollend" in window) return this.#list.addEventListener("scrollend", then, { once: true });
+    const place = this.#list.scrollTop;
+    return setTimeout(() => (this.#list.scrollTop === place ? then() : this.#afterScroll(then)), STILL_MS);
   }
 
   /** The person moves the list: it goes nowhere by itself any more. */

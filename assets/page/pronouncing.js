@@ -1,5 +1,5 @@
 /** Where a person meets pronunciations: the marked word, the line's panel, the cast. */
-import { byId, setHidden, setText } from "./dom.js";
+import { byId, markedText, setHidden, setText } from "./dom.js";
 import { Pronunciations } from "./pronunciations.js";
 
 const LONGEST = 200;
@@ -29,10 +29,7 @@ export class Pronouncing {
   }
 
   #word() {
-    const field = document.activeElement;
-    if (field?.matches("#script")) {
-      return clean(field.value.slice(field.selectionStart, field.selectionEnd));
-    }
+    if (document.activeElement?.matches("#script")) return clean(markedText());
     this.#notice();
     return this.#marked.lineId === this.#selection.current ? this.#marked.word : "";
   }

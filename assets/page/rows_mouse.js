@@ -4,10 +4,13 @@ import { byId } from "./dom.js";
 export class RowsMouse {
   #list = byId("lines");
   #parts;
+  #pointer = "";
 
   /** @param {object} parts lines, selection, acts, reading, speakerMenu, recordings, hintMarks, lifted, show */
   constructor(parts) {
     this.#parts = parts;
+    // Safari before 18.4 doesn't tell of a click what pressed, or tells a mouse.
+    this.#list.addEventListener("pointerdown", ({ pointerType }) => (this.#pointer = pointerType));
     this.#list.addEventListener("click", (event) => this.#press(event));
     this.#list.addEventListener("dragstart", (event) => this.#lift(event));
     this.#list.addEventListener("dragover", (event) => this.#over(event));
@@ -23,7 +26,7 @@ export class RowsMouse {
     if (on("play")) return reading.playLine(lineId);
     if (on("remove")) return acts.delete([lineId]);
     if (on("file")) return recordings.choose(lineId);
-    if (event.pointerType === "touch" && on("grip")) return this.#mark(lineId, "toggle");
+    if (this.#pointer === "touch" && on("grip")) return this.#mark(lineId, "toggle");
     if (event.shiftKey) return this.#mark(lineId, "range");
     if (event.ctrlKey || event.metaKey) return this.#mark(lineId, "toggle");
     if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);

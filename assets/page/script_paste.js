@@ -3,6 +3,7 @@
  * of it; undo brings back what was pasted.
  */
 import { scriptOf } from "./copied.js";
+import { isLaidOut } from "./dom.js";
 import { count, fold } from "./format.js";
 import { done } from "./notices.js";
 import * as api from "./project_api.js";

@@ -1,6 +1,6 @@
 /** The dialog as one text: typed or pasted here, it is laid onto the lines, which keep their takes. */
 import * as api from "./project_api.js";
-import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { byId, fromTemplate, isLaidOut, setHidden, setText } from "./dom.js";
 import { count } from "./format.js";
 import { notice, refused } from "./notices.js";
 import { ScriptDraft, shifted } from "./script_draft.js";
@@ -69,7 +69,7 @@ export class ScriptView {
   }
 
   get shown() {
-    return this.#area.checkVisibility();
+    return isLaidOut(this.#area);
   }
 
   /** The view goes out of sight. */

@@ -44,8 +44,11 @@ export const act = (id, recording, signal) => sound(`${speaker(id)}/act`, record
 
 export const sampleUrl = (id, sampleId) => `studio/${sample(id, sampleId)}.wav`;
 export const voiceUrl = (id) => `studio/${speaker(id)}/voice`;
-export const uploadUrl = (id, { start_s: start, end_s: end, repaired }) =>
-  `studio/${upload(id)}/audio.wav?start_s=${start}&end_s=${end}&repaired=${repaired}`;
+/** A part of an upload, fetched whole: Safari plays from an address only what it can ask for in pieces. */
+export const uploadSound = async (id, { start_s: start, end_s: end, repaired }, signal) => {
+  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}`;
+  return (await request(`${upload(id)}/audio.wav?${cut}`, { signal })).blob();
+};
 
 async function sound(path, body, signal) {
   return (await request(path, { method: "POST", body, signal })).blob();

@@ -43,7 +43,7 @@ export class VoiceSample extends EventTarget {
     this.#wave.addEventListener("change", () => this.#check());
     byId("sample-repair").addEventListener("click", () => this.#turnRepair());
     byId("sample-kinds").addEventListener("change", () => this.#showKind());
-    this.#hears("sample-listen", () => api.uploadUrl(this.#upload, this.#cut()));
+    this.#hears("sample-listen", (signal) => api.uploadSound(this.#upload, this.#cut(), signal));
     this.#hears("sample-preview", (signal) => {
       const text = byId("sample-sentence").value;
       return api.audition(this.#upload, { text, ...this.#cut() }, signal);

@@ -25,6 +25,7 @@ export class VoiceSound extends EventTarget {
     const stop = new AbortController();
     this.stop = () => stop.abort();
     this.#show(button);
+    this.#unlock();
     try {
       const found = await find(stop.signal);
       if (asked === this.#asked) await this.#play(found);
@@ -46,6 +47,12 @@ export class VoiceSound extends EventTarget {
     this.#button?.setAttribute("aria-pressed", "false");
     this.#button?.removeAttribute("aria-busy");
     this.#button = null;
+  }
+
+  /** Inside the press itself: Safari lets no sound begin that took more than some seconds to make. */
+  #unlock() {
+    this.#audio.removeAttribute("src");
+    this.#audio.load();
   }
 
   #show(button) {

@@ -1,4 +1,5 @@
 /** Where a recording comes from: a file that is chosen or dropped, or the microphone. */
+import { soundIsFor } from "./audio_session.js";
 import { fromTemplate, setHidden, setText } from "./dom.js";
 import { length } from "./format.js";
 import { announce } from "./notices.js";
@@ -55,6 +56,7 @@ export class VoiceSource extends EventTarget {
     try {
       await this.#begin();
     } catch (fault) {
+      soundIsFor("playback");
       const reason = navigator.mediaDevices
         ? `The microphone can't be used: ${fault.message}. Allow it for this page, or choose a file.`
         : "Browsers offer the microphone to pages on this machine or over https only. Choose a file.";
@@ -63,6 +65,7 @@ export class VoiceSource extends EventTarget {
   }
 
   async #begin() {
+    soundIsFor("play-and-record");
     const stream = await navigator.mediaDevices.getUserMedia({ audio: AS_IT_IS });
     const recorder = new MediaRecorder(stream);
     const recording = { recorder, stream, pieces: [], wanted: true, meter: loudness(stream) };
@@ -96,6 +99,7 @@ export class VoiceSource extends EventTarget {
   #finished({ recorder, stream, pieces, wanted, meter }) {
     stream.getTracks().forEach((track) => track.stop());
     meter.close();
+    soundIsFor("playback");
     if (!wanted) return;
     const blob = new Blob(pieces, { type: recorder.mimeType });
     this.#tell("sound", { blob, name: "Your recording" });

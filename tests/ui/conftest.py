@@ -32,6 +32,8 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
+    # Another way to this machine, by an address that is no secure context.
+    "--host-resolver-rules=MAP 198.51.100.7 127.0.0.1",
 ]
 
 
