@@ -1,5 +1,4 @@
 /** Text edited in its row: each key changes that row alone, and the studio hears after a pause. */
-import { chatOf } from "./chat.js";
 import { byId } from "./dom.js";
 import { isScript, pastedLines } from "./pasted.js";
 
@@ -56,10 +55,9 @@ export class Typing {
       event.preventDefault();
     }
     const pasted = event.inputType === "insertFromPaste" || event.inputType === "insertFromDrop";
-    const given = pasted ? event.dataTransfer?.getData("text/plain") : null;
-    if (!given?.includes("\n")) return;
+    const text = pasted ? event.dataTransfer?.getData("text/plain") : null;
+    if (!text?.includes("\n")) return;
     event.preventDefault();
-    const text = chatOf(given)?.script ?? given;
     const lines = pastedLines(text, this.#project.view.speakers.map(({ name }) => name));
     if (lines) return this.#acts.paste(this.#lines.lineOf(event.target), lines);
     if (isScript(text)) return this.#arriving.text(text, this.#lines.lineOf(event.target));
