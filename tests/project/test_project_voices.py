@@ -112,6 +112,27 @@ def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: Sessio
     assert session.document.cast == session.document.first_names == {}
 
 
+def test_another_voice_or_language_tells_its_lines_and_the_way_back_needs_no_render(
+    studio: Studio, session: Session
+) -> None:
+    first, middle, last = session.document.order
+    before = sounds(session)
+    eva = studio.speakers.add("Eva", preset="linda")
+    cast = {"op": "cast", "speaker": "Ida"}
+    news = session.edit(ops({**cast, "voice": eva.speaker_id}), IDA, session.rev)
+    assert set(news.line_ids) == {first, last}
+    assert states(session) == ["stale", "ready", "stale"]
+    rendered(session)
+    news = session.edit(ops({**cast, "voice": None}), IDA, session.rev)
+    assert set(news.line_ids) == {first, last}
+    assert (states(session), sounds(session)) == (["ready"] * 3, before)
+    german = {"op": "settings", "fields": {"language": "de"}}
+    news = session.edit(ops(german), IDA, session.rev)
+    assert set(news.line_ids) == {first, middle, last}
+    assert set(session.undo(IDA, session.rev).line_ids) == {first, middle, last}
+    assert states(session) == ["ready"] * 3
+
+
 def test_a_speaker_renamed_in_the_library_sounds_as_before(
     studio: Studio, session: Session
 ) -> None:
