@@ -62,10 +62,11 @@ class Editor:
     """Somebody with a page open, who does something every `pace_s` seconds."""
 
     def __init__(
-        self, client: httpx.AsyncClient, number: int, seen: Seen, *, pace_s: float = 1.0
+        self, client: httpx.AsyncClient, number: int, seen: Seen, *, pace_s: float, at: int
     ) -> None:
-        """Nothing is open yet."""
+        """Nothing is open yet; `at` is the action to begin with."""
         self._pace_s = pace_s
+        self._at_first = at
         self._client = client
         self._number = number
         self._seen = seen
@@ -94,7 +95,7 @@ class Editor:
             asyncio.create_task(self._watch()),
         ]
         try:
-            for action in range(actions):
+            for action in range(self._at_first, self._at_first + actions):
                 began_s = time.monotonic()
                 await self._act(action)
                 await asyncio.sleep(max(0.0, self._pace_s - (time.monotonic() - began_s)))
@@ -224,13 +225,24 @@ async def _sit_down(client: httpx.AsyncClient) -> None:
 
 
 async def work(
-    address: str, editors: int, actions: int, *, apart: bool = False, pace_s: float = 1.0
+    address: str,
+    editors: int,
+    actions: int,
+    *,
+    apart: bool = False,
+    pace_s: float = 1.0,
+    in_step: bool = False,
 ) -> Seen:
-    """Let people work beside each other, and say what they saw."""
+    """Let people work beside each other, and say what they saw.
+
+    Each is at another point of the work, or, `in_step`, all do the same in the same second.
+    """
     seen = Seen()
     async with clients(address, editors, apart=apart) as found:
         people = [
-            Editor(client, number, seen, pace_s=pace_s) for number, client in enumerate(found)
+            # Everybody begins with an edit: a new project has nothing to undo, render or look at.
+            Editor(client, number, seen, pace_s=pace_s, at=0 if in_step else number % 7)
+            for number, client in enumerate(found)
         ]
         for one in people:
             await one.open()

@@ -20,6 +20,8 @@ def drive(
     actions: int,
     surroundings: dict[str, str] = ONE_WORKSPACE,
     pace_s: float = 1.0,
+    *,
+    in_step: bool = False,
 ) -> tuple[Seen, list[int]]:
     """Let editors work on a server of its own; what they saw, and its memory around that."""
     apart = surroundings is DESKS
@@ -28,11 +30,13 @@ def drive(
         # What a first use brings into memory.
         asyncio.run(work(address, 10, 10, apart=apart, pace_s=min(pace_s, 0.3)))
         before_bytes = server.memory_info().rss
-        seen = asyncio.run(work(address, editors, actions, apart=apart, pace_s=pace_s))
+        how = {"apart": apart, "pace_s": pace_s, "in_step": in_step}
+        seen = asyncio.run(work(address, editors, actions, **how))
         after_bytes = server.memory_info().rss
         assert client.get("/healthz").status_code == 200
     print(
-        f"{editors} editors {'apart' if apart else 'in one workspace'}, {actions} actions: "
+        f"{editors} editors {'apart' if apart else 'in one workspace'}{' in step' * in_step}, "
+        f"{actions} actions: "
         f"{seen.told()}; {before_bytes / 1e6:.0f} -> {after_bytes / 1e6:.0f} MB"
     )
     return seen, [before_bytes, after_bytes]
@@ -58,6 +62,17 @@ def test_50_editors_for_10_minutes(tmp_path: Path, surroundings: dict[str, str])
     assert not seen.broken
     assert seen.p95_ms() <= 100
     assert after - before < 50_000_000
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1_200)
+def test_50_editors_who_all_render_in_the_same_second_are_answered_or_refused(
+    tmp_path: Path,
+) -> None:
+    seen, _ = drive(tmp_path, 50, 60, in_step=True)
+    assert set(seen.statuses) <= {200, 429}
+    assert not seen.broken
+    assert seen.p95_ms("edit", "undo") <= 100
 
 
 @pytest.mark.campaign
