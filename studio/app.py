@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """The environment, with what the command line says on top."""
-    settings = Settings.from_environment(os.environ)
+    settings = Settings.from_environment()
     given: dict[str, str | Path] = {
         name: value
         for name in ("backend", "workspace")

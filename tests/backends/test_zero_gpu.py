@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from environment import settings_from
 
 from studio.app import _studio
 from studio.backends.base import Conditioning, SpeechRequest
@@ -25,7 +26,6 @@ from studio.backends.zero_gpu import (
     duration_s,
 )
 from studio.errors import Cancelled, SampleRejected, SettingError, SpeechFailed
-from studio.settings import Settings
 from studio.speakers.speaker import Voice
 
 PATIENCE_S = 240
@@ -204,7 +204,7 @@ def test_the_draft_voice_needs_no_card() -> None:
 
 def test_backends_with_threads_of_their_own_are_not_offered(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=Here()))
-    settings = Settings.from_environment(
+    settings = settings_from(
         {"SPACES_ZERO_GPU": "true", "TABLEREAD_WORKSPACE": str(tmp_path), "TTS_BACKEND": "draft"}
     )
     with _studio(settings) as studio:
