@@ -138,6 +138,6 @@ def test_workers_end_when_the_studio_is_killed():
         studio.stdout.readline()
         workers = psutil.Process(studio.pid).children()
         studio.kill()
-        _, alive = psutil.wait_procs(workers, timeout=5)
+        _, alive = psutil.wait_procs(workers, timeout=60)
     assert workers
     assert not alive
