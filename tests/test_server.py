@@ -34,7 +34,7 @@ def test_it_ends_cleanly_and_leaves_no_worker(tmp_path: Path) -> None:
         assert render["state"] == "running"
         workers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         # They see their end of the pipe closed, and take a moment to.
         _, alive = psutil.wait_procs(workers, timeout=60)
         assert not alive

@@ -1,6 +1,7 @@
 """The draft backend from outside: what is heard, what fails, and what becomes of its processes."""
 
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -211,7 +212,7 @@ class TestProcesses:
     def test_a_crash_between_lines_is_not_noticed(self):
         backend, (worker,) = self.start()
         worker.kill()
-        psutil.wait_procs([worker], timeout=5)
+        psutil.wait_procs([worker], timeout=60)
         assert len(say(backend))
         backend.unload()
 
@@ -246,6 +247,7 @@ class TestProcesses:
             next(chunks)
 
     def test_busy_time_is_counted_once_for_requests_at_once(self, draft):
-        before_s = draft.busy_s
-        say(draft)
-        assert 0 < draft.busy_s - before_s < 10
+        before_s, start_s = draft.busy_s, time.monotonic()
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(lambda _: say(draft), range(3)))
+        assert 0 < draft.busy_s - before_s <= time.monotonic() - start_s

@@ -100,7 +100,7 @@ def test_data_in_a_long_folder_name_outside_ascii_are_found(tmp_path):
     shutil.copytree(find_package().folder / "espeak-ng-data", folder / "espeak-ng-data")
     worker = EspeakWorker(Package(find_package().library, folder))
     try:
-        assert len(worker.speak(Utterance("Hello", "gmw/en-US+f1"), timeout_s=10))
+        assert len(worker.speak(Utterance("Hello", "gmw/en-US+f1"), timeout_s=60))
     finally:
         worker.close()
 
@@ -109,9 +109,9 @@ def test_a_refused_voice_leaves_the_worker_usable():
     worker = EspeakWorker(find_package())
     try:
         with pytest.raises(SpeechFailed, match="Choose another language"):
-            worker.speak(Utterance("Hello", "no/such"), timeout_s=10)
+            worker.speak(Utterance("Hello", "no/such"), timeout_s=60)
         assert worker.is_usable
-        assert len(worker.speak(Utterance("Hello", "gmw/en-US+f1"), timeout_s=10))
+        assert len(worker.speak(Utterance("Hello", "gmw/en-US+f1"), timeout_s=60))
     finally:
         worker.close()
 
@@ -121,7 +121,7 @@ def test_a_used_up_worker_ends_after_its_last_answer():
     try:
         for _ in range(MAX_UTTERANCES):
             assert worker.is_usable
-            worker.speak(Utterance("a", "gmw/de+f1"), timeout_s=10)
+            worker.speak(Utterance("a", "gmw/de+f1"), timeout_s=60)
         assert not worker.is_usable
     finally:
         worker.close()
@@ -138,6 +138,6 @@ def test_workers_end_when_the_studio_is_killed():
         studio.stdout.readline()
         workers = psutil.Process(studio.pid).children()
         studio.kill()
-        _, alive = psutil.wait_procs(workers, timeout=5)
+        _, alive = psutil.wait_procs(workers, timeout=60)
     assert workers
     assert not alive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from studio.errors import EngineBusy
 from studio.project import open_projects as module
 from studio.service import Studio
 
-CLOSED_WITHIN_S = 30
+CLOSED_WITHIN_S = 60
 
 
 def _until(state: Callable[[], bool]) -> None:
@@ -29,10 +30,22 @@ def none_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPEN_AT_MOST", 0)
 
 
-def test_one_that_was_asked_for_a_moment_ago_stays_open(studio: Studio) -> None:
+def test_one_that_was_asked_for_a_moment_ago_stays_open(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = threading.Semaphore(0)
+    look = module.OpenProjects._close_idle
+
+    def counted(projects: module.OpenProjects) -> None:
+        look(projects)
+        looks.release()
+
+    monkeypatch.setattr(module, "LATELY_S", 3_600.0)  # a moment, however slow the machine is
+    monkeypatch.setattr(module.OpenProjects, "_close_idle", counted)
     names = [studio.projects.create(name).folder.root.name for name in ("One", "Two", "Three")]
     kept = [studio.projects.opened(name) for name in names]
-    time.sleep(1.5)  # some looks for idle ones
+    for _ in range(3):
+        assert looks.acquire(timeout=CLOSED_WITHIN_S)
     assert [studio.projects.opened(name) for name in names] == kept
     assert None not in kept
 
@@ -45,7 +58,7 @@ def test_an_edit_of_one_that_was_closed_meanwhile_is_to_be_tried_again(
     (line_id,) = first.document.order
     root: Path = first.folder.root
     _until(lambda: studio.projects.opened(root.name) is None)
-    monkeypatch.setattr(module, "LATELY_S", 30.0)
+    monkeypatch.setattr(module, "LATELY_S", 3_600.0)
     edit = ops(text_edit(line_id, "Good morning."))
     with pytest.raises(EngineBusy, match="put away"):
         first.edit(edit, IDA, first.rev)

@@ -567,7 +567,7 @@ def test_who_waits_for_a_line_is_let_go_when_the_project_closes(
         waiting = asyncio.ensure_future(line_sound(session, last))
         await asyncio.sleep(0)
         await asyncio.to_thread(session.close)
-        await asyncio.wait_for(waiting, timeout=20)
+        await asyncio.wait_for(waiting, timeout=60)
 
     with pytest.raises(Cancelled, match="closed"):
         asyncio.run(listen())

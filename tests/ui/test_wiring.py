@@ -67,6 +67,17 @@ def test_page_scripts_write_text_and_never_markup():
         assert not re.search(banned, script.read_text(encoding="utf-8")), script.name
 
 
+def test_no_two_modules_show_a_notice_of_one_name():
+    shown = [
+        (name, path.name)
+        for path in SCRIPTS
+        for name in set(re.findall(r"notice\(\"([\w-]+)\", \{\s*\w", path.read_text("utf-8")))
+    ]
+    names = [name for name, _ in shown]
+    assert len(names) > 10
+    assert sorted(names) == sorted(set(names)), sorted(shown)
+
+
 def test_page_modules_import_only_names_that_exist():
     exports = {path.name: set(_exported(path.read_text(encoding="utf-8"))) for path in SCRIPTS}
     for path in SCRIPTS:
