@@ -15,19 +15,19 @@ _STYLES = (
     "controls",
     "fields",
     "header",
-    "projects",
+    "project_menu",
     "editor",
-    "rows",
+    "line_rows",
     "pauses",
-    "marks",
-    "line",
-    "cast",
+    "goto_bar",
+    "line_panel",
+    "cast_panel",
     "pronunciations",
-    "speakers",
-    "voicesheet",
-    "voicesample",
-    "player",
-    "soundform",
+    "library_panel",
+    "sheet",
+    "sample_panel",
+    "player_panel",
+    "sound_form",
     "medium",
     "narrow",
     "touch",
@@ -37,7 +37,10 @@ _STYLES = (
 _HEAD = "\n".join(
     (
         '<meta name="color-scheme" content="light dark">',
-        *(f'<link rel="stylesheet" href="studio/assets/page/{name}.css">' for name in _STYLES),
+        *(
+            f'<link rel="stylesheet" href="studio/assets/page/styles/{name}.css">'
+            for name in _STYLES
+        ),
         '<script type="module" src="studio/assets/page/main.js"></script>',
     )
 )

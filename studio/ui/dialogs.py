@@ -100,7 +100,7 @@ DIALOGS = f"""
   <form method="dialog" class="panel-row">
     <button class="button" value="cancel">Cancel</button>
     <button id="engine-keep" class="button" value="keep"></button>
-    <button id="engine-anew" class="button" value="anew"></button>
+    <button id="engine-again" class="button" value="again"></button>
   </form>
 </dialog>
 <dialog id="space-confirm" aria-labelledby="space-confirm-title">

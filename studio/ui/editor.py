@@ -95,7 +95,7 @@ _LINES = f"""
   </div>
   {_FIND}
   <div id="lines" role="grid" aria-label="Lines of the dialog" aria-multiselectable="true"></div>
-  <button id="back-to-heard" class="button small" type="button"
+  <button id="back-to-playing" class="button small" type="button"
     hidden>Back to what is heard</button>
   <div id="lines-empty" class="empty" hidden>
     <p class="empty-title">A scene begins with a line</p>

@@ -121,7 +121,7 @@ _PANEL = f"""
 
 
 def build() -> gr.HTML:
-    """Place the panel; line_panel.js and takes.js fill it for the marked lines."""
+    """Place the panel; line_panel.js and takes_panel.js fill it for the marked lines."""
     return gr.HTML(
         html_template=_PANEL, js_on_load=None, apply_default_css=False, elem_id="part-line"
     )

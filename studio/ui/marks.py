@@ -1,4 +1,4 @@
-"""The way to lines of one state or one speaker; marks.js counts them, goes there and marks them."""
+"""The way to lines of one state or one speaker; goto_bar.js counts them, goes there and marks them."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ _HEADER = f"""
 
 
 def build() -> gr.HTML:
-    """Place the header; model.js and projects.js fill it from the studio's state."""
+    """Place the header; engine_panel.js and project_menu.js fill it from the studio's state."""
     return gr.HTML(
         html_template=_HEADER, js_on_load=None, apply_default_css=False, elem_id="part-model"
     )

@@ -17,7 +17,7 @@ SCRIPT_FORMATS = (
 
 
 def export_links(formats: tuple[tuple[str, str], ...]) -> str:
-    """Items of a menu; transfer.js points them at the open project."""
+    """Items of a menu; exports.js points them at the open project."""
     return "".join(
         f'<a data-format="{name}" role="menuitem" download>{label}</a>' for name, label in formats
     )

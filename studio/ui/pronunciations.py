@@ -71,7 +71,7 @@ PRONUNCIATIONS = f"""
   </tr>
 </template>
 """
-"""Stands in the header's part, which every width shows; pronunciations.js fills it."""
+"""Stands in the header's part, which every width shows; pronunciation_list.js fills it."""
 
 OPEN_IN_CAST = """
 <button id="pronunciations-open" class="button small" type="button" aria-haspopup="dialog"

@@ -42,4 +42,4 @@ SOUND_FORM = f"""
   </div>
 </form>
 """
-"""sound_export.js has the file made and shows its way."""
+"""exports.js has the file made and shows its way."""

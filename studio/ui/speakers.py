@@ -92,7 +92,7 @@ _CAST = f"""
 
 
 def build() -> gr.HTML:
-    """Place the manager; speakers.js and the modules beginning with `voice` fill it."""
+    """Place the manager; the modules in `voices/` fill it."""
     return gr.HTML(
         html_template=_CAST, js_on_load=None, apply_default_css=False, elem_id="part-cast"
     )
