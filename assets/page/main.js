@@ -1,42 +1,35 @@
-/** The page: waits for its parts, then lets them speak to each other. */
-import { Acts } from "./acts.js";
-import { Arriving } from "./arriving.js";
-import { CastOrder } from "./cast_order.js";
-import { Clipboard } from "./clipboard.js";
-import { Conflicts } from "./conflicts.js";
-import { byId, whenPresent } from "./dom.js";
-import { Find } from "./find.js";
-import * as keys from "./keys.js";
-import { LinePanel } from "./line_panel.js";
-import { HintMarks } from "./hint_marks.js";
-import { Hints } from "./hints.js";
-import { Lifted } from "./lifted.js";
-import { Lines } from "./lines.js";
-import { keepLook, keepView } from "./look.js";
-import { Marks } from "./marks.js";
-import { ModelPanel } from "./model.js";
-import { Peaks } from "./peaks.js";
-import { Place } from "./place.js";
-import { Player } from "./player.js";
-import { Project } from "./project.js";
-import { Pronouncing } from "./pronouncing.js";
-import { ProjectEngine } from "./project_engine.js";
-import { Projects } from "./projects.js";
-import { Reading } from "./reading.js";
-import { Recordings } from "./recordings.js";
-import { RowsMouse } from "./rows_mouse.js";
-import { RowsTouch } from "./rows_touch.js";
-import { showSaved } from "./saved.js";
-import { ScriptView } from "./script_view.js";
-import { Selection } from "./selection.js";
-import { SpeakerMenu } from "./speaker_menu.js";
-import { Speakers } from "./speakers.js";
-import { Takes } from "./takes.js";
-import { Timeline } from "./timeline.js";
-import { Transfer } from "./transfer.js";
-import { Transport } from "./transport.js";
-import { Typing } from "./typing.js";
-import { followCast } from "./casting.js";
+/** The page: waits for its parts, then joins them. */
+import { byId, whenPresent } from "./core/dom.js";
+import { ConflictDialog } from "./document/conflict_dialog.js";
+import { Project } from "./document/project.js";
+import { ScriptView } from "./document/script_view.js";
+import { Clipboard, LineImport } from "./editor/clipboard.js";
+import { Commands } from "./editor/commands.js";
+import { FindBar } from "./editor/find_bar.js";
+import { GotoBar } from "./editor/goto_bar.js";
+import { LineList } from "./editor/line_list.js";
+import { LinePanel } from "./editor/line_panel.js";
+import { LineChecks, WarningBadges } from "./editor/line_warnings.js";
+import { PronunciationLinks } from "./editor/pronunciation_list.js";
+import { Recordings } from "./editor/recordings.js";
+import { DraggedRows, MouseGestures, TouchGestures } from "./editor/row_gestures.js";
+import { Selection } from "./editor/selection.js";
+import { listenForShortcuts } from "./editor/shortcuts.js";
+import { SpeakerMenu } from "./editor/speaker_menu.js";
+import { TakesPanel } from "./editor/takes_panel.js";
+import { TextEditor } from "./editor/text_editor.js";
+import { EnginePanel, ProjectEngine } from "./panels/engine_panel.js";
+import { FileDrop } from "./panels/file_drop.js";
+import { LastPosition } from "./panels/last_position.js";
+import { ProjectMenu } from "./panels/project_menu.js";
+import { showSaveStatus } from "./panels/save_status.js";
+import { keepTheme, keepView } from "./panels/views.js";
+import { PlaybackController } from "./playback/playback_controller.js";
+import { Player } from "./playback/player.js";
+import { PeakCache, Timeline } from "./playback/timeline.js";
+import { Transport } from "./playback/transport.js";
+import { CastOrder, connectCast } from "./voices/cast_panel.js";
+import { LibraryPanel } from "./voices/library_panel.js";
 
 const PARTS = [
   "header", "views", "script", "lines", "line-panel", "cast", "library", "player", "voice-panel",
@@ -53,39 +46,39 @@ async function openingScript() {
 function buildEditor(project, show) {
   const player = new Player();
   const timeline = new Timeline();
-  const lines = new Lines(project);
+  const lines = new LineList(project);
   const selection = new Selection(project, lines);
-  const acts = new Acts(project, selection);
+  const commands = new Commands(project, selection);
   const transport = new Transport(player);
-  const reading = new Reading({ project, player, lines, selection, timeline, transport });
-  const arriving = new Arriving({ project, selection, acts });
-  const typing = new Typing({ project, lines, selection, acts, arriving });
-  new Clipboard({ project, selection, acts, arriving });
-  const takes = new Takes({ project, acts, player });
-  const linePanel = new LinePanel({ project, selection, acts, reading, takes, show });
-  const speakerMenu = new SpeakerMenu({ project, selection, acts, linePanel });
-  const find = new Find({ project, lines, selection, show });
-  const hints = new Hints(project);
-  const hintMarks = new HintMarks({ project, hints, lines, selection, acts, show });
+  const playback = new PlaybackController({ project, player, lines, selection, timeline, transport });
+  const lineImport = new LineImport({ project, selection, commands });
+  const typing = new TextEditor({ project, lines, selection, commands, lineImport });
+  new Clipboard({ project, selection, commands, lineImport });
+  const takes = new TakesPanel({ project, commands, player });
+  const linePanel = new LinePanel({ project, selection, commands, playback, takes, show });
+  const speakerMenu = new SpeakerMenu({ project, selection, commands, linePanel });
+  const find = new FindBar({ project, lines, selection, show });
+  const hints = new LineChecks(project);
+  const badges = new WarningBadges({ project, hints, lines, selection, commands, show });
   const recordings = new Recordings({ project, selection });
-  const pronouncing = new Pronouncing({ project, selection, acts });
-  const lifted = new Lifted({ selection, acts });
-  new RowsMouse({ lines, selection, acts, reading, speakerMenu, recordings, hintMarks, lifted, show });
-  new RowsTouch({ lines, lifted });
+  const pronouncing = new PronunciationLinks({ project, selection, commands });
+  const draggedRows = new DraggedRows({ selection, commands });
+  new MouseGestures({ lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show });
+  new TouchGestures({ lines, draggedRows });
   const cast = new CastOrder(project);
-  const marks = new Marks({ project, hints, hintMarks, selection, cast, show });
-  byId("add-line").addEventListener("click", () => acts.add());
-  byId("add-pause").addEventListener("click", () => acts.addPause());
-  keys.listen({ reading, acts, selection, typing, find, pronouncing, marks, cast });
-  showSaved(project, acts);
-  return { player, timeline, lines, selection, acts, reading, linePanel, hints, recordings, arriving, marks, cast };
+  const gotoBar = new GotoBar({ project, hints, badges, selection, cast, show });
+  byId("add-line").addEventListener("click", () => commands.add());
+  byId("add-pause").addEventListener("click", () => commands.addPause());
+  listenForShortcuts({ playback, commands, selection, typing, find, pronouncing, gotoBar, cast });
+  showSaveStatus(project, commands);
+  return { player, timeline, lines, selection, commands, playback, linePanel, hints, recordings, lineImport, gotoBar, cast };
 }
 
 async function open() {
   await whenPresent(PARTS);
-  keepLook();
+  keepTheme();
   const project = new Project();
-  const conflicts = new Conflicts(project);
+  const conflicts = new ConflictDialog(project);
   const script = new ScriptView(project, {
     lead: () => show("script"),
     compare: (about) => conflicts.compare(about),
@@ -93,28 +86,28 @@ async function open() {
   const show = keepView((view) => (view === "script" ? script.show() : script.left()));
   const editor = buildEditor(project, show);
   project.listened = () => editor.player.playing;
-  const projects = new Projects(project);
+  const projects = new ProjectMenu(project);
   const projectEngine = new ProjectEngine(project);
-  const model = new ModelPanel();
-  const speakers = new Speakers();
-  new Transfer({ projects, project, ...editor, speakers, show });
+  const model = new EnginePanel();
+  const speakers = new LibraryPanel();
+  new FileDrop({ projects, project, ...editor, speakers, show });
   window.tableread = { project, projects, ...editor };
   projects.addEventListener("opened", () => {
     editor.player.load(project.id);
-    editor.timeline.use(new Peaks(project.id));
-    editor.reading.show();
+    editor.timeline.use(new PeakCache(project.id));
+    editor.playback.show();
     script.forget();
   });
-  new Place({ project, projects, ...editor });
-  followCast(project, speakers, editor);
+  new LastPosition({ project, projects, ...editor });
+  connectCast(project, speakers, editor);
   let engine = null;
   let voices = null;
   model.addEventListener("state", ({ detail }) => {
     if (engine !== null && engine !== detail.backend.name) project.look();
     engine = detail.backend.name;
-    const heard = JSON.stringify([engine, detail.speakers, detail.model.state === "loaded"]);
-    if (voices !== heard) editor.hints.forget();
-    voices = heard;
+    const known = JSON.stringify([engine, detail.speakers, detail.model.state === "loaded"]);
+    if (voices !== known) editor.hints.forget();
+    voices = known;
     speakers.follow(detail);
     projectEngine.offer(detail);
     editor.linePanel.offer(detail.backend);

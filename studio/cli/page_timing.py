@@ -22,7 +22,7 @@ DELAY_KEYS = """() => {
 
 def _timed(act: str) -> str:
     return f"""async () => {{
-      const {{ acts, selection, project }} = window.tableread;
+      const {{ commands, selection, project }} = window.tableread;
       const times = [];
       for (let turn = 0; turn < 20; turn += 1) {{
         const {{ order }} = project.view;
@@ -38,9 +38,9 @@ def _timed(act: str) -> str:
 
 
 STRUCTURE_MS = {
-    "insert": _timed("acts.add()"),
-    "delete": _timed("acts.delete()"),
-    "move": _timed("acts.shift(1)"),
+    "insert": _timed("commands.add()"),
+    "delete": _timed("commands.delete()"),
+    "move": _timed("commands.shift(1)"),
 }
 """Scripts for the studio's page: twenty times each, in milliseconds."""
 

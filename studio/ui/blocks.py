@@ -1,4 +1,4 @@
-"""The page: its parts in the order a person meets them."""
+"""The page: its parts in the order a person meets them; their HTML is in `assets/page/html/`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import gradio as gr
 
-from studio.ui import editor, line, model, player, speakers
+from studio.audio.mastering import MAX_LUFS, MIN_LUFS
+from studio.ui.page_templates import render_template
 from studio.ui.theme import theme
 
 _STYLES = (
@@ -15,19 +16,19 @@ _STYLES = (
     "controls",
     "fields",
     "header",
-    "projects",
+    "project_menu",
     "editor",
-    "rows",
+    "line_rows",
     "pauses",
-    "marks",
-    "line",
-    "cast",
+    "goto_bar",
+    "line_panel",
+    "cast_panel",
     "pronunciations",
-    "speakers",
-    "voicesheet",
-    "voicesample",
-    "player",
-    "soundform",
+    "library_panel",
+    "sheet",
+    "sample_panel",
+    "player_panel",
+    "sound_form",
     "medium",
     "narrow",
     "touch",
@@ -37,26 +38,41 @@ _STYLES = (
 _HEAD = "\n".join(
     (
         '<meta name="color-scheme" content="light dark">',
-        *(f'<link rel="stylesheet" href="studio/assets/page/{name}.css">' for name in _STYLES),
+        *(
+            f'<link rel="stylesheet" href="studio/assets/page/styles/{name}.css">'
+            for name in _STYLES
+        ),
         '<script type="module" src="studio/assets/page/main.js"></script>',
     )
 )
 
+# The opening script travels as a prop, never inside the template: Gradio executes templates.
+_HAND_OVER = "element.dataset.openingScript = props.opening_script;"
+
 
 def create_ui(*, opening_script: str) -> gr.Blocks:
-    """List the parts of the page.
+    """List the parts of the page; the modules of `assets/page/` fill them.
 
     Args:
         opening_script: The first project of a workspace that has none.
     """
     with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:
-        model.build()
+        _part("header.html", "part-model")
         with gr.Row(elem_id="workbench"):
-            editor.build(opening_script)
-            line.build()
+            _part("views.html", "part-views")
+            _part("lines.html", "part-lines")
+            gr.HTML(
+                html_template=render_template("script.html"),
+                js_on_load=_HAND_OVER,
+                apply_default_css=False,
+                elem_id="part-script",
+                opening_script=opening_script,
+            )
+            _part("line_panel.html", "part-line")
             with gr.Column(elem_id="cast-column"):
-                speakers.build()
-        player.build()
+                _part("cast_panel.html", "part-cast")
+        loudness = {"min_lufs": f"{MIN_LUFS:.0f}", "max_lufs": f"{MAX_LUFS:.0f}"}
+        _part("player.html", "part-player", **loudness)
     return page
 
 
@@ -73,3 +89,12 @@ def launch_look() -> dict[str, Any]:
         "ssr_mode": False,
         "enable_monitoring": False,
     }
+
+
+def _part(template: str, elem_id: str, **values: object) -> gr.HTML:
+    return gr.HTML(
+        html_template=render_template(template, **values),
+        js_on_load=None,
+        apply_default_css=False,
+        elem_id=elem_id,
+    )

@@ -39,9 +39,9 @@ def test_a_reload_comes_back_to_the_same_line_and_place(page, write):
     write("\n".join(f"Mara: Line {n}." for n in range(80)), 80)
     page.evaluate(
         """() => {
-          const { selection, reading, project } = window.tableread;
+          const { selection, playback, project } = window.tableread;
           selection.go(project.view.order[60]);
-          reading.placeAt(project.view.order[61]);
+          playback.placeAt(project.view.order[61]);
         }"""
     )
     page.reload()
@@ -62,9 +62,9 @@ def test_another_device_comes_to_the_same_line(open_page):
     desk, phone = open_page(), open_page()
     project = fill(desk, "\n".join(f"Mara: Line {n}." for n in range(80)), 80)
     go = """async n => {
-      const { selection, reading, project } = window.tableread;
+      const { selection, playback, project } = window.tableread;
       selection.go(project.view.order[n]);
-      await reading.placeAt(project.view.order[n + 1]);
+      await playback.placeAt(project.view.order[n + 1]);
     }"""
     where = """() => {
       const { selection, player, project } = window.tableread;
@@ -105,7 +105,7 @@ def test_another_device_comes_to_the_same_line(open_page):
 def test_an_open_page_follows_a_studio_that_was_killed(own_page, mortal):
     page = own_page
     fill(page, slow_scene(200), 200)
-    page.evaluate("() => { window.tableread.reading.make(); }")
+    page.evaluate("() => { window.tableread.playback.make(); }")
     page.wait_for_selector("#lines .line[data-state=ready]")
     made = states(page)["ready"]
     mortal()
@@ -116,7 +116,7 @@ def test_an_open_page_follows_a_studio_that_was_killed(own_page, mortal):
         arg=made,
         timeout=60_000,
     )
-    page.evaluate("() => window.tableread.reading.cancel()")
+    page.evaluate("() => window.tableread.playback.cancel()")
     page.wait_for_function("() => !window.tableread.project.rendering")
 
 

@@ -98,8 +98,8 @@ def test_what_is_copied_is_the_script_that_the_studio_reads(page, write):
     lines += [{"kind": "audio", "path": path} for path in PATHS]
     lines += [{"kind": "silence", "duration_s": seconds} for seconds in (0, 0.25, 1, 300)]
     text = page.evaluate(
-        "async (lines) => (await import(new URL('studio/assets/page/copied.js',"
-        " document.baseURI))).scriptOf(lines)",
+        "async (lines) => (await import(new URL('studio/assets/page/document/script_text.js',"
+        " document.baseURI))).serializeLines(lines)",
         lines,
     )
     read = list(read_dialog_text(text).dialog)

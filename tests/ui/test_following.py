@@ -10,7 +10,7 @@ IN_VIEW = """() => {
   return lines.sees(player.line_id);
 }"""
 TOP = "() => document.querySelector('#lines').scrollTop"
-BACK = "#back-to-heard"
+BACK = "#back-to-playing"
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def scene(page, write):
     """Sixty short lines with their sound, and a list that stays where it is put."""
     write("\n".join(f"{('Mara', 'Tomas')[n % 2]}: Go {n}." for n in range(60)), 60)
     make(page)
-    page.evaluate("() => (window.tableread.reading.following.rest_ms = 3_600_000)")
+    page.evaluate("() => (window.tableread.playback.autoScroll.rest_ms = 3_600_000)")
     yield page
     page.evaluate("() => window.tableread.player.stop()")
     page.evaluate("() => document.activeElement?.blur()")
@@ -26,7 +26,7 @@ def scene(page, write):
 
 def play_from(page, number):
     page.evaluate(
-        "n => void window.tableread.reading.playOn(window.tableread.project.view.order[n])", number
+        "n => void window.tableread.playback.playOn(window.tableread.project.view.order[n])", number
     )
     page.wait_for_function("() => window.tableread.player.clock_s > 0.1")
 
@@ -83,7 +83,7 @@ def test_some_time_after_a_scroll_the_list_follows_again(scene):
     play_from(scene, 0)
     far_down(scene)
     scene.wait_for_selector(f"{BACK}:visible")
-    scene.evaluate("() => (window.tableread.reading.following.rest_ms = 0)")
+    scene.evaluate("() => (window.tableread.playback.autoScroll.rest_ms = 0)")
     scene.wait_for_function(IN_VIEW)
     scene.wait_for_selector(BACK, state="hidden")
 
@@ -92,6 +92,6 @@ def test_what_is_played_by_hand_comes_into_view(scene):
     play_from(scene, 0)
     far_down(scene)
     scene.evaluate(
-        "() => window.tableread.reading.placeAt(window.tableread.project.view.order[20])"
+        "() => window.tableread.playback.placeAt(window.tableread.project.view.order[20])"
     )
     scene.wait_for_function(IN_VIEW)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 def test_a_deleted_take_is_freed_comes_back_without_sound_and_is_made_again(page, write):
     write("Mara: One.", 1)
     make(page)
-    page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+    page.evaluate("() => window.tableread.playback.again(window.tableread.project.view.order)")
     page.click("#lines .line-grip")
     page.wait_for_selector("#takes .take >> nth=1")
     page.click("#takes .take >> nth=1 >> .take-delete")
@@ -39,7 +39,7 @@ def test_a_take_that_was_deleted_and_comes_back_is_listed_by_itself(page, write)
     """Nothing else asks for the list anew: each step is told with its line."""
     write("Mara: One.", 1)
     make(page)
-    page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+    page.evaluate("() => window.tableread.playback.again(window.tableread.project.view.order)")
     page.click("#lines .line-grip")
     page.wait_for_selector("#takes .take >> nth=1")
     page.click("#takes .take >> nth=1 >> .take-delete")

@@ -79,7 +79,7 @@ def test_a_failed_line_is_among_those_to_check_and_says_why_once(page, write):
     write("Mara: One.\n[Mara | lang:xx] Two.", 2)
     marks(page, 1)
     page.keyboard.press("Escape")
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     page.wait_for_selector("#lines .line[data-state=failed] .line-reason:not([hidden])")
     assert "does not speak “xx”" in page.inner_text("#lines .line-reason >> nth=1")
     marks(page, 0)

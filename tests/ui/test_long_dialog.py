@@ -35,7 +35,7 @@ FILLS = f"""async () => {{
   const fill = pen.fill;
   let fills = 0;
   pen.fill = function (...rest) {{ fills += 1; return fill.apply(this, rest); }};
-  window.tableread.reading.show();
+  window.tableread.playback.show();
   await {PAINTED};
   pen.fill = fill;
   return fills;
@@ -46,7 +46,7 @@ def act(page, script):
     """Milliseconds to the paint that shows it, and the longest freeze on the way."""
     page.evaluate("() => { window.freezes_ms = []; }")
     took_ms = page.evaluate(f"""async () => {{
-      const {{ acts, selection, project, reading }} = window.tableread;
+      const {{ commands, selection, project, playback }} = window.tableread;
       const began = performance.now();
       {script};
       await {PAINTED};
@@ -124,15 +124,15 @@ def test_changes_of_all_lines_never_freeze_the_page(long_page):
     find = "document.getElementById('find')"
     steps = {
         "mark all": "selection.all()",
-        "another speaker": "acts.set({ speaker: 'Tomas' }); await project.flush()",
-        "undo": "await acts.travel('undo')",
-        "delete all": "acts.delete(); await project.flush()",
-        "undo the deletion": "await acts.travel('undo')",
+        "another speaker": "commands.set({ speaker: 'Tomas' }); await project.flush()",
+        "undo": "await commands.travel('undo')",
+        "delete all": "commands.delete(); await project.flush()",
+        "undo the deletion": "await commands.travel('undo')",
         "find": f"document.getElementById('find-open').click(); {find}.value = 'line';"
         f" {find}.dispatchEvent(new Event('input'))",
         "replace all": "document.getElementById('replace').value = 'row';"
         " document.getElementById('replace-all').click(); await project.flush()",
-        "undo the replacement": "await acts.travel('undo')",
+        "undo the replacement": "await commands.travel('undo')",
     }
     before = long_page.evaluate(SAID)
     for name, script in steps.items():
@@ -144,11 +144,11 @@ def test_changes_of_all_lines_never_freeze_the_page(long_page):
 
 
 def test_it_plays_from_line_4000(long_page):
-    act(long_page, "reading.playOn(project.view.order[3999])")
+    act(long_page, "playback.playOn(project.view.order[3999])")
     long_page.wait_for_function("() => window.tableread.player.first_sound_ms !== null")
     sound_ms = long_page.evaluate("() => window.tableread.player.first_sound_ms")
     print(f"from the press to the sound of line 4,000: {sound_ms:.0f} ms")
-    long_page.evaluate("() => window.tableread.reading.cancel()")
+    long_page.evaluate("() => window.tableread.playback.cancel()")
     long_page.wait_for_function("() => !window.tableread.project.rendering")
     long_page.evaluate("() => window.tableread.player.stop()")
     assert sound_ms < 60_000

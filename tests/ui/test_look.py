@@ -28,7 +28,7 @@ CONTRAST = """() => {
 }"""
 RULED = """async () => {
   const base = location.origin + location.pathname;
-  const { drawRuler } = await import(`${base}studio/assets/page/ruler.js`);
+  const { drawRuler } = await import(`${base}studio/assets/page/playback/timeline.js`);
   const drawn = [];
   for (const span_s of [0.5, 3, 45, 600, 7200, 90000]) {
     for (const left_s of [0, 12.3]) {
@@ -46,7 +46,7 @@ RULED = """async () => {
 
 BARS = """async () => {
   const base = location.origin + location.pathname;
-  const { barHeights } = await import(`${base}studio/assets/page/wave_bars.js`);
+  const { barHeights } = await import(`${base}studio/assets/page/playback/timeline.js`);
   const peak = (at) => at < 2 ? [0, 0] : [-at, at === 20 ? 120 : at];
   const peaks = Array.from({ length: 48 }, (_, at) => peak(at));
   return [1, 5, 48, 300].map((bars) => barHeights(peaks.flat(), bars));

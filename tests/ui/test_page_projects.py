@@ -126,8 +126,9 @@ def test_recent_projects_say_when_they_were_edited(page, write):
     page.keyboard.press("Escape")
     told = page.evaluate(
         """async (minutes) => {
-          const { ago } = await import(new URL('studio/assets/page/format.js', document.baseURI));
-          return minutes.map((n) => ago(new Date(1e12 - 60_000 * n).toISOString(), 1e12));
+          const address = new URL('studio/assets/page/core/format.js', document.baseURI);
+          const { formatAgo } = await import(address);
+          return minutes.map((n) => formatAgo(new Date(1e12 - 60_000 * n).toISOString(), 1e12));
         }""",
         [0.5, 1, 59, 60, 125, 1_440, 2_880],
     )
@@ -200,7 +201,7 @@ def test_a_scene_of_another_engine_is_not_read_anew_without_a_question(page, wri
     page.evaluate(
         "() => { for (const { take } of window.tableread.project.lines) take.backend = 'former'; }"
     )
-    page.evaluate("() => void window.tableread.reading.make()")
+    page.evaluate("() => void window.tableread.playback.make()")
     page.wait_for_selector("#engine-confirm[open]")
     asked = page.inner_text("#engine-confirm")
     assert "These takes were made with former." in asked
@@ -394,11 +395,12 @@ def test_the_text_of_the_former_page_becomes_the_first_project(open_page, server
 def test_news_that_name_a_line_before_it_is_told_are_no_fault(page):
     orders = page.evaluate(
         """async () => {
-          const { fromBody, withChanges } = await import('./studio/assets/page/dialog.js');
+          const address = './studio/assets/page/document/document.js';
+          const { documentOf, withChanges } = await import(address);
           const line = (line_id) => ({ line_id, kind: 'speech' });
           const body = { rev: 1, lines: [line('a')], cast: {}, settings: {}, speakers: [] };
           const order = ['a', 'b', 'c'];
-          const one = withChanges(fromBody(body), 2, { lines: { b: line('b') }, order });
+          const one = withChanges(documentOf(body), 2, { lines: { b: line('b') }, order });
           const two = withChanges(one, 3, { lines: { c: line('c') }, order });
           return [one.order, two.order];
         }"""

@@ -204,7 +204,7 @@ def test_lines_are_added_deleted_and_moved_at_once(long_page):
 
 @pytest.mark.campaign
 def test_typing_stays_quick_while_lines_are_made(long_page):
-    long_page.evaluate("() => { window.tableread.reading.make(); }")
+    long_page.evaluate("() => { window.tableread.playback.make(); }")
     long_page.wait_for_selector("#lines .line[data-state=ready]")
     long_page.click("#lines .line-text >> nth=5")
     long_page.evaluate(DELAY_KEYS)
@@ -212,5 +212,5 @@ def test_typing_stays_quick_while_lines_are_made(long_page):
     delays_ms = long_page.evaluate("() => window.delays_ms")
     print(f"key to paint, rendering: p95 {p95(delays_ms):.0f} ms")
     assert statistics.median(delays_ms) < 300
-    long_page.evaluate("() => window.tableread.reading.cancel()")
+    long_page.evaluate("() => window.tableread.playback.cancel()")
     long_page.wait_for_function("() => !window.tableread.project.rendering")

@@ -65,7 +65,7 @@ def test_seeking_ahead_asks_for_that_line_first(page, write):
     page.wait_for_selector("#lines .line[data-state=ready]")
     last = line_id(page, 299)
     with page.expect_request("**/focus") as asked:
-        page.evaluate("id => window.tableread.reading.placeAt(id)", last)
+        page.evaluate("id => window.tableread.playback.placeAt(id)", last)
     assert asked.value.post_data_json == {"line_id": last}
     page.wait_for_function(
         "id => ['generating', 'ready'].includes(window.tableread.project.line(id).state)", arg=last

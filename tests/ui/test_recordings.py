@@ -65,7 +65,7 @@ def test_a_missing_file_is_told_and_chosen_from_its_row(page, write, sound):
 
 def test_a_render_of_a_missing_file_leaves_what_to_do(page, write):
     write("[audio: door.wav]", 1)
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     page.wait_for_selector(f"{AUDIO}[data-state=failed]")
     page.wait_for_selector(f"{AUDIO} .line-hint:not([hidden]):has-text('Choose the file')")
     assert page.is_hidden(f"{AUDIO} .line-reason")

@@ -75,8 +75,8 @@ def generating(page):
     fill(page, "\n".join(f"{NAMES[n % 4]}: {line_text(n)} And {words}." for n in range(400)), 400)
     page.evaluate(
         """() => {
-          const { reading, project } = window.tableread;
-          reading.playOn(project.view.order[120]);
+          const { playback, project } = window.tableread;
+          playback.playOn(project.view.order[120]);
         }"""
     )
     page.wait_for_selector("#player[data-playing=true]")

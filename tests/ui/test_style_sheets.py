@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "assets" / "page"
-SHEETS = sorted(PAGE.glob("*.css"))
+PARTS = ROOT / "studio" / "ui" / "blocks.py"
+SHEETS = sorted(PAGE.glob("styles/*.css"))
 LONGEST = 300
 OF_GRADIO = {"gradio-container", "html-container", "main", "fillable", "wrap", "contain", "column"}
 OF_GRADIO |= {"prose", "dark"}
@@ -48,6 +49,6 @@ def test_every_token_it_takes_is_given(sheet):
 
 
 def test_it_speaks_only_of_what_the_page_has(sheet):
-    sources = [*PAGE.glob("*.js"), *(ROOT / "studio" / "ui").glob("*.py")]
+    sources = [*PAGE.rglob("*.js"), *PAGE.glob("html/*.html"), PARTS]
     page = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert {name for name in _named(_rules(sheet)) - OF_GRADIO if name not in page} == set()

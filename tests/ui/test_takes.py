@@ -177,7 +177,7 @@ def test_waveforms_come_once_the_studio_answers_again(page, write):
     page.route("**/peaks?**", lambda route: route.abort())
     make(page)
     with page.expect_event("requestfailed", lambda request: "/peaks?" in request.url):
-        page.evaluate("() => window.tableread.reading.show()")
+        page.evaluate("() => window.tableread.playback.show()")
     page.unroute("**/peaks?**")
     page.wait_for_function(
         "() => window.tableread.timeline.drawn(window.tableread.project.lines[0].take)"
@@ -200,7 +200,7 @@ def test_a_locked_line_is_left_alone(page, write):
 
 def test_a_failed_line_shows_its_reason_and_the_others_are_read(page, write):
     write("Mara: One.\nTomas:\nIlse: Three.", 3)
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     page.wait_for_function(
         """() => !window.tableread.project.rendering &&
           document.querySelectorAll('#lines .line[data-state=ready]').length === 2 &&
@@ -216,7 +216,7 @@ def test_the_last_of_many_takes_is_within_reach_in_a_low_window(page, write):
     write("Mara: One.", 1)
     make(page)
     for number in (2, 3, 4):
-        page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+        page.evaluate("() => window.tableread.playback.again(window.tableread.project.view.order)")
         page.wait_for_selector(f"#lines .line-takes:has-text('{number} takes')")
     page.set_viewport_size({"width": 1440, "height": 640})
     page.click("#lines .line-grip")

@@ -69,7 +69,7 @@ def first_id(page):
 
 def play(page):
     page.evaluate(RECORD)
-    page.evaluate("id => void window.tableread.reading.playLine(id)", first_id(page))
+    page.evaluate("id => void window.tableread.playback.playLine(id)", first_id(page))
 
 
 def heard(page):
@@ -127,7 +127,7 @@ def test_pausing_in_a_line_that_is_changed_then_begins_it_anew(page, write, serv
     page.evaluate("() => window.tableread.player.stop()")
     set_text(page, OTHER)
     page.evaluate(RECORD)
-    page.evaluate("() => void window.tableread.reading.toggle()")
+    page.evaluate("() => void window.tableread.playback.toggle()")
     same(page, server, project, laid(page))
 
 
@@ -135,14 +135,14 @@ def test_a_further_take_is_what_is_heard(page, write, server):
     project = write(SHORT, 1)
     first = heard(page)
     page.evaluate(RECORD)
-    page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+    page.evaluate("() => window.tableread.playback.again(window.tableread.project.view.order)")
     page.wait_for_function("() => window.tableread.project.lines[0].n_takes === 2")
     second = laid(page)
     same(page, server, project, second)
     assert not np.array_equal(first, second)
     former = page.evaluate(
         """async () => {
-          const { project, acts } = window.tableread;
+          const { project, commands } = window.tableread;
           const [{ line_id: id, take }] = project.lines;
           await project.travel('undo');
           return take.take_id;
@@ -156,17 +156,17 @@ def test_a_further_take_is_what_is_heard(page, write, server):
 
 def test_a_take_chosen_while_another_is_heard_begins_at_once(page, write, server):
     project = write(LINE, 1)
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     ready(page)
     first = page.evaluate("() => window.tableread.project.lines[0].take.take_id")
-    page.evaluate("() => window.tableread.reading.again(window.tableread.project.view.order)")
+    page.evaluate("() => window.tableread.playback.again(window.tableread.project.view.order)")
     page.wait_for_function("() => window.tableread.project.lines[0].n_takes === 2")
     ready(page)
     page.evaluate("() => window.tableread.player.stop()")
     heard(page)
     page.wait_for_function("() => window.tableread.player.clock_s > 0.3")
     page.evaluate(
-        "take => window.tableread.acts.choose(window.tableread.player.line_id, take)", first
+        "take => window.tableread.commands.choose(window.tableread.player.line_id, take)", first
     )
     page.wait_for_function("id => window.tableread.project.lines[0].take.take_id === id", arg=first)
     begun_anew(page, server, project, laid(page))
@@ -176,7 +176,7 @@ def test_after_a_cancel_in_its_middle_the_whole_line_is_heard(page, write, serve
     project = write(LINE, 1)
     play(page)
     page.wait_for_function(HALF_LAID)
-    page.evaluate("() => window.tableread.reading.cancel()")
+    page.evaluate("() => window.tableread.playback.cancel()")
     page.wait_for_function(STATE, arg="none")
     page.wait_for_function("() => !window.tableread.player.playing")
     hold()
@@ -203,7 +203,7 @@ def test_an_edit_while_a_line_is_spoken_takes_the_old_words_back(page, write, se
     )
     assert page.evaluate("() => window.tableread.player.playing")
     assert page.evaluate(STATE, "queued")
-    page.evaluate("() => window.tableread.reading.cancel()")
+    page.evaluate("() => window.tableread.playback.cancel()")
     page.wait_for_function(STATE, arg="none")
 
 
@@ -222,10 +222,10 @@ def test_a_line_made_again_by_others_is_heard_as_it_is_now(page, write, server, 
     """Another page reads a changed line while this one has it laid ahead."""
     hold()
     project = write(f"{LINE}\nTomas: Well.", 2)
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     ready(page)
     page.evaluate(RECORD)
-    page.evaluate("() => void window.tableread.reading.playOn(window.tableread.player.line_id)")
+    page.evaluate("() => void window.tableread.playback.playOn(window.tableread.player.line_id)")
     page.wait_for_function(HALF_LAID)
     line_id = first_id(page)
     address = f"{server.url}studio/projects/{project}"
@@ -248,10 +248,10 @@ def test_at_another_speed_every_word_is_heard_to_its_end(page, write):
     write(LINE, 1)
     lengths = page.evaluate(
         """async () => {
-          const { Stretch } = await import('./studio/assets/page/stretch.js');
+          const { TimeStretch } = await import('./studio/assets/page/playback/time_stretch.js');
           const tone = (at) => Math.sin(at / 9) * (at < 23_000 ? 0.2 : 0.9);
           return [0.5, 0.75, 1.25, 1.5, 2].map((rate) => {
-            const stretch = new Stretch(rate);
+            const stretch = new TimeStretch(rate);
             const spoken = Float32Array.from({ length: 24_000 }, (_, at) => tone(at));
             const halves = [spoken.slice(0, 12_000), spoken.slice(12_000)];
             const parts = halves.map((half) => stretch.push(half));

@@ -12,7 +12,7 @@ import pytest
 from studio.ui.blocks import create_ui, launch_look
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
-SCRIPTS = sorted(PAGE.glob("*.js"))
+SCRIPTS = sorted(PAGE.rglob("*.js"))
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_templates_hold_nothing_that_gradio_would_execute(page):
 
 
 def test_the_head_names_every_style_sheet_and_none_that_is_missing():
-    named = re.findall(r"studio/assets/page/(\w+\.css)", launch_look()["head"])
-    assert sorted(named) == sorted(path.name for path in PAGE.glob("*.css"))
+    named = re.findall(r"studio/assets/page/styles/(\w+\.css)", launch_look()["head"])
+    assert sorted(named) == sorted(path.name for path in PAGE.glob("styles/*.css"))
 
 
 def test_launch_takes_the_look(page):
@@ -56,7 +56,7 @@ def test_launch_takes_the_look(page):
 
 def test_the_look_names_no_other_host():
     sources = [launch_look()["head"], launch_look()["theme"]._get_theme_css()]
-    sources += [path.read_text(encoding="utf-8") for path in PAGE.iterdir()]
+    sources += [path.read_text(encoding="utf-8") for path in PAGE.rglob("*.*")]
     foreign = r"""https?://(?!www\.w3\.org/2000/svg)|@import|url\((?!["']?data:)"""
     assert not any(re.search(foreign, source) for source in sources)
 
@@ -79,12 +79,12 @@ def test_no_two_modules_show_a_notice_of_one_name():
 
 
 def test_page_modules_import_only_names_that_exist():
-    exports = {path.name: set(_exported(path.read_text(encoding="utf-8"))) for path in SCRIPTS}
+    exports = {path: set(_exported(path.read_text(encoding="utf-8"))) for path in SCRIPTS}
     for path in SCRIPTS:
         text = path.read_text(encoding="utf-8")
-        for names, source in re.findall(r"import \{([^}]+)\} from \"\./([\w.]+)\"", text):
+        for names, source in re.findall(r"import \{([^}]+)\} from \"([\w./]+)\"", text):
             wanted = {name.strip() for name in names.split(",") if name.strip()}
-            assert wanted <= exports[source], f"{path.name} imports {wanted} from {source}"
+            assert wanted <= exports[(path.parent / source).resolve()], f"{path.name}: {source}"
 
 
 def _exported(text: str) -> list[str]:

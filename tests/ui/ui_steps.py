@@ -118,7 +118,7 @@ def ready(page: Page) -> None:
 
 def make(page: Page) -> None:
     """Make what is missing, silently."""
-    page.evaluate("() => window.tableread.reading.make()")
+    page.evaluate("() => window.tableread.playback.make()")
     ready(page)
 
 

@@ -1,0 +1,228 @@
+/** The studio's HTTP interface; every address is relative to the page's base. */
+
+/** What the server refused, in words for the person. */
+export class ApiError extends Error {
+  /** @param {string} message @param {{line?: number|null, kind?: string, status?: number, body?: object}} [about] */
+  constructor(message, { line = null, kind = "Unreachable", status = 0, body = {} } = {}) {
+    super(message);
+    this.line = line;
+    this.kind = kind;
+    this.status = status;
+    this.body = body;
+  }
+}
+
+async function refusal(response) {
+  const body = await response.json().catch(() => ({}));
+  const error = body.error ?? {};
+  const message = error.message ?? `The studio answered ${response.status}. Try again.`;
+  const about = { line: error.line, kind: error.kind, status: response.status, body };
+  return new ApiError(message, about);
+}
+
+const ATTEMPTS = 5;
+const LONGEST_WAIT_S = 5;
+
+/** How long a studio with too much to do asks to be waited for; null when it is too long to wait. */
+function waitFor(response) {
+  const seconds = Number(response.headers.get("Retry-After") ?? 1);
+  return response.status === 429 && seconds <= LONGEST_WAIT_S ? 1000 * seconds : null;
+}
+
+/** Ask the studio, and again where it is busy. @param {object} [options] method, `body` (a `Blob` as it is, else JSON) or `form`, signal, keepalive */
+export async function request(path, { body, form, ...options } = {}) {
+  const raw = body === undefined || body instanceof Blob;
+  const headers = raw ? {} : { "Content-Type": "application/json" };
+  const sent = form ?? (raw ? body : JSON.stringify(body));
+  for (let tries = 1; ; tries += 1) {
+    const response = await fetch(`studio/${path}`, { ...options, headers, body: sent }).catch((fault) => {
+      if (fault.name === "AbortError") throw fault;
+      throw new ApiError("The studio can't be reached. Is it still running?");
+    });
+    const wait_ms = tries < ATTEMPTS && !options.keepalive ? waitFor(response) : null;
+    if (response.ok) return response;
+    if (wait_ms === null) throw await refusal(response);
+    await new Promise((resume) => setTimeout(resume, wait_ms));
+  }
+}
+
+export async function json(path, options) {
+  return (await request(path, options)).json();
+}
+
+export const part = encodeURIComponent;
+
+export const readState = () => json("state");
+export const loadModel = () => json("model/load", { method: "POST" });
+export const cancelLoad = () => json("model/cancel", { method: "POST" });
+/** @param {string} name of the backend that speaks from now on */
+export const chooseBackend = (name) => json("backend", { method: "POST", body: { name } });
+export const unloadModel = () => json("model/unload", { method: "POST" });
+/** @param {number} segments at once, on engines without slots of their own */
+export const setConcurrency = (segments) =>
+  json("model/concurrency", { method: "POST", body: { segments } });
+export const setTimeoutSeconds = (seconds) =>
+  json("model/timeout", { method: "POST", body: { seconds } });
+export const startSetup = () => request("setup/start", { method: "POST" });
+
+const projectPath = (id, rest = "") => `projects/${part(id)}${rest}`;
+const post = (path, body) => json(path, { method: "POST", body });
+
+export const listProjects = () => json("projects");
+/** @param {{name?: string, text?: string, like?: string}} body */
+export const createProject = (body) => post("projects", body);
+export const readProject = (id) => json(projectPath(id));
+export const renameProject = (id, name) => request(projectPath(id), { method: "PATCH", body: { name } });
+export const removeProject = (id) => request(projectPath(id), { method: "DELETE" });
+
+/** @param {File} file a project, or a script in any format @returns {Promise<object>} its body */
+export const importProject = (file) =>
+  json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
+
+/**
+ * New lines as a file or, without a name, the clipboard holds them; nothing is changed by it.
+ * @param {Blob} body @returns {Promise<{lines: object[], notices: object[]}>}
+ */
+export const readLines = (body, name = "") =>
+  json(`projects/lines?name=${part(name)}`, { method: "POST", body });
+/** @param {object} place {line_id, heard, by}, `heard` the line at the play-head @param {boolean} last the page goes away @returns {Promise<{number: number}>} */
+export const savePosition = (id, place, last = false) =>
+  json(projectPath(id, "/place"), { method: "PUT", body: place, keepalive: last });
+
+export const readScript = (id) => json(projectPath(id, "/script"));
+/** @param {object} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
+export const putScript = (id, body, last = false) =>
+  json(projectPath(id, "/script"), { method: "PUT", body, keepalive: last });
+/** @param {object} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
+export const sendEdit = (id, body, last = false) =>
+  json(projectPath(id, "/edits"), { method: "POST", body, keepalive: last });
+/** What sends batches of one project, whichever is open by then. @returns {(batch: object, last: boolean) => Promise<object>} */
+export function batchSender(id) {
+  return ({ edit_id, client, base_rev, group, ops, text }, last) => {
+    const about = { edit_id, client, base_rev };
+    if (text !== undefined) return putScript(id, { ...about, text }, last);
+    return sendEdit(id, { ...about, group, ops }, last);
+  };
+}
+
+export const undo = (id, body) => post(projectPath(id, "/undo"), body);
+export const redo = (id, body) => post(projectPath(id, "/redo"), body);
+/** @param {object} body {line_ids, again, listen_from} */
+export const startRender = (id, body) => post(projectPath(id, "/render"), body);
+export const cancelRender = (id) => json(projectPath(id, "/cancel"), { method: "POST" });
+export const focusLine = (id, lineId) =>
+  request(projectPath(id, "/focus"), { method: "POST", body: { line_id: lineId } });
+
+/** Deleted projects, as `list` has the others; `edited_at` is when they were deleted. */
+export const listRemovedProjects = () => json("space/trash");
+/** @returns {Promise<object>} the body of a deleted project, which is there again */
+export const restoreProject = (id) => json(`space/trash/${part(id)}/restore`, { method: "POST" });
+
+/** What deleted takes and projects hold: {bytes, takes: {files, bytes}, recordings: {files, bytes}, trash: {projects, bytes}, projects}. */
+export const readDiskUsage = () => json("space");
+/** Free all of it; the same of what was freed, and `left` [{project_id, message}]. */
+export const freeSpace = () => post("space/free", {});
+
+/** What is to be known about lines before they are spoken. @param {string[] | null} lineIds null for all */
+export const checkLines = (id, lineIds) => post(projectPath(id, "/hints"), { line_ids: lineIds });
+
+/** @param {File} file a recording that audio lines play @returns {Promise<{path: string}>} */
+export async function addAudio(id, file) {
+  const form = new FormData();
+  form.append("file", file);
+  return json(projectPath(id, "/audio"), { method: "POST", form });
+}
+
+/** A file of the project with what its format left out, in words. @returns {Promise<{blob: Blob, leftOut: string}>} */
+export async function exportScript(id, format) {
+  const response = await request(projectPath(id, `/export?format=${part(format)}`));
+  const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
+  return { blob: await response.blob(), leftOut };
+}
+
+export const listTakes = (id, lineId) => json(projectPath(id, `/takes/${part(lineId)}`));
+export const readPeaks = (id, bins, takeIds) =>
+  json(projectPath(id, `/peaks?bins=${bins}&takes=${takeIds.map(part).join(",")}`));
+
+/** Raw 16-bit samples of a line, streamed as they are made. */
+export const streamLineAudio = (id, lineId, signal) =>
+  request(projectPath(id, `/lines/${part(lineId)}/audio`), { signal });
+
+export const takeUrl = (id, lineId, takeId) =>
+  `studio/${projectPath(id, `/takes/${part(lineId)}/${part(takeId)}/audio.wav`)}`;
+export const exportUrl = (id, format) => `studio/${projectPath(id, `/export?format=${part(format)}`)}`;
+/** Have a file of sound made: {export_id, state, share, message, measured}. @param {object} body {format, loudness, even_voices} */
+export const startSoundExport = (id, body) => post(projectPath(id, "/exports"), body);
+export const readSoundExport = (id, exportId) => json(projectPath(id, `/exports/${part(exportId)}`));
+export const stopSoundExport = (id, exportId) =>
+  request(projectPath(id, `/exports/${part(exportId)}`), { method: "DELETE" });
+export const soundExportUrl = (id, exportId) => `studio/${projectPath(id, `/exports/${part(exportId)}/file`)}`;
+export const eventsUrl = (id, since) => `studio/${projectPath(id, `/events?since=${since}`)}`;
+
+const pronunciationPath = (id, rest) => `projects/${part(id)}/pronunciations/${rest}`;
+
+/** @param {object | null} entry one that is about to be written @returns {Promise<{lines: object, hints: object, asked: string | null, example: [string, string] | null}>} */
+export const pronunciationReach = (id, entry) => json(pronunciationPath(id, "reach"), { method: "POST", body: { entry } });
+
+/** @param {string} speaker of the cast @param {string} text @returns {Promise<Blob>} */
+export const previewPronunciation = async (id, speaker, text, signal) =>
+  (await request(pronunciationPath(id, "hear"), { method: "POST", body: { speaker, text }, signal })).blob();
+
+/** @param {File} file @returns {Promise<{entries: Array<object>, notices: Array<object>}>} */
+export const readPronunciations = (id, file) =>
+  json(pronunciationPath(id, `read?name=${part(file.name.slice(0, 200))}`), { method: "POST", body: file });
+
+/** @param {"csv" | "txt"} format */
+export const pronunciationsUrl = (id, format) => `studio/${pronunciationPath(id, `file?format=${format}`)}`;
+
+const speakerPath = (id) => `speakers/${part(id)}`;
+const samplePath = (id, sampleId) => `${speakerPath(id)}/samples/${part(sampleId)}`;
+const uploadPath = (id) => `uploads/${part(id)}`;
+
+export const readLibrary = () => json("speakers");
+export const addSpeaker = (body) => json("speakers", { method: "POST", body });
+export const changeSpeaker = (id, body) => json(speakerPath(id), { method: "PATCH", body });
+export const removeSpeaker = (id) => request(speakerPath(id), { method: "DELETE" });
+export const addSample = (id, body) => json(`${speakerPath(id)}/samples`, { method: "POST", body });
+export const changeSample = (id, sampleId, body) =>
+  json(samplePath(id, sampleId), { method: "PATCH", body });
+export const removeSample = (id, sampleId) => json(samplePath(id, sampleId), { method: "DELETE" });
+export const restoreSample = (id, versionId) =>
+  json(`${speakerPath(id)}/formers/${part(versionId)}/restore`, { method: "POST" });
+export const forgetSample = (id, versionId) =>
+  json(`${speakerPath(id)}/formers/${part(versionId)}`, { method: "DELETE" });
+export const restoreSpeaker = (id) => json(`speakers/removed/${part(id)}/restore`, { method: "POST" });
+export const forgetSpeaker = (id) => request(`speakers/removed/${part(id)}`, { method: "DELETE" });
+/** A kept sample as an upload, to be looked at and cut. */
+export const openSample = (id, sampleId, signal) =>
+  json(`${samplePath(id, sampleId)}/open`, { method: "POST", signal });
+/** @param {object} mended {upload_id, transcript, start_s, end_s, repaired} */
+export const replaceRecording = (id, sampleId, mended) =>
+  json(`${samplePath(id, sampleId)}/recording`, { method: "PUT", body: mended });
+/** @param {Blob} file a voice that was saved as one file */
+export const importVoice = (file) => json("speakers/import", { method: "POST", body: file });
+
+/** @param {Blob} recording @param {string} name what messages call it */
+export const uploadRecording = (recording, name, signal) =>
+  json(`uploads?name=${part(name.slice(0, 200))}`, { method: "POST", body: recording, signal });
+export const checkUpload = (id, cut) => json(`${uploadPath(id)}/check`, { method: "POST", body: cut });
+export const dropUpload = (id) => request(uploadPath(id), { method: "DELETE" });
+
+/** A sentence in a speaker's voice, as a sound. */
+export const previewVoice = (id, body, signal) => postForSound(`${speakerPath(id)}/preview`, body, signal);
+/** A sentence in the voice of an upload, as a sound. */
+export const previewUpload = (id, body, signal) => postForSound(`${uploadPath(id)}/preview`, body, signal);
+/** @param {Blob} recording to be said in a speaker's voice */
+export const convertVoice = (id, recording, signal) => postForSound(`${speakerPath(id)}/act`, recording, signal);
+
+export const sampleUrl = (id, sampleId) => `studio/${samplePath(id, sampleId)}.wav`;
+export const voiceUrl = (id) => `studio/${speakerPath(id)}/voice`;
+/** A part of an upload, fetched whole: Safari plays from an address only what it can ask for in pieces. */
+export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired }, signal) => {
+  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}`;
+  return (await request(`${uploadPath(id)}/audio.wav?${cut}`, { signal })).blob();
+};
+
+async function postForSound(path, body, signal) {
+  return (await request(path, { method: "POST", body, signal })).blob();
+}

@@ -1,0 +1,54 @@
+/** Numbers and times as a person reads them. */
+
+/** @param {number} seconds @returns {string} "4:05", "1:02:09" */
+export function formatClock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const s = String(whole % 60).padStart(2, "0");
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes}:${s}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${s}`;
+}
+
+/** @param {number} seconds @returns {string} "3.4 s", from a minute on "1:04" */
+export function formatLength(seconds) {
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : formatClock(seconds);
+}
+
+/** @param {number} n @param {string} one @param {string} [many] @returns {string} */
+export function formatCount(n, one, many = `${one}s`) {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+/** @param {number} bytes @returns {string} in kB, MB or GB of 10^3, 10^6 and 10^9 bytes */
+export function formatBytes(bytes) {
+  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`;
+  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+}
+
+/** Names that differ only in case mean one speaker. @param {string} name */
+export function fold(name) {
+  return name.trim().toLowerCase();
+}
+
+/** @param {string} time ISO 8601 @returns {string} the time of a day that is today, else its date */
+export function formatDay(time) {
+  const then = new Date(time);
+  const today = then.toDateString() === new Date().toDateString();
+  return today
+    ? then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
+    : then.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
+}
+
+/** @param {string} time ISO 8601 @param {number} [now_ms] @returns {string} "just now", "5 min ago", "2 h ago", "3 days ago", or the date */
+export function formatAgo(time, now_ms = Date.now()) {
+  const minutes = (now_ms - new Date(time).getTime()) / 60_000;
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${Math.floor(minutes)} min ago`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
+  return minutes < 7 * 24 * 60 ? `${formatCount(Math.floor(minutes / (24 * 60)), "day")} ago` : formatDay(time);
+}
+
+/** @param {string} time ISO 8601 @returns {string} date and time of day */
+export function formatDate(time) {
+  return new Date(time).toLocaleString([], { dateStyle: "full", timeStyle: "short" });
+}

@@ -1,0 +1,132 @@
+/** What the studio has to say: notices that stay under the header, and words for screen readers. */
+import { byId, fromTemplate, setHidden, setText } from "./dom.js";
+import { formatCount } from "./format.js";
+import { sessionStore } from "./local_store.js";
+
+const DISMISSED_KEY = "tableread.dismissed";
+/** What takes less isn't spoken of. */
+const WAIT_MS = 500;
+
+function dismissed() {
+  return new Set(sessionStore.json(DISMISSED_KEY, []));
+}
+
+/**
+ * Show, change or (with `text` null) take away the notice called `name`.
+ * A notice that was dismissed stays away until its text changes. `act` is a remedy at hand; who
+ * dismisses the notice has chosen `dismiss`.
+ *
+ * @param {string} name
+ * @param {{kind?: string, title?: string, text?: string|null,
+ *   act?: {label: string, press: () => void}|null, dismiss?: (() => void)|null}} [about]
+ */
+export function showNotice(name, { kind = "info", title = "", text = null, act = null, dismiss = null } = {}) {
+  const list = byId("notices");
+  const old = [...list.children].find((row) => row.dataset.notice === name);
+  if (text === null || dismissed().has(`${name}:${text}`)) return old?.remove();
+  const row = old ?? list.appendChild(fromTemplate("notice-template"));
+  row.dataset.notice = name;
+  row.dataset.kind = kind;
+  setText(row.querySelector(".notice-title"), title);
+  setText(row.querySelector(".notice-text"), text);
+  const remedy = row.querySelector(".notice-act");
+  setHidden(remedy, act === null);
+  setText(remedy, act?.label ?? "");
+  remedy.onclick = act?.press ?? null;
+  row.querySelector(".notice-close").onclick = () => {
+    if (!dismiss) sessionStore.set(DISMISSED_KEY, JSON.stringify([...dismissed(), `${name}:${text}`]));
+    row.remove();
+    dismiss?.();
+  };
+}
+
+/**
+ * Say that something is done: over the page for a while, so that nothing moves, and to readers.
+ * `act` takes it back.
+ *
+ * @param {string} text @param {{label: string, press: () => void} | null} [act]
+ */
+export function showDone(text, act = null) {
+  const row = laidOver(text, act);
+  row.addEventListener("animationend", () => row.remove());
+}
+
+/** Say what is waited for, once it is a wait. @param {string} text @returns {() => void} to be called when it is over */
+export function showProgressNotice(text) {
+  let row = null;
+  let isOver = false;
+  const begin = () => {
+    if (isOver) return;
+    const before = laid();
+    // What can still be taken back has its time first.
+    if (before?.querySelector(".notice-act:not([hidden])")) return before.addEventListener("animationend", begin);
+    row = laidOver(text);
+    row.dataset.passing = "held";
+  };
+  setTimeout(begin, WAIT_MS);
+  return () => {
+    isOver = true;
+    row?.remove();
+  };
+}
+
+function laid() {
+  return byId("part-model").querySelector("[data-passing]");
+}
+
+function laidOver(text, act = null) {
+  const row = fromTemplate("notice-template");
+  row.dataset.passing = "true";
+  setText(row.querySelector(".notice-title"), text);
+  setHidden(row.querySelector(".notice-act"), act === null);
+  setText(row.querySelector(".notice-act"), act?.label ?? "");
+  row.querySelector(".notice-act").onclick = () => {
+    row.remove();
+    act.press();
+  };
+  row.querySelector(".notice-close").onclick = () => row.remove();
+  laid()?.remove();
+  byId("notices").after(row);
+  announce(text);
+  return row;
+}
+
+/** A refusal or fault that a gesture met; each one is shown, also when it repeats. */
+export function showError(title, error) {
+  const all = [...dismissed()].filter((key) => !key.startsWith("refused:"));
+  sessionStore.set(DISMISSED_KEY, JSON.stringify(all));
+  showNotice("refused", { kind: "error", title, text: error.message });
+}
+
+/** Say something to screen readers. */
+export function announce(text) {
+  setText(byId("live"), text);
+}
+
+const SHOWN_NOTICES = 50;
+
+/**
+ * @param {{name: string, notices: Array<{line_number: number, message: string}>}} about of what is open
+ * @param {() => void} show leads to the script, which gotoBar the places
+ */
+export function noticeOpenedProject({ name, notices }, show) {
+  const act = notices.some(({ line_number: lineNumber }) => lineNumber) ? { label: "Show in the script", press: show } : null;
+  noticeAll("opened", `${name || "Untitled"}: ${formatCount(notices.length, "thing")} to know.`, notices, act);
+}
+
+/** The same of a file that was brought in before the one that is open. */
+export function noticeImportedFile({ name, notices }) {
+  noticeAll(`brought:${name}`, `${name}: ${formatCount(notices.length, "thing")} to know.`, notices);
+}
+
+function noticeAll(name, title, notices, act = null) {
+  const rest = notices.length - SHOWN_NOTICES;
+  const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [`And ${rest} more.`] : [])];
+  // The same file brought in again is shown again.
+  showNotice(name, { kind: "warning", title, text: rows.join("\n") || null, act, dismiss: () => {} });
+}
+
+function sentence({ line_number: lineNumber, message }) {
+  const place = lineNumber ? `Line ${lineNumber}: ` : "";
+  return message.startsWith(place) ? message : `${place}${message}`;
+}

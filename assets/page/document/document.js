@@ -1,0 +1,185 @@
+/**
+ * The dialog as the browser holds it. A state is never changed: each change gives a new one that
+ * shares what stayed, so an edit can be applied again to whatever the studio says meanwhile.
+ *
+ * @typedef {{rev: number, name: string, lines: Map<string, object>, order: string[], cast: object,
+ *   settings: object, speakers: Array<object>, accepted_takes: string[],
+ *   pronunciations: Array<object>, can_undo: boolean,
+ *   can_redo: boolean}} State
+ */
+
+export const RATE_HZ = 24_000;
+
+/** @type {State} */
+export const EMPTY_DOCUMENT = {
+  rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
+  accepted_takes: [], pronunciations: [], can_undo: false, can_redo: false,
+};
+
+const META = [
+  "name", "order", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
+  "can_redo",
+];
+const SOUNDING = ["speaker", "text", "language", "params", "path"];
+
+/** @param {object} body of a project @returns {State} */
+export function documentOf(body) {
+  const { rev } = body;
+  const lines = new Map(body.lines.map((line) => [line.line_id, line]));
+  const order = [...lines.keys()];
+  const meta = Object.fromEntries(META.map((key) => [key, body[key]]));
+  return { ...meta, rev, lines, order };
+}
+
+/** What the studio says has changed. @param {State} state @returns {State} */
+export function withChanges(state, rev, changes) {
+  const next = { ...state, rev };
+  for (const key of META) if (changes[key] !== undefined && changes[key] !== null) next[key] = changes[key];
+  if (changes.lines) next.lines = withLines(state.lines, changes.lines);
+  // The order is the one of now, and may name lines that come with the next event.
+  if (changes.lines || changes.order) next.order = next.order.filter((lineId) => next.lines.has(lineId));
+  return next;
+}
+
+function withLines(lines, changed) {
+  const next = new Map(lines);
+  for (const [lineId, line] of Object.entries(changed)) {
+    if (line === null) next.delete(lineId);
+    else next.set(lineId, { ...next.get(lineId), ...line });
+  }
+  return next;
+}
+
+/** Steps of a render. @param {State} state @param {Array<object>} steps @returns {State} */
+export function withSteps(state, steps) {
+  const lines = new Map(state.lines);
+  for (const { line_id: lineId, type: _type, seq: _seq, ...fields } of steps) {
+    const line = lines.get(lineId);
+    if (line) lines.set(lineId, { ...line, message: null, ...fields });
+  }
+  return { ...state, lines };
+}
+
+/** Edits of this page that the studio hasn't answered; laid on twice they do nothing more. @param {State} state @returns {State} */
+export function withOps(state, ops) {
+  if (!ops.length) return state;
+  const next = { ...state, lines: new Map(state.lines), order: [...state.order] };
+  for (const op of ops) OPS[op.op]?.(next, op);
+  return next;
+}
+
+const OPS = {
+  insert(state, { after, lines }) {
+    const fresh = lines.filter(({ line_id: lineId }) => !state.lines.has(lineId));
+    for (const line of fresh) state.lines.set(line.line_id, blank(line));
+    putAfter(state, after, fresh.map(({ line_id: lineId }) => lineId));
+  },
+  delete(state, { line_ids: lineIds }) {
+    const gone = new Set(lineIds);
+    for (const lineId of gone) state.lines.delete(lineId);
+    state.order = state.order.filter((lineId) => !gone.has(lineId));
+  },
+  move(state, { line_ids: lineIds, after }) {
+    const moved = lineIds.filter((lineId) => state.lines.has(lineId));
+    const gone = new Set(moved);
+    state.order = state.order.filter((lineId) => !gone.has(lineId));
+    putAfter(state, after, moved);
+  },
+  set(state, { line_ids: lineIds, fields }) {
+    for (const lineId of lineIds) change(state, lineId, fields);
+  },
+  split(state, { line_id: lineId, at, new_line_id: newId }) {
+    const line = state.lines.get(lineId);
+    if (!line || state.lines.has(newId)) return;
+    change(state, lineId, { text: line.text.slice(0, at).trimEnd() });
+    state.lines.set(newId, blank({ ...line, line_id: newId, text: line.text.slice(at).trimStart() }));
+    putAfter(state, lineId, [newId]);
+  },
+  join(state, { line_ids: lineIds }) {
+    const parts = lineIds.map((lineId) => state.lines.get(lineId));
+    if (parts.some((line) => !line)) return;
+    const text = parts.map((line) => line.text).filter(Boolean).join(" ");
+    change(state, lineIds[0], { text });
+    OPS.delete(state, { line_ids: lineIds.slice(1) });
+  },
+  cast(state, { speaker, voice }) {
+    state.cast = { ...state.cast, [speaker]: voice };
+  },
+  rename_speaker(state, { from, to }) {
+    for (const [lineId, line] of state.lines) {
+      if (line.speaker === from) change(state, lineId, { speaker: to });
+    }
+  },
+  accept_take(state, { take_id: takeId, accepted }) {
+    const others = state.accepted_takes.filter((one) => one !== takeId);
+    state.accepted_takes = accepted ? [...others, takeId] : others;
+  },
+  settings(state, { fields }) {
+    state.settings = { ...state.settings, ...fields };
+  },
+  pronounce(state, { put = [], remove = [] }) {
+    const gone = new Set([...remove, ...put.map(({ written }) => written)]);
+    state.pronunciations = [...state.pronunciations.filter(({ written }) => !gone.has(written)), ...put];
+  },
+};
+
+/** A line as it is before the studio has seen it. */
+function blank(line) {
+  const own = { speaker: null, text: "", language: null, seed: null, params: {}, duration_s: null };
+  const { line_id, kind = "speech" } = line;
+  const made = { ...own, path: null, ...line, line_id, kind, locked: false, chosen: null, take: null };
+  const samples = kind === "silence" ? Math.round(made.duration_s * RATE_HZ) : null;
+  return { ...made, n_takes: 0, message: null, samples, state: samples === null ? "none" : "ready" };
+}
+
+function change(state, lineId, fields) {
+  const line = state.lines.get(lineId);
+  if (!line) return;
+  const next = { ...line, ...fields };
+  if (line.kind === "silence") next.samples = Math.round(next.duration_s * RATE_HZ);
+  else if (SOUNDING.some((name) => name in fields && fields[name] !== line[name])) outdate(next);
+  state.lines.set(lineId, next);
+}
+
+/** A line that is waited for stays so: the studio makes what it says then. */
+function outdate(line) {
+  const pending = line.state === "queued" || line.state === "generating";
+  line.state = pending ? "queued" : line.take ? "stale" : "none";
+  line.making = null;
+  line.message = null;
+  line.spoken = null;
+}
+
+function putAfter(state, after, lineIds) {
+  const place = after === null ? 0 : state.order.indexOf(after) + 1;
+  const at = after !== null && place === 0 ? state.order.length : place;
+  state.order.splice(at, 0, ...lineIds);
+}
+
+/** @returns {string} twelve hex digits, as lines and edits are named */
+export function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(6));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Whether a render would make it. */
+export function isMissing({ state, locked, take, kind }) {
+  if (kind === "silence" || (locked && take)) return false;
+  return state === "none" || state === "stale" || state === "failed";
+}
+
+/** Whether it is being made. */
+export function isPending({ state }) {
+  return state === "queued" || state === "generating";
+}
+
+/** A line's doubts, where its take is of what it says now. @returns {string[]} sentences */
+export function lineIssues(line, accepted) {
+  if (!line?.take || line.state !== "ready" || accepted.includes(line.take.take_id)) return [];
+  return takeIssues(line.take);
+}
+
+/** @param {object} take @returns {string[]} sentences */
+export function takeIssues({ doubts }) {
+  return (doubts ?? []).map(({ message }) => message);
+}

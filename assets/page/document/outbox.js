@@ -1,0 +1,208 @@
+/** Edits on their way to the studio: sent in order, one at a time, again after a lost connection. */
+import { localStore } from "../core/local_store.js";
+import { newId } from "./document.js";
+
+const QUIET_MS = 250;
+const LONGEST_MS = 800;
+const RETRY_MS = 1000;
+const SLOW_RETRY_MS = 5000;
+const TRIES = 3;
+/** Answers that say nothing about the edit: not signed in, busy, a proxy without its studio, disk full. */
+const PASSING = new Set([401, 408, 425, 429, 502, 503, 504, 507]);
+
+/**
+ * Events: "state" when `state` (saved, saving, offline) or `trouble` changed; with `detail` {batch}:
+ * "taken" (and its `answer`), "refused" (and its `error`; the batch is dropped), "conflict" and
+ * "failed" (the batch is set aside until `settle`).
+ */
+export class Outbox extends EventTarget {
+  #batches = [];
+  #sending = null;
+  #underWay = null;
+  #timer = null;
+  #send;
+  #key;
+  #tries = 0;
+  #left = false;
+
+  /** @param {string} projectId @param {(batch: object, last: boolean) => Promise<object>} send */
+  constructor(projectId, send) {
+    super();
+    this.#send = send;
+    this.state = "saved";
+    /** Why nothing is taken now: an error that the studio answered, or null. */
+    this.trouble = null;
+    /** Whether what is unsent outlives the page. */
+    this.kept = true;
+    /** Batches that wait for a choice, each with its `error` {message, conflicts}. */
+    this.aside = [];
+    // Two tabs of one browser have a drawer each; who opens the project takes over what lies there.
+    const legacyKey = `tableread.unsent.${projectId}`;
+    this.#key = `${legacyKey}.${newId()}`;
+    this.#takeOver([...localStore.keys(`${legacyKey}.`), legacyKey]);
+    if (this.#batches.length) this.#soon(0);
+  }
+
+  /** Edits the studio hasn't answered, in order. */
+  get ops() {
+    return this.#batches.flatMap((batch) => batch.ops);
+  }
+
+  /** The script that is on its way, if one is. @returns {string | undefined} */
+  get script() {
+    return this.#batches.findLast(({ text }) => text !== undefined)?.text;
+  }
+
+  get unsent() {
+    return this.#batches.length;
+  }
+
+  /** @param {object} about {ops, client, base_rev, group, text?}; edits of one group wait for a pause, a whole script's `text` doesn't */
+  push({ ops, client, base_rev, group = null, text }) {
+    const last = this.#batches.at(-1);
+    const joins = group && last?.group === group && last.client === client && last !== this.#sending;
+    // The id so far may have taken effect, though its answer was lost: what joins it is a new edit.
+    if (joins) Object.assign(last, { edit_id: newId(), ops: merged(last.ops, ops) });
+    else this.#batches.push({ edit_id: newId(), client, base_rev, group, ops, since: Date.now() });
+    if (text !== undefined) Object.assign(this.#batches.at(-1), { text, base_rev });
+    const waited = Date.now() - this.#batches.at(-1).since;
+    this.#soon(group && text === undefined && waited < LONGEST_MS ? QUIET_MS : 0);
+    if (this.state === "offline" || this.#left) this.keep();
+    this.#setState(this.state === "offline" ? "offline" : "saving");
+  }
+
+  /** Send what waits; resolves when nothing does any more, or the studio can't take it. */
+  async flush() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    while (this.#batches.length && !this.#left && (await this.#sendNext()));
+  }
+
+  /** Keep what is unsent for the next visit. */
+  keep() {
+    const all = [...this.#batches, ...this.aside];
+    if (all.length) this.kept = localStore.set(this.#key, JSON.stringify(all));
+    else localStore.remove(this.#key);
+  }
+
+  /** The page goes away: keep what is unsent, and try to send it meanwhile. */
+  leave() {
+    this.keep();
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    const [next] = this.#batches;
+    if (next && next !== this.#sending) this.#send(next, true).catch(() => {});
+  }
+
+  /** Another project is opened: what is unsent stays in the drawer of this one, and no event follows. */
+  close() {
+    this.#left = true;
+    clearTimeout(this.#timer);
+    this.keep();
+  }
+
+  /** It is decided what becomes of a batch that was set aside. */
+  settle(batch) {
+    this.aside = this.aside.filter((one) => one !== batch);
+    this.keep();
+  }
+
+  #takeOver(keys) {
+    const found = keys.flatMap((key) => localStore.json(key, []));
+    const known = new Map(found.map((batch) => [batch.edit_id, batch]));
+    this.#batches = [...known.values()].filter(({ error }) => !error);
+    this.aside = [...known.values()].filter(({ error }) => error);
+    keys.forEach((key) => localStore.remove(key));
+    this.keep();
+  }
+
+  #soon(delay_ms) {
+    if (this.#left || (this.state === "offline" && this.#timer !== null)) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.flush(), delay_ms);
+  }
+
+  /** @returns {Promise<boolean>} whether it went on */
+  #sendNext() {
+    this.#underWay ??= this.#transfer().finally(() => (this.#underWay = null));
+    return this.#underWay;
+  }
+
+  async #transfer() {
+    const batch = (this.#sending = this.#batches[0]);
+    try {
+      const answer = await this.#send(batch, false);
+      this.#drop(batch);
+      this.#emit("taken", { batch, answer });
+    } catch (error) {
+      this.#sending = null;
+      if (this.#mayPass(error)) return this.#wait(batch, error);
+      this.#refuse(batch, error);
+    }
+    this.#tries = 0;
+    this.#setState(this.#batches.length ? "saving" : "saved");
+    return true;
+  }
+
+  #mayPass({ status }) {
+    if (!status || PASSING.has(status)) return true;
+    this.#tries += 1;
+    return status >= 500 && this.#tries < TRIES;
+  }
+
+  /** What was written is lost only where nothing but its form was wrong; a script's writer keeps it. */
+  #refuse(batch, error) {
+    const conflicts = error.body?.conflicts ?? [];
+    const stays = batch.text === undefined && (error.status >= 500 || conflicts.length > 0);
+    if (stays) {
+      this.#absorb(batch);
+      this.aside.push(Object.assign(batch, { error: { message: error.message, conflicts } }));
+    }
+    this.#drop(batch);
+    if (stays) this.keep();
+    this.#emit(stays ? (conflicts.length ? "conflict" : "failed") : "refused", { batch, error });
+  }
+
+  /** What was typed on in the same field is one question with it. */
+  #absorb(batch) {
+    const later = this.#batches.filter((one) => one !== batch && one.group && one.group === batch.group);
+    for (const { ops } of later) batch.ops = merged(batch.ops, ops);
+    this.#batches = this.#batches.filter((one) => !later.includes(one));
+  }
+
+  #drop(batch) {
+    this.#sending = null;
+    this.#batches = this.#batches.filter((one) => one !== batch);
+    if (localStore.get(this.#key)) this.keep();
+  }
+
+  #wait(batch, error) {
+    batch.again = true;
+    this.keep();
+    this.#setState("offline", error.status ? error : null);
+    const delay_ms = PASSING.has(error.status) ? SLOW_RETRY_MS : RETRY_MS;
+    if (!this.#left) this.#timer = setTimeout(() => this.flush(), delay_ms);
+    return false;
+  }
+
+  #setState(state, trouble = state === "offline" ? this.trouble : null) {
+    if (this.state === state && this.trouble?.message === trouble?.message) return;
+    this.state = state;
+    this.trouble = trouble;
+    this.#emit("state");
+  }
+
+  #emit(name, detail = null) {
+    if (!this.#left) this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+/** Typing replaces what was typed before it in the same field. */
+function merged(before, ops) {
+  const [old, fresh] = [before[0], ops[0]];
+  const alike =
+    before.length === 1 && ops.length === 1 && old.op === "set" && fresh.op === "set" &&
+    String(old.line_ids) === String(fresh.line_ids);
+  if (!alike) return [...before, ...ops];
+  return [{ ...old, fields: { ...old.fields, ...fresh.fields } }];
+}

@@ -1,0 +1,328 @@
+/** The open project: what the studio says of it, and this page's edits laid on top. */
+import * as api from "../core/api.js";
+import { CLIENT_ID } from "../core/local_store.js";
+import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, withOps, withSteps } from "./document.js";
+import { EventStream } from "./event_stream.js";
+import { Outbox } from "./outbox.js";
+
+export class DeletedLines {
+  #lines = new Map();
+
+  /** @param {object} old @param {object} now states of the dialog, one after the other */
+  remember(old, now) {
+    let after = null;
+    for (const lineId of old.order) {
+      if (now.lines.has(lineId)) after = lineId;
+      else this.#lines.set(lineId, { line: old.lines.get(lineId), after });
+    }
+  }
+
+  /** @returns {{line: object, after: string | null} | undefined} a line with the one it stood after */
+  of(lineId) {
+    return this.#lines.get(lineId);
+  }
+
+  clear() {
+    this.#lines.clear();
+  }
+}
+
+/** This page, of a person: what stands before the dash is the same for all pages of a browser. */
+const CLIENT = `${CLIENT_ID}-${newId()}`;
+
+/**
+ * Events: "change" with `detail` {ids: Set of lines, order: boolean, meta: boolean}, "job" when a
+ * render began or ended, "saved" when its `saving` or `trouble` changed, "conflict" and "failed"
+ * when a batch was set `aside`, "refused" with `detail` {batch, error}, "script" with `detail`
+ * {batch, answer} or {batch, error}, "storage" with `detail` why nothing can be kept now,
+ * or null, "gone", "opened", and "left" with `detail` {id, name} when edits stay behind unsent.
+ */
+export class Project extends EventTarget {
+  #base = EMPTY_DOCUMENT;
+  #steps = [];
+  #jobSteps = 0;
+  #live = null;
+  #outbox = null;
+  #deletedLines = new DeletedLines();
+
+  constructor() {
+    super();
+    this.id = null;
+    this.view = EMPTY_DOCUMENT;
+    this.job = null;
+    this.notices = [];
+    this.drafts = () => {};
+    this.agree = async () => true;
+    this.listened = () => false;
+    addEventListener("pagehide", () => {
+      this.drafts();
+      this.#outbox?.leave();
+    });
+    // A page that the browser had put to rest goes on where it was.
+    addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
+  }
+
+  /** @returns {"saved" | "saving" | "offline"} */
+  get saving() {
+    return this.#outbox?.state ?? "saved";
+  }
+
+  /** Why edits aren't taken now, as far as the studio said. @returns {Error | null} */
+  get trouble() {
+    return this.#outbox?.trouble ?? null;
+  }
+
+  /** Whether what is unsent outlives the page. */
+  get kept() {
+    return this.#outbox?.kept ?? true;
+  }
+
+  /** Edits that wait for a choice. @returns {Array<{ops: object[], error: object}>} */
+  get aside() {
+    return this.#outbox?.aside ?? [];
+  }
+
+  /** The script that is on its way, if one is. @returns {string | undefined} */
+  get unsentScript() {
+    return this.#outbox?.script;
+  }
+
+  /** The studio's revision that this page knows. */
+  get rev() {
+    return this.#base.rev;
+  }
+
+  get rendering() {
+    return this.job?.state === "running";
+  }
+
+  /** Lines in order. @returns {Array<object>} */
+  get lines() {
+    return this.view.order.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
+  }
+
+  line(lineId) {
+    return this.view.lines.get(lineId);
+  }
+
+  /** A line that was here a while ago, and after which one. @returns {{line: object, after: string | null} | undefined} */
+  deletedLine(lineId) {
+    return this.#deletedLines.of(lineId);
+  }
+
+  /** Show another project. @param {object} body */
+  async open(body) {
+    await this.leave();
+    this.#close(); // one that was opened at the same time
+    this.id = body.project_id;
+    this.#outbox = new Outbox(this.id, api.batchSender(this.id));
+    this.#outbox.addEventListener("state", () => this.#emitPlain("saved"));
+    this.#outbox.addEventListener("taken", ({ detail }) => this.#taken(detail));
+    this.#outbox.addEventListener("refused", ({ detail }) => this.#refused(detail));
+    this.#outbox.addEventListener("conflict", () => this.#conflict());
+    this.#outbox.addEventListener("failed", () => this.#dropped("failed"));
+    this.notices = [];
+    this.#adopt(body);
+    this.#deletedLines.clear();
+    this.#live = new EventStream(this.id, body.seq, () => this.listened(), ({ rev }) => rev < this.#base.rev);
+    this.#live.addEventListener("event", ({ detail }) => this.#step(detail));
+    this.#live.addEventListener("body", ({ detail }) => this.#adopt(detail));
+    this.#live.addEventListener("gone", () => this.#emitPlain("gone"));
+    this.#emitPlain("saved");
+    this.#emitPlain("opened");
+  }
+
+  /** Send what is unsent and listen no more. */
+  async leave() {
+    await this.flush();
+    this.#close();
+  }
+
+  #close() {
+    const unsent = this.#outbox?.unsent;
+    this.#outbox?.close();
+    this.#live?.leave();
+    this.#steps = [];
+    if (unsent) this.#emit("left", { id: this.id, name: this.view.name });
+  }
+
+  /** Change the dialog here and now; the studio follows. @param {Array<object>} ops */
+  edit(ops, { group = null } = {}) {
+    this.#outbox.push({ ops, client: CLIENT, base_rev: this.#base.rev, group });
+    this.#rebuild();
+  }
+
+  /** Resolve when the studio has all edits, or can't be reached; `drafts` puts what is half typed. */
+  async flush() {
+    this.drafts();
+    await this.#outbox?.flush();
+  }
+
+  /** Take back the latest step of this person, or of anybody, or the latest undo. @param {"undo" | "redo"} way */
+  async travel(way, { anybodys = false } = {}) {
+    const { id } = this;
+    await this.flush();
+    if (id !== this.id) return;
+    const about = { base_rev: this.#base.rev, client: CLIENT };
+    const answer = await api[way](id, way === "undo" ? { ...about, own: !anybodys } : about);
+    if (id === this.id) this.#answered(answer);
+  }
+
+  /** Lay a whole script onto the lines. @param {string} text @param {number} baseRev the revision it was written on */
+  putScript(text, baseRev) {
+    this.#outbox.push({ ops: [], text, client: CLIENT, base_rev: baseRev, group: "script" });
+  }
+
+  /** Change a project that needn't be the open one any more. @param {string} id @param {Array<object>} ops @param {number} baseRev */
+  async editIn(id, ops, baseRev) {
+    if (id === this.id) return this.edit(ops);
+    return void (await api.sendEdit(id, { edit_id: newId(), client: CLIENT, base_rev: baseRev, group: null, ops }));
+  }
+
+  /** Decide what becomes of edits that were set aside. @param {object} batch @param {Array<object>} ops made of it now */
+  settle(batch, ops = []) {
+    this.#outbox.settle(batch);
+    if (ops.length) this.edit(ops);
+  }
+
+  /** Make lines, or all that are missing or outdated. @param {Array<string> | null} lineIds */
+  async render(lineIds, { again = false, listenFrom = null } = {}) {
+    const { id } = this;
+    await this.flush();
+    if (id !== this.id) return;
+    this.#expect(lineIds, again);
+    const body = { line_ids: lineIds, again, listen_from: listenFrom };
+    const seenSteps = this.#jobSteps;
+    try {
+      const job = await api.startRender(id, body);
+      // A quick voice is done before the answer is here; what the stream said is newer then.
+      if (id === this.id && seenSteps === this.#jobSteps) this.#setJob(job);
+    } catch (error) {
+      if (id === this.id) await this.#live.again();
+      throw error;
+    }
+  }
+
+  /** Ask how it all stands: a voice or the engine changed, and with it what is outdated. */
+  look() {
+    return this.#live?.again();
+  }
+
+  async cancel() {
+    await api.cancelRender(this.id);
+  }
+
+  focus(lineId) {
+    return api.focusLine(this.id, lineId);
+  }
+
+  /** What a render will make waits from now on, before the studio says so. */
+  #expect(lineIds, again) {
+    const named = lineIds?.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
+    const steps = (named ?? this.lines)
+      .filter((line) => line.kind !== "silence" && (again || isMissing(line)))
+      .map((line) => ({ line_id: line.line_id, state: "queued" }));
+    this.#base = withSteps(this.#base, steps);
+    this.#rebuild();
+  }
+
+  #answered({ rev, changes }) {
+    if (changes && rev > this.#base.rev) this.#base = withChanges(this.#base, rev, changes);
+    this.#rebuild();
+  }
+
+  #taken({ batch, answer }) {
+    this.#answered(answer);
+    if (batch.text !== undefined) this.#emit("script", { batch, answer });
+  }
+
+  #refused({ batch, error }) {
+    this.#dropped(batch.text === undefined ? "refused" : "script", { batch, error });
+  }
+
+  #dropped(kind, detail = null) {
+    this.#rebuild();
+    this.#emit(kind, detail);
+  }
+
+  async #conflict() {
+    const outbox = this.#outbox;
+    await this.#live.again();
+    if (outbox === this.#outbox) this.#emitPlain("conflict");
+  }
+
+  #adopt(body) {
+    this.#base = documentOf(body);
+    this.#steps = [];
+    const known = new Set(this.notices.map((one) => JSON.stringify(one)));
+    this.notices.push(...(body.notices ?? []).filter((one) => !known.has(JSON.stringify(one))));
+    this.#rebuild();
+    this.#showJob(body.job);
+    this.#emit("storage", body.storage ?? null);
+  }
+
+  #step(step) {
+    if (step.type === "line") return this.#soon(step);
+    if (step.type === "job") {
+      this.#jobSteps += 1;
+      return this.#setJob(step);
+    }
+    if (step.type === "storage") return this.#emit("storage", step.message);
+    // The stream tells things as they are when it tells them: the last word is always right.
+    this.#flushSteps();
+    this.#base = withChanges(this.#base, Math.max(step.rev, this.#base.rev), step.changes);
+    return this.#rebuild();
+  }
+
+  /** A draft voice makes hundreds of steps a second; the page takes them once a frame. */
+  #soon(step) {
+    this.#steps.push(step);
+    if (this.#steps.length === 1) requestAnimationFrame(() => this.#flushSteps());
+  }
+
+  #flushSteps() {
+    if (!this.#steps.length) return;
+    this.#base = withSteps(this.#base, this.#steps);
+    this.#steps = [];
+    this.#rebuild();
+  }
+
+  /** A render that has ended leaves no line waiting; where one seems to, ask what is so. */
+  #setJob(job) {
+    this.#flushSteps();
+    this.#showJob(job);
+    if (job && !this.rendering && this.lines.some(isPending)) this.#live?.again();
+  }
+
+  #showJob(job) {
+    this.job = job ?? null;
+    this.#emitPlain("job");
+  }
+
+  #rebuild() {
+    const old = this.view;
+    this.view = withOps(this.#base, this.#outbox.ops);
+    const ids = new Set();
+    for (const [lineId, line] of this.view.lines) if (old.lines.get(lineId) !== line) ids.add(lineId);
+    const order = !sameOrder(old.order, this.view.order);
+    const meta = [
+      "name", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
+      "can_redo",
+    ].some((key) => old[key] !== this.view[key]);
+    if (order) this.#deletedLines.remember(old, this.view);
+    if (!ids.size && !order && !meta) return;
+    this.#emit("change", { ids, order, meta });
+  }
+
+  #emitPlain(name) {
+    this.dispatchEvent(new Event(name));
+  }
+
+  #emit(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+function sameOrder(a, b) {
+  return a === b || (a.length === b.length && a.every((lineId, at) => lineId === b[at]));
+}

@@ -1,0 +1,129 @@
+/** Lines as script text and back, and how two versions of a text differ; no document is touched here. */
+import { fold } from "../core/format.js";
+import { localStore } from "../core/local_store.js";
+import { newId } from "./document.js";
+
+const PLAIN_NAME = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*( [\p{L}\p{N}\p{M}'’-]+){0,4}$/u;
+const BARE_WORD = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
+const PLAIN_PATH = /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u;
+
+/** @param {object[]} lines @returns {string} one row each */
+export function serializeLines(lines) {
+  return lines.map((line) => `${rowOf(line)}\n`).join("");
+}
+
+function rowOf({ kind, speaker, text, language, seed, params, duration_s: seconds, path }) {
+  if (kind === "silence") return `[pause:${seconds}s]`;
+  if (kind === "audio") return `[audio: ${PLAIN_PATH.test(path) ? path : quoted(path)}]`;
+  const said = Object.entries(params ?? {}).map(([name, value]) => `${name}:${valueOf(value)}`);
+  if (language) said.unshift(`lang:${language}`);
+  if (seed !== null && seed !== undefined) said.push(`seed:${seed}`);
+  return `${header(speaker, said)} ${text}`.trimEnd();
+}
+
+/** Brackets hold any name; the plain form only where nothing in it could be read as text. */
+function header(name, said) {
+  if (said.length) return `[${[name, ...said].join(" | ")}]`;
+  return PLAIN_NAME.test(name) ? `${name}:` : `[${name} |]`;
+}
+
+function valueOf(value) {
+  if (typeof value !== "string") return String(value);
+  return BARE_WORD.test(value) && value !== "true" && value !== "false" ? value : quoted(value);
+}
+
+/** JSON in visible ASCII without the marks that scripts are made of. */
+function quoted(text) {
+  return JSON.stringify(text).replace(/[^\x20-\x7e]|[[\]|]/g, escapedUnit);
+}
+
+function escapedUnit(unit) {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+const NAMED = /^([^:：.!?,;"“”]{1,60})[:：]\s*(\S.*)$/;
+const BRACKETED = /^\[([^[\]|]+\|[^[\]]*\]|audio:[^\]]+\]$)/;
+const PAUSE = /^\[pause:(\d+(?:\.\d+)?)s\]$/i;
+const LONGEST_PAUSE_S = 300;
+
+/**
+ * @param {string} text @param {string[]} names that speak already
+ * @returns {object[] | null} lines; null when not every row of it is somebody's
+ */
+export function parseLines(text, names) {
+  const known = new Map(names.map((name) => [fold(name), name]));
+  const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
+  const lines = rows.map((row) => lineOf(row, known));
+  const looksLikeScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
+  return looksLikeScript ? lines : null;
+}
+
+/**
+ * Whether rows with settings, recordings or odd names among them are a script all the same; the
+ * studio reads what they say.
+ */
+export function looksLikeScript(text) {
+  const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
+  const isRow = (row) => BRACKETED.test(row) || PAUSE.test(row) || NAMED.test(row);
+  return rows.length > 1 && rows.every(isRow) && rows.some((row) => BRACKETED.test(row));
+}
+
+function lineOf(row, known) {
+  const [, seconds] = PAUSE.exec(row) ?? [];
+  if (seconds && Number(seconds) <= LONGEST_PAUSE_S) {
+    return { line_id: newId(), kind: "silence", duration_s: Number(seconds) };
+  }
+  const [, name, text] = NAMED.exec(row) ?? [];
+  if (!name || name.trimStart().startsWith("[")) return null;
+  return { line_id: newId(), kind: "speech", speaker: known.get(fold(name)) ?? name.trim(), text };
+}
+
+const TAB = newId();
+
+export class ScriptDraft {
+  #key = null;
+
+  /** Another project's. @returns {{text: string, rev: number} | null} what was left behind in it */
+  open(projectId) {
+    const drawer = `tableread.draft.${projectId}.`;
+    this.#key = `${drawer}${TAB}`;
+    const key = localStore.keys(drawer).at(-1);
+    const left = key ? localStore.json(key, null) : null;
+    if (key && key !== this.#key) localStore.remove(key);
+    return left;
+  }
+
+  /** @param {string} text @param {number} rev of the studio that it was written on */
+  keep(text, rev) {
+    localStore.set(this.#key, JSON.stringify({ text, rev }));
+  }
+
+  forget() {
+    localStore.remove(this.#key);
+  }
+}
+
+/** Where a place in a text is after the text became another. @returns {(at: number) => number} */
+export function offsetShift(before, after) {
+  const most = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < most && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (tail < most - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
+  return (at) => {
+    if (at <= head) return at;
+    return at >= before.length - tail ? at + after.length - before.length : Math.min(at, after.length - tail);
+  };
+}
+
+/** The lines in which two texts differ, from the first to the last. @returns {[string, string]} */
+export function differingLines(one, other) {
+  const [mine, theirs] = [one.split("\n"), other.split("\n")];
+  const most = Math.min(mine.length, theirs.length);
+  let head = 0;
+  while (head < most && mine[head] === theirs[head]) head += 1;
+  let tail = 0;
+  while (tail < most - head && mine.at(-1 - tail) === theirs.at(-1 - tail)) tail += 1;
+  const part = (rows) => rows.slice(head, rows.length - tail).join("\n");
+  return [part(mine), part(theirs)];
+}

@@ -1,0 +1,286 @@
+/** The dialog as one text: typed or pasted here, it is merged into the lines, which keep their takes. */
+import * as api from "../core/api.js";
+import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount } from "../core/format.js";
+import { showDone, showError, showNotice } from "../core/notices.js";
+import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
+
+const TYPED = "input, textarea, select, [contenteditable]";
+const MOST_CHARS = 1_000_000;
+
+/** @param {HTMLTextAreaElement} area */
+export function listenForPaste(area) {
+  document.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n");
+    if (!text || !isMeant(event, area)) return;
+    event.preventDefault();
+    area.focus();
+    const from = area.selectionStart;
+    insertText(text);
+    if (text.trim().includes("\n") && text.length <= MOST_CHARS) readAsChat(area, from, text);
+  });
+}
+
+function isMeant({ defaultPrevented, target }, area) {
+  if (defaultPrevented || area.readOnly || !isLaidOut(area)) return false;
+  return target === area || !(target.closest(TYPED) || document.querySelector("dialog[open]"));
+}
+
+async function readAsChat(area, from, text) {
+  const pasted = area.value;
+  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false })); // a script tells itself
+  if (!chat || area.value !== pasted || area.readOnly) return; // somebody writes on
+  replaceRange(area, [from, from + text.length], serializeLines(lines));
+  offerBack(area, lines);
+}
+
+/** A step of its own in the browser's history, so that one back leads to the text as it was pasted. */
+function replaceRange(area, [from, to], script) {
+  area.focus();
+  area.setSelectionRange(from, to);
+  const begins = from === 0 || area.value[from - 1] === "\n";
+  insertText(begins ? script : `\n${script}`);
+}
+
+/** `execCommand` alone writes so that the browser's undo knows of it. */
+function insertText(text) {
+  document.execCommand("insertText", false, text);
+}
+
+function offerBack(area, lines) {
+  const after = area.value;
+  const press = () => {
+    area.focus();
+    if (area.value === after) document.execCommand("undo");
+  };
+  const speakers = new Set(lines.map(({ speaker }) => fold(speaker))).size;
+  showDone(`Read as a chat: ${formatCount(lines.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
+}
+
+const PAUSE_MS = 300;
+const SHOWN_PROBLEMS = 50;
+const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
+
+export class ScriptView {
+  #area = /** @type {HTMLTextAreaElement} */ (byId("script"));
+  #project;
+  #lead;
+  #compare;
+  #draft = new ScriptDraft();
+  #timer = null;
+  #asking = false;
+  // The studio's revision that the text in the box stands on; null until it was asked for.
+  #rev = null;
+  #stale = true;
+  // Whether the text in the box is the person's and not the studio's yet.
+  #own = false;
+  #trouble = null;
+
+  /**
+   * @param {import("./project.js").Project} project
+   * @param {{lead: () => void, compare: (about: object) => void}} ways brings this view into sight; shows two versions
+   */
+  constructor(project, { lead, compare }) {
+    this.#project = project;
+    this.#lead = lead;
+    this.#compare = compare;
+    this.#area.addEventListener("input", () => this.#typed());
+    this.#area.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.#area.blur();
+    });
+    this.#area.addEventListener("blur", () => this.put());
+    listenForPaste(this.#area);
+    byId("draft-compare").addEventListener("click", () => this.#dispute());
+    byId("draft-drop").addEventListener("click", () => this.#drop());
+    project.drafts = () => this.put();
+    project.addEventListener("change", ({ detail }) => this.#changed(detail));
+    project.addEventListener("script", ({ detail }) => this.#answered(detail));
+  }
+
+  /** The view comes into sight, or another project does. */
+  async show() {
+    this.#count();
+    this.#showTrouble();
+    const { id, rev } = this.#project;
+    const isCurrent = !this.#stale && rev <= this.#rev;
+    if (!id || this.#own || this.#asking || isCurrent || !this.shown) return;
+    this.#asking = true;
+    this.#stale = false;
+    try {
+      await this.#project.flush();
+      const script = await api.readScript(id);
+      if (id === this.#project.id && !this.#own) this.#take(script);
+    } catch (error) {
+      this.#stale = true;
+      this.#asking = false;
+      return showError("The script can't be shown", error);
+    }
+    this.#asking = false;
+    return this.show();
+  }
+
+  get shown() {
+    return isLaidOut(this.#area);
+  }
+
+  /** The view goes out of sight. */
+  left() {
+    this.put();
+    this.#showTrouble();
+  }
+
+  /** Another project: what is shown is not its text; what was left behind in it is offered again. */
+  forget() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#free();
+    const left = this.#draft.open(this.#project.id);
+    this.#area.value = left?.text ?? "";
+    this.#area.readOnly = !left;
+    this.#rev = left?.rev ?? null;
+    this.#problems([], "notice");
+    if (left) this.#restore(left);
+    return this.show();
+  }
+
+  /** Lay what was typed onto the lines, when something was. */
+  put() {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#put();
+  }
+
+  /** Scroll to a line of the text and mark it. @param {number} lineNumber 1-based */
+  reveal(lineNumber, { focus = true } = {}) {
+    const rows = this.#area.value.split("\n");
+    const start = rows.slice(0, lineNumber - 1).reduce((sum, row) => sum + row.length + 1, 0);
+    if (focus) this.#area.focus({ preventScroll: true });
+    this.#area.setSelectionRange(start, start + (rows[lineNumber - 1] ?? "").length);
+    const share = start / Math.max(1, this.#area.value.length);
+    this.#area.scrollTop = share * this.#area.scrollHeight - this.#area.clientHeight / 3;
+  }
+
+  #typed() {
+    this.#own = true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.put(), PAUSE_MS);
+  }
+
+  #put() {
+    this.#draft.keep(this.#area.value, this.#rev);
+    this.#project.putScript(this.#area.value, this.#rev);
+  }
+
+  #restore({ text, rev }) {
+    this.#own = true;
+    this.#draft.keep(text, rev);
+    // One that is on its way already is answered by itself.
+    if (this.#project.unsentScript !== text) this.#put();
+  }
+
+  /** The studio's text takes the place of what stands in the box; the caret stays at its words. */
+  #take({ rev, text, notices }) {
+    this.#rev = rev;
+    this.#area.readOnly = false;
+    this.#problems([...this.#project.notices, ...notices], "notice");
+    const { value: before, selectionStart, selectionEnd, scrollTop } = this.#area;
+    if (before === text) return;
+    this.#area.value = text;
+    const at = offsetShift(before, text);
+    this.#area.setSelectionRange(at(selectionStart), at(selectionEnd));
+    this.#area.scrollTop = scrollTop;
+  }
+
+  #answered({ batch, answer, error }) {
+    if (!this.#own) return;
+    if (error) {
+      this.#trouble = error;
+      const message = error.status === 409 ? DISPUTED : error.message;
+      this.#problems([{ line_number: error.line, message }], "error");
+      return this.#showTrouble();
+    }
+    // Who asks twice gets how it stands now, which others may have changed since.
+    this.#rev = batch.again ? this.#rev : answer.rev;
+    if (this.#timer !== null || this.#area.value !== batch.text) return;
+    this.#draft.forget();
+    this.#free();
+    this.#stale = Boolean(batch.again);
+    this.#problems(answer.notices ?? [], "notice");
+    this.show();
+  }
+
+  /** The text in the box is the studio's, or may become so. */
+  #free() {
+    this.#own = false;
+    this.#stale = true;
+    this.#trouble = null;
+  }
+
+  #drop() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#draft.forget();
+    this.#free();
+    this.show();
+  }
+
+  /** Two people wrote: what differs side by side, and a choice. */
+  async #dispute() {
+    const { id } = this.#project;
+    try {
+      const { rev, text } = await api.readScript(id);
+      const keepMine = () => {
+        this.#rev = rev;
+        this.#put();
+      };
+      const about = { mine: this.#area.value, theirs: text, keepMine, keepTheirs: () => this.#drop() };
+      if (id === this.#project.id && this.#trouble) this.#compare(about);
+    } catch (error) {
+      showError("The script can't be compared", error);
+    }
+  }
+
+  #changed({ meta }) {
+    this.#count();
+    if (this.#own) return;
+    const isFocused = document.activeElement === this.#area;
+    if (!isFocused && (meta || this.#project.rev > this.#rev)) this.#stale = true;
+    this.show();
+  }
+
+  #count() {
+    const speech = this.#project.lines.filter(({ kind }) => kind === "speech").length;
+    const speakers = this.#project.view.speakers.length;
+    const summary = `${formatCount(speech, "line")}, ${formatCount(speakers, "speaker")}`;
+    setText(byId("script-count"), speech ? summary : "");
+    setText(byId("lines-count"), speech ? summary : "");
+  }
+
+  #showTrouble() {
+    setHidden(byId("script-draft"), !this.#trouble);
+    setHidden(byId("draft-compare"), this.#trouble?.status !== 409);
+    const text = this.#trouble && !this.shown ? this.#trouble.message : null;
+    const act = { label: "Show it", press: () => this.#lead() };
+    showNotice("script-draft", { kind: "warning", title: "The script holds text that isn’t taken over yet.", text, act });
+  }
+
+  #problems(found, kind) {
+    this.#area.setAttribute("aria-invalid", String(kind === "error"));
+    const rows = found.slice(0, SHOWN_PROBLEMS).map((problem) => this.#problem(problem, kind));
+    byId("problems").replaceChildren(...rows);
+  }
+
+  #problem({ line_number: lineNumber, message }, kind) {
+    const row = fromTemplate("problem-template");
+    row.dataset.kind = kind;
+    const place = lineNumber ? `Line ${lineNumber}` : "";
+    setText(row.querySelector(".problem-place"), place);
+    // The message of an error names its line itself; it is shown once, as the place.
+    const text = place && message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message;
+    setText(row.querySelector(".problem-text"), text);
+    row.querySelector("button").disabled = !lineNumber;
+    row.querySelector("button").addEventListener("click", () => this.reveal(lineNumber));
+    return row;
+  }
+}

@@ -1,0 +1,187 @@
+/** Edit commands: what can be done to lines; every gesture of mouse and keyboard ends here. */
+import { formatCount } from "../core/format.js";
+import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { newId } from "../document/document.js";
+
+const PAUSE_S = 0.5;
+const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
+
+export class Commands {
+  #project;
+  #selection;
+  #typing = null;
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project, selection) {
+    this.#project = project;
+    this.#selection = selection;
+  }
+
+  /** @param {{edit: (lineId: string, at?: number) => void}} typing puts the caret into a line */
+  use(typing) {
+    this.#typing = typing;
+  }
+
+  /** A new line after the current one, by whom the person would expect. */
+  add() {
+    const after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null;
+    const line = { line_id: newId(), kind: "speech", speaker: this.#nextSpeaker(after), text: "" };
+    this.#insert(after, [line]);
+    this.#typing.edit(line.line_id);
+  }
+
+  /** A pause after a line. */
+  addPause(after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
+    const line = { line_id: newId(), kind: "silence", duration_s: PAUSE_S };
+    this.#insert(after, [line]);
+    this.#selection.go(line.line_id);
+    this.#selection.focus();
+  }
+
+  duplicate(lineIds = this.#selection.ids) {
+    const copies = lineIds.map((lineId) => copyOf(this.#project.line(lineId)));
+    if (!copies.length) return;
+    this.#insert(lineIds.at(-1), copies);
+    this.#selection.set(copies.map(({ line_id: lineId }) => lineId));
+    this.#selection.focus();
+  }
+
+  delete(lineIds = this.#selection.ids) {
+    if (!lineIds.length) return;
+    const { order } = this.#project.view;
+    const gone = new Set(lineIds);
+    const from = order.indexOf(lineIds[0]);
+    const next =
+      order.slice(from).find((lineId) => !gone.has(lineId)) ??
+      order.slice(0, from).findLast((lineId) => !gone.has(lineId)) ?? null;
+    this.#project.edit([{ op: "delete", line_ids: lineIds }]);
+    announce(`${formatCount(lineIds.length, "line")} deleted. Control Z brings them back.`);
+    this.#selection.go(next);
+    this.#selection.focus();
+  }
+
+  /** Move the marked lines by one place. @param {number} by -1 or 1 */
+  shift(by) {
+    const { order } = this.#project.view;
+    const ids = this.#selection.ids;
+    const marked = new Set(ids);
+    const rest = order.filter((lineId) => !marked.has(lineId));
+    const first = order.indexOf(ids[0]);
+    const before = order.slice(0, Math.max(0, first)).filter((lineId) => !marked.has(lineId)).length;
+    const place = before + by;
+    if (!ids.length || place < 0 || place > rest.length) return;
+    this.move(ids, rest[place - 1] ?? null);
+  }
+
+  /** @param {string[]} lineIds @param {string | null} after which line; null for the beginning */
+  move(lineIds, after) {
+    if (lineIds.includes(after)) return;
+    this.#project.edit([{ op: "move", line_ids: lineIds, after }]);
+    this.#selection.focus();
+  }
+
+  /** Lines come in after one; where that is empty, the first of them takes its place. */
+  paste(lineId, lines) {
+    const [{ speaker, text }, ...others] = lines;
+    const isFilled = Boolean(this.#project.line(lineId).text);
+    const filling = { op: "set", line_ids: [lineId], fields: { speaker, text } };
+    const inserting = { op: "insert", after: lineId, lines: isFilled ? lines : others };
+    this.#project.edit(isFilled ? [inserting] : [filling, inserting]);
+    this.#typing.edit(lines.at(-1).line_id);
+    announce(`${formatCount(lines.length, "line")} pasted.`);
+  }
+
+  /** Give the marked lines to somebody. @param {string | undefined} speaker nobody: said, and nothing changes */
+  giveTo(speaker) {
+    const lineIds = this.#spoken();
+    if (!speaker || !lineIds.length) return announce("Nothing changes: no line of speech is marked, or nobody has that number.");
+    this.set({ speaker }, { lineIds });
+    return announce(`${formatCount(lineIds.length, "line")}: ${speaker}.`);
+  }
+
+  /** Cut a line in two at the caret. */
+  split(lineId, at) {
+    const fresh = newId();
+    this.#project.edit([{ op: "split", line_id: lineId, at, new_line_id: fresh }]);
+    this.#typing.edit(fresh, 0);
+  }
+
+  /** Join a line to the spoken one before it; the caret stays between the two. */
+  joinBack(lineId) {
+    const { order } = this.#project.view;
+    const before = this.#project.line(order[order.indexOf(lineId) - 1]);
+    if (!before || before.kind !== "speech") return;
+    const at = before.text ? before.text.length + 1 : 0;
+    this.#project.edit([{ op: "join", line_ids: [before.line_id, lineId] }]);
+    this.#typing.edit(before.line_id, at);
+  }
+
+  /** Change the marked lines. @param {object} fields */
+  set(fields, { lineIds = this.#spoken(), group = null } = {}) {
+    if (!lineIds.length) return;
+    this.#project.edit([{ op: "set", line_ids: lineIds, fields }], { group });
+  }
+
+  lock(lineIds = this.#spoken()) {
+    const locked = !lineIds.every((lineId) => this.#project.line(lineId).locked);
+    this.set({ locked }, { lineIds });
+    announce(locked ? "Locked." : "Unlocked.");
+  }
+
+  choose(lineId, takeId) {
+    this.#project.edit([{ op: "choose", line_id: lineId, take_id: takeId }]);
+  }
+
+  /** Say of a take that it is right, or that it may not be after all. */
+  accept(takeId, accepted) {
+    this.#project.edit([{ op: "accept_take", take_id: takeId, accepted }]);
+    announce(accepted ? "The take counts as right. Control Z takes that back." : "The take is marked again.");
+  }
+
+  /** All is saved by itself; send at once what is on its way. */
+  async save() {
+    await this.#project.flush();
+    showDone(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
+  }
+
+  /** @param {"undo" | "redo"} way */
+  async travel(way, how = {}) {
+    showNotice("undo", {});
+    try {
+      await this.#project.travel(way, how);
+    } catch (error) {
+      if (error.kind === "EditConflict" && !how.anybodys) return this.#askAnybodys(error);
+      showError(way === "undo" ? "It can't be undone" : "It can't be done again", error);
+    }
+  }
+
+  /** What others wrote goes only when one asks for it. */
+  #askAnybodys({ message }) {
+    const act = { label: "Take the latest step back", press: () => this.travel("undo", { anybodys: true }) };
+    showNotice("undo", { kind: "warning", title: "Nothing of yours is left to undo.", text: message, act, dismiss: () => {} });
+  }
+
+  #spoken() {
+    return this.#selection.ids.filter((lineId) => this.#project.line(lineId)?.kind === "speech");
+  }
+
+  #insert(after, lines) {
+    this.#project.edit([{ op: "insert", after, lines }]);
+  }
+
+  /** In a dialog the other one answers: who spoke before the last speaker. */
+  #nextSpeaker(after) {
+    const { order, speakers } = this.#project.view;
+    const said = order
+      .slice(0, order.indexOf(after) + 1)
+      .map((lineId) => this.#project.line(lineId))
+      .filter(({ kind }) => kind === "speech");
+    const last = said.at(-1)?.speaker;
+    return said.findLast(({ speaker }) => speaker !== last)?.speaker ?? last ?? speakers[0]?.name ?? "Speaker 1";
+  }
+}
+
+function copyOf(line) {
+  const copy = Object.fromEntries(COPIED.map((name) => [name, line[name]]));
+  return { ...copy, line_id: newId() };
+}

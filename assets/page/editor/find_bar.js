@@ -1,0 +1,109 @@
+/** Find in the dialog, and replace; what is found is marked in its row. */
+import { byId, markedText, setText } from "../core/dom.js";
+import { formatCount } from "../core/format.js";
+import { announce } from "../core/notices.js";
+
+const MARK = "found";
+
+export class FindBar {
+  #bar = byId("find-bar");
+  #what = /** @type {HTMLInputElement} */ (byId("find"));
+  #with = /** @type {HTMLInputElement} */ (byId("replace"));
+  #parts;
+  #found = [];
+
+  /** @param {object} parts project, lines, selection, show */
+  constructor(parts) {
+    this.#parts = parts;
+    parts.project.addEventListener("change", () => !this.#bar.hidden && this.#search());
+    for (const input of [this.#what, byId("find-case"), byId("find-word")]) {
+      input.addEventListener("input", () => this.#search());
+    }
+    this.#bar.addEventListener("keydown", (event) => this.#key(event));
+    byId("find-open").addEventListener("click", () => this.open());
+    byId("find-next").addEventListener("click", () => this.#go(1));
+    byId("find-previous").addEventListener("click", () => this.#go(-1));
+    byId("replace-one").addEventListener("click", () => this.#replace([this.#parts.selection.current]));
+    byId("replace-all").addEventListener("click", () => this.#replace(null));
+    byId("find-close").addEventListener("click", () => this.close());
+  }
+
+  open() {
+    const marked = markedText();
+    this.#parts.show("lines");
+    this.#bar.hidden = false;
+    if (marked && !marked.includes("\n")) this.#what.value = marked;
+    this.#what.select();
+    this.#search();
+  }
+
+  close() {
+    this.#bar.hidden = true;
+    CSS.highlights?.delete(MARK);
+    this.#parts.selection.focus();
+  }
+
+  #key(event) {
+    if (event.key === "Escape") this.close();
+    else if (event.key === "Enter" && event.target === this.#what) this.#go(event.shiftKey ? -1 : 1);
+    else if (event.key === "Enter" && event.target === this.#with) this.#replace([this.#parts.selection.current]);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #pattern() {
+    const escaped = this.#what.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const word = byId("find-word").checked ? `(?<![\\p{L}\\p{N}_])${escaped}(?![\\p{L}\\p{N}_])` : escaped;
+    return new RegExp(word, byId("find-case").checked ? "gu" : "giu");
+  }
+
+  #search() {
+    const pattern = this.#what.value ? this.#pattern() : null;
+    const { project, lines } = this.#parts;
+    const ranges = [];
+    this.#found = [];
+    for (const line of pattern ? project.lines : []) {
+      if (line.kind !== "speech") continue;
+      const hits = [...line.text.matchAll(pattern)];
+      if (hits.length) this.#found.push(line.line_id);
+      const node = lines.row(line.line_id)?.text.firstChild;
+      if (node && node.length === line.text.length) ranges.push(...hits.map((hit) => rangeOf(node, hit)));
+    }
+    if (typeof Highlight !== "undefined") CSS.highlights.set(MARK, new Highlight(...ranges));
+    const found = ranges.length ? `${ranges.length} in ${formatCount(this.#found.length, "line")}` : "Nothing found";
+    setText(byId("find-count"), pattern ? found : "");
+    byId("replace-all").disabled = byId("replace-one").disabled = ranges.length === 0;
+  }
+
+  #go(by) {
+    const { project, selection, lines } = this.#parts;
+    if (!this.#found.length) return;
+    const { order } = project.view;
+    const here = order.indexOf(selection.current);
+    const places = this.#found.map((lineId) => order.indexOf(lineId));
+    const next = by > 0 ? places.find((place) => place > here) ?? places[0] : places.findLast((place) => place < here) ?? places.at(-1);
+    selection.go(order[next]);
+    lines.reveal(order[next], { calm: true });
+  }
+
+  #replace(lineIds) {
+    const [current] = lineIds ?? [null];
+    if (!this.#what.value) return;
+    if (lineIds && !this.#found.includes(current)) return this.#go(1);
+    const op = {
+      op: "replace", find: this.#what.value, with: this.#with.value,
+      whole_word: byId("find-word").checked, match_case: byId("find-case").checked, line_ids: lineIds,
+    };
+    this.#parts.project.edit([op]);
+    this.#parts.project.flush();
+    if (lineIds) this.#go(1);
+    else announce(`Replaced in ${formatCount(this.#found.length, "line")}.`);
+  }
+}
+
+/** A static one: each change of any text would walk all live ranges of the page. */
+function rangeOf(node, { index, 0: found }) {
+  const [startOffset, endOffset] = [index, index + found.length];
+  return new StaticRange({ startContainer: node, startOffset, endContainer: node, endOffset });
+}

@@ -1,0 +1,303 @@
+/** The dialog as rows. An edit touches its own rows; what is out of sight is never laid out. */
+import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount, formatLength } from "../core/format.js";
+import { RATE_HZ } from "../document/document.js";
+
+const STATE_WORDS = {
+  none: "",
+  queued: "waiting",
+  generating: "reading",
+  ready: "ready",
+  stale: "changed",
+  failed: "failed",
+};
+
+/** A row for a line; its kind never changes. */
+export class LineRow {
+  #number = "";
+  #hints = [];
+  #hinted = "";
+  #mark = null;
+
+  /** @param {object} line */
+  constructor(line) {
+    this.kind = line.kind;
+    this.root = fromTemplate(line.kind === "silence" ? "pause-template" : "line-template");
+    this.root.dataset.line = line.line_id;
+    this.root.dataset.kind = line.kind;
+    const find = (name) => this.root.querySelector(`.line-${name}`);
+    this.number = find("number");
+    this.play = find("play");
+    this.text = find("text");
+    this.speaker = find("speaker");
+    this.state = find("state");
+    this.length = find("length");
+    this.takes = find("takes");
+    this.reason = find("reason");
+    this.seconds = find("seconds");
+    if (line.kind === "audio") this.#beRecording();
+  }
+
+  #beRecording() {
+    this.text.removeAttribute("contenteditable");
+    this.speaker.disabled = true;
+    this.file = fromTemplate("file-template");
+    this.speaker.after(this.file);
+  }
+
+  /** @param {string[]} messages what the voice would make of it that may not be meant */
+  hint(messages) {
+    if (this.kind === "silence") return;
+    this.#hints = messages;
+    this.#showWhy(this.line);
+  }
+
+  /** Why it failed, and what is to be known about it; nothing is said twice. */
+  #showWhy({ state, message }) {
+    const failed = state === "failed" && !(this.kind === "audio" && this.#hints.length);
+    this.#showHints(this.#hints.filter((hint) => !failed || hint !== message).join(" "));
+    setText(this.reason, failed ? (message ?? "") : "");
+    setHidden(this.reason, !failed);
+  }
+
+  #showHints(text) {
+    if (this.#hinted === text) return;
+    this.#hinted = text;
+    if (!this.#mark) this.speaker.parentElement.append((this.#mark = fromTemplate("hint-template")));
+    setText(this.#mark.querySelector(".hint-text"), text);
+    this.#mark.title = text;
+    setHidden(this.#mark, text === "");
+  }
+
+  /** @param {object} line @param {string} colour of its speaker */
+  write(line, colour) {
+    this.line = line;
+    if (this.kind === "silence") return this.#writePause(line);
+    if (this.colour !== colour) {
+      this.root.style.setProperty("--colour", (this.colour = safeColour(colour)));
+    }
+    setText(this.speaker, line.kind === "audio" ? "Recording" : line.speaker || "No speaker");
+    this.#writeText(line.kind === "audio" ? recordingTitle(line) : line.text);
+    if (line.kind === "audio") this.#writeFile(line);
+    this.#writeState(line);
+  }
+
+  #writeFile({ take, locked }) {
+    setText(this.file, take ? "Replace" : "Choose a file");
+    this.file.disabled = Boolean(locked);
+  }
+
+  /** While it is typed into, spaces at its ends are the person's, and so is the caret. */
+  #writeText(text) {
+    const shown = this.text.textContent;
+    if (document.activeElement !== this.text) return setText(this.text, text);
+    if (shown === text || plain(shown) === plain(text)) return undefined;
+    const at = getSelection().focusOffset;
+    this.text.textContent = text;
+    const node = this.text.firstChild;
+    if (node) getSelection().collapse(node, Math.min(at, node.length));
+    return undefined;
+  }
+
+  /** The person has left the text: show it as it is kept. */
+  settle() {
+    if (this.kind === "speech") setText(this.text, this.line.text);
+  }
+
+  /** @param {number} number of the line among what is spoken, or of the pause before it */
+  renumber(number) {
+    const text = String(number);
+    if (this.#number === text) return;
+    this.#number = text;
+    if (this.kind === "silence") return this.seconds.setAttribute("aria-label", `Pause after line ${text}, seconds`);
+    setText(this.number, text);
+    this.file?.setAttribute("aria-label", `File of line ${text}`);
+    this.text.setAttribute("aria-label", `Text of line ${text}`);
+    this.play.setAttribute("aria-label", `Play line ${text}`);
+  }
+
+  #writePause({ duration_s: seconds }) {
+    setData(this.root, "state", "ready");
+    if (document.activeElement !== this.seconds) this.seconds.value = String(seconds);
+  }
+
+  #writeState(line) {
+    const { state, samples, take, n_takes: takes, locked } = line;
+    setData(this.root, "state", state);
+    setData(this.root, "locked", String(Boolean(locked)));
+    setText(this.state, STATE_WORDS[state] ?? state);
+    const hasSound = take || state === "ready" || state === "stale";
+    setText(this.length, hasSound && samples ? formatLength(samples / RATE_HZ) : "");
+    setText(this.takes, takes > 1 ? formatCount(takes, "take") : "");
+    setHidden(this.takes, !(takes > 1));
+    this.#showWhy(line);
+  }
+}
+
+/** A recording's name as it was brought in, without the mark that tells it from others of that name. */
+export function recordingTitle({ path, take }) {
+  return take ? path.replace(/-[0-9a-f]{8}(\.[^.]+)$/, "$1") : path;
+}
+
+function plain(text) {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+const LOOKS = 8;
+const STILL_MS = 100;
+
+/** Draws the project and says which line an element belongs to. */
+export class LineList {
+  #list = byId("lines");
+  #rows = new Map();
+  #shown = [];
+  #colours = new Map();
+  #playing = null;
+  #followed = false;
+  /** The line that is being scrolled to. */
+  #aim = null;
+  #sounding = null;
+  #project;
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+    this.hintsOf = () => [];
+    project.addEventListener("change", ({ detail }) => this.#change(detail));
+  }
+
+  /** @param {string} lineId @returns {LineRow | undefined} */
+  row(lineId) {
+    return this.#rows.get(lineId);
+  }
+
+  /** @param {EventTarget} element @returns {string | null} the line it stands in */
+  lineOf(element) {
+    return element instanceof Element ? (element.closest(".line")?.dataset.line ?? null) : null;
+  }
+
+  colour(speaker) {
+    return this.#colours.get(fold(speaker ?? ""));
+  }
+
+  /** Mark the line being spoken and keep it in view. @param {string | null} lineId */
+  follow(lineId, { reveal = true } = {}) {
+    const row = this.#rows.get(lineId) ?? null;
+    if (row === this.#playing && reveal === this.#followed) return;
+    this.#playing?.root.removeAttribute("aria-current");
+    [this.#playing, this.#followed] = [row, reveal];
+    row?.root.setAttribute("aria-current", "true");
+    if (row && reveal) this.reveal(lineId);
+  }
+
+  /** Turn the button of one line into pause, that of the line before back into play. */
+  sounding(lineId) {
+    const row = this.#rows.get(lineId) ?? null;
+    if (row === this.#sounding) return;
+    this.#sounding?.play?.setAttribute("aria-pressed", "false");
+    row?.play?.setAttribute("aria-pressed", "true");
+    this.#sounding = row;
+  }
+
+  /**
+   * Scroll a line into view, unless it is there. Heights of rows never laid out are guesses, so
+   * where it lands is looked at again.
+   */
+  reveal(lineId, { calm = false, looks = LOOKS } = {}) {
+    const row = this.#rows.get(lineId);
+    if (looks === LOOKS) this.#aim = lineId;
+    if (!row || this.#aim !== lineId || (looks === LOOKS && this.#isSeen(row))) return;
+    const view = this.#list.getBoundingClientRect();
+    const by = this.#isSeen(row) ? 0 : row.root.getBoundingClientRect().top - view.top - view.height / 3;
+    const still = calm || Math.abs(by) > view.height || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const again = () => looks && this.reveal(lineId, { calm: true, looks: looks - 1 });
+    if (by) this.#list.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
+    if (still) requestAnimationFrame(again);
+    else this.#afterScroll(again);
+  }
+
+  /** Safari before 26.2 doesn't say that a scroll has ended: there it has when the list stands still. */
+  #afterScroll(then) {
+    if ("onscrollend" in window) return this.#list.addEventListener("scrollend", then, { once: true });
+    const place = this.#list.scrollTop;
+    return setTimeout(() => (this.#list.scrollTop === place ? then() : this.#afterScroll(then)), STILL_MS);
+  }
+
+  /** The person moves the list: it goes nowhere by itself any more. */
+  letGo() {
+    this.#aim = null;
+  }
+
+  /** Whether a line is in view. @param {string} lineId */
+  sees(lineId) {
+    const row = this.#rows.get(lineId);
+    return row !== undefined && this.#isSeen(row);
+  }
+
+  #isSeen(row) {
+    const box = row.root.getBoundingClientRect();
+    const view = this.#list.getBoundingClientRect();
+    return box.top >= view.top + 8 && box.bottom <= view.bottom - 24;
+  }
+
+  #change({ ids, order, meta }) {
+    const recoloured = meta && this.#learnColours();
+    if (order) this.#arrange();
+    const touched = recoloured ? this.#rows.keys() : ids;
+    for (const lineId of touched) this.#write(lineId);
+  }
+
+  #learnColours() {
+    const before = JSON.stringify([...this.#colours]);
+    this.#colours = new Map(
+      this.#project.view.speakers.map(({ name, colour }) => [fold(name), colour]),
+    );
+    return JSON.stringify([...this.#colours]) !== before;
+  }
+
+  #write(lineId) {
+    const line = this.#project.line(lineId);
+    if (line) this.#rows.get(lineId)?.write(line, this.colour(line.speaker));
+  }
+
+  /** Rows in the dialog's order; those that stand right are not moved, so focus stays. */
+  #arrange() {
+    const { order, lines } = this.#project.view;
+    for (const lineId of this.#shown) if (!lines.has(lineId)) this.#forget(lineId);
+    let next = this.#list.firstElementChild;
+    for (const lineId of order) {
+      const root = (this.#rows.get(lineId) ?? this.#grow(lines.get(lineId))).root;
+      if (root === next) next = next.nextElementSibling;
+      else if (next?.nextElementSibling === root) {
+        this.#list.append(next);
+        next = root.nextElementSibling;
+      } else this.#list.insertBefore(root, next);
+    }
+    this.#shown = order;
+    this.#renumber();
+    setHidden(byId("lines-empty"), order.length > 0);
+    this.#list.setAttribute("aria-rowcount", String(order.length));
+  }
+
+  #forget(lineId) {
+    this.#rows.get(lineId)?.root.remove();
+    this.#rows.delete(lineId);
+  }
+
+  #grow(line) {
+    const row = new LineRow(line);
+    this.#rows.set(line.line_id, row);
+    row.write(line, this.colour(line.speaker));
+    row.hint(this.hintsOf(line.line_id));
+    return row;
+  }
+
+  #renumber() {
+    let number = 0;
+    for (const lineId of this.#shown) {
+      const row = this.#rows.get(lineId);
+      if (row.kind !== "silence") number += 1;
+      row.renumber(number);
+    }
+  }
+}

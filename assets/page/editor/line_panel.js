@@ -1,0 +1,316 @@
+/** The panel of the marked lines: who says them, how, and what to do with them. */
+import { byId, fromTemplate, isDirty, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount, formatLength } from "../core/format.js";
+import { newId, RATE_HZ } from "../document/document.js";
+import { recordingTitle } from "./line_list.js";
+
+/** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
+export class ParamControls extends EventTarget {
+  #list = byId("params");
+  #shown = null;
+  #rows = new Map();
+  #strays = null;
+  #elsewhere = new Set();
+
+  /** @param {Array<object>} params of the engine @param {string[]} elsewhere those with fields of their own */
+  offer(params, elsewhere) {
+    this.#elsewhere = new Set(elsewhere);
+    const shown = JSON.stringify(params);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#rows.clear();
+    this.#list.replaceChildren(...params.map((param) => this.#row(param)));
+  }
+
+  /** @param {Array<object>} lines whose values are shown; different ones are left open */
+  show(lines) {
+    for (const [name, { param, field, number, reset }] of this.#rows) {
+      const values = new Set(lines.map((line) => line.params?.[name] ?? null));
+      const own = values.size === 1 ? [...values][0] : undefined;
+      if (!isDirty(number)) number.value = own === undefined ? "" : String(own ?? param.default);
+      if (!field.matches(":active")) field.value = String(own ?? param.default);
+      number.placeholder = own === undefined ? "different" : "";
+      reset.hidden = own === null;
+    }
+    this.#showStrays(lines);
+  }
+
+  /** Settings of the lines that the engine hasn't: seen, and taken away. */
+  #showStrays(lines) {
+    const all = lines.flatMap(({ params }) => Object.entries(params ?? {}));
+    const strays = new Map();
+    for (const [name, value] of all) {
+      if (!this.#rows.has(name) && !this.#elsewhere.has(name)) {
+        strays.set(name, (strays.get(name) ?? new Set()).add(String(value)));
+      }
+    }
+    const shown = JSON.stringify([...strays].map(([name, values]) => [name, ...values]));
+    if (shown === this.#strays) return;
+    this.#strays = shown;
+    setHidden(byId("strays-part"), strays.size === 0);
+    byId("strays").replaceChildren(...[...strays].map(([name, values]) => this.#stray(name, values)));
+  }
+
+  #stray(name, values) {
+    const row = fromTemplate("stray-template");
+    setText(row.querySelector(".stray-name"), values.size > 1 ? `${name}: different` : `${name}: ${[...values][0]}`);
+    const remove = row.querySelector("button");
+    remove.ariaLabel = `Remove ${name}`;
+    remove.addEventListener("click", () =>
+      this.dispatchEvent(new CustomEvent("change", { detail: { name, value: null } })));
+    return row;
+  }
+
+  #row(param) {
+    const row = fromTemplate("param-template");
+    const [field, number, reset] = [".param-range", ".param-number", ".param-reset"].map((one) => row.querySelector(one));
+    setText(row.querySelector(".param-label"), param.label);
+    row.title = param.help;
+    for (const input of [field, number]) {
+      Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });
+      input.setAttribute("aria-label", param.label);
+      input.addEventListener("change", () => this.#emitChange(param, input.value));
+    }
+    field.addEventListener("input", () => (number.value = field.value));
+    reset.setAttribute("aria-label", `${param.label}: the engine’s own`);
+    reset.addEventListener("click", () => this.#emitChange(param, null));
+    this.#rows.set(param.name, { param, field, number, reset });
+    return row;
+  }
+
+  #emitChange({ name, minimum, maximum }, written) {
+    const usable = written === null || (written !== "" && Number(written) >= minimum && Number(written) <= maximum);
+    const value = written === null ? null : Number(written);
+    if (usable) this.dispatchEvent(new CustomEvent("change", { detail: { name, value } }));
+  }
+}
+
+const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
+
+export class LinePanel {
+  #parts;
+  #params = new ParamControls();
+  #languages = null;
+  #library = [];
+
+  /** @param {object} parts project, selection, commands, playback, takes, show */
+  constructor(parts) {
+    this.#parts = parts;
+    const { project, selection } = parts;
+    project.addEventListener("change", ({ detail }) => this.#changed(detail));
+    selection.addEventListener("change", () => this.#show());
+    this.#params.addEventListener("change", ({ detail }) => this.#setParam(detail));
+    this.#listen();
+    this.#show();
+  }
+
+  /** @param {object} backend whose parameters and languages are offered */
+  offer({ params, languages, instructions }) {
+    this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
+    setHidden(byId("instruct-part"), !instructions);
+    const shown = JSON.stringify(languages);
+    if (shown !== this.#languages) {
+      this.#languages = shown;
+      const options = Object.entries(languages).map(([code, name]) => new Option(name, code));
+      field("language").replaceChildren(new Option("voice’s own", ""), ...options);
+    }
+    this.#show();
+  }
+
+  /** @param {Array<object>} library the voices there are, with the moods of each */
+  know(library) {
+    this.#library = library;
+    this.#show();
+  }
+
+  /** Lead to the field for a name that isn't in the dialog yet. */
+  askSpeaker() {
+    this.#parts.show("line");
+    field("speaker").focus();
+    field("speaker").select();
+  }
+
+  #listen() {
+    const { commands, playback, selection, project } = this.#parts;
+    const fields = {
+      speaker: (text) => text.trim() && { speaker: text.trim() },
+      language: (code) => ({ language: code || null }),
+      seed: (text) => ({ seed: text === "" ? null : Math.trunc(Number(text)) }),
+    };
+    for (const [name, made] of Object.entries(fields)) {
+      field(name).addEventListener("change", ({ target }) => {
+        const change = target.validity.valid && made(target.value);
+        if (change) commands.set(change);
+        this.#show();
+      });
+    }
+    field("mood").addEventListener("change", ({ target }) =>
+      this.#setParam({ name: "mood", value: target.value || null }));
+    field("instruct").addEventListener("change", ({ target }) =>
+      this.#setParam({ name: "instruct", value: target.value.trim() || null }));
+    field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
+    field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
+    const buttons = {
+      play: () => playback.playLine(selection.current),
+      again: () => playback.again(selection.ids),
+      lock: () => commands.lock(),
+      duplicate: () => commands.duplicate(),
+      up: () => commands.shift(-1),
+      down: () => commands.shift(1),
+      delete: () => commands.delete(),
+    };
+    for (const [name, act] of Object.entries(buttons)) byId(`act-${name}`).addEventListener("click", act);
+    byId("speaker-names").dataset.for = "field-speaker";
+    project.addEventListener("change", ({ detail }) => detail.meta && this.#names());
+  }
+
+  #names() {
+    const options = this.#parts.project.view.speakers.map(({ name }) => new Option(name, name));
+    byId("speaker-names").replaceChildren(...options);
+  }
+
+  #changed({ ids, order }) {
+    const { selection } = this.#parts;
+    if (order || selection.ids.some((lineId) => ids.has(lineId))) this.#show();
+  }
+
+  #show() {
+    const { project, selection, takes } = this.#parts;
+    const marked = selection.ids.map((lineId) => project.line(lineId)).filter(Boolean);
+    const speech = marked.filter(({ kind }) => kind === "speech");
+    setHidden(byId("line-empty"), marked.length > 0);
+    setHidden(byId("line-acts"), marked.length === 0);
+    setHidden(byId("line-fields"), speech.length === 0);
+    setHidden(byId("act-again"), marked.length > 0 && speech.length === 0);
+    this.#showRecording(marked.length === 1 && marked[0].kind === "audio" ? marked[0] : null);
+    setText(byId("line-title"), marked.length > 1 ? formatCount(marked.length, "line") : title(marked[0]));
+    if (speech.length) this.#fill(speech);
+    takes.show(speech.length === 1 ? speech[0] : null);
+  }
+
+  #showRecording(line) {
+    setHidden(byId("recording-part"), !line);
+    if (!line) return;
+    setText(byId("recording-name"), recordingTitle(line));
+    setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : "not heard yet");
+    setText(byId("recording-choose"), line.take ? "Replace the file" : "Choose a file");
+    byId("recording-choose").disabled = Boolean(line.locked);
+  }
+
+  #fill(lines) {
+    put("speaker", shared(lines, "speaker"));
+    this.#offerLanguage(shared(lines, "language"));
+    this.#offerMoods(lines);
+    put("seed", shared(lines, "seed"));
+    put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
+    const single = lines.length === 1;
+    for (const [name, by] of [["before", -1], ["after", 1]]) {
+      field(name).disabled = !single;
+      field(name).dataset.empty = single ? "" : "one line only";
+      put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : null);
+    }
+    const locked = lines.every((line) => line.locked);
+    byId("act-lock").setAttribute("aria-pressed", String(locked));
+    setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
+    this.#params.show(lines);
+  }
+
+  /** A language that the voice hasn't stays to be seen, and to be changed. */
+  #offerLanguage(code) {
+    const { options } = field("language");
+    if (document.activeElement === field("language")) return;
+    [...options].filter((option) => option.dataset.stray).forEach((option) => option.remove());
+    if (code && ![...options].some((option) => option.value === code)) {
+      const option = new Option(`${code} (not in this voice)`, code);
+      option.dataset.stray = "true";
+      field("language").add(option);
+    }
+    put("language", code);
+    if (code === undefined) this.#differ(field("language"));
+  }
+
+  /** Lines with several values: a choice that says so, and that can't be chosen. */
+  #differ(select) {
+    const option = new Option("different", "");
+    Object.assign(option, { disabled: true, selected: true });
+    option.dataset.stray = "true";
+    select.add(option);
+  }
+
+  /** The moods of the one voice that speaks all marked lines. */
+  #offerMoods(lines) {
+    const speaker = shared(lines, "speaker");
+    const moods = speaker === undefined ? [] : this.#moods(speaker);
+    const chosen = shared(lines.map(({ params }) => params ?? {}), "mood");
+    const unknown = chosen && !moods.some((mood) => fold(mood) === fold(chosen)) ? [chosen] : [];
+    setHidden(byId("mood-part"), moods.length === 0 && unknown.length === 0);
+    const options = [...moods, ...unknown].map((mood) => new Option(mood, mood));
+    field("mood").replaceChildren(new Option("main sample", ""), ...options);
+    const known = moods.find((mood) => fold(mood) === fold(chosen ?? ""));
+    field("mood").value = known ?? chosen ?? "";
+  }
+
+  #moods(speaker) {
+    const chosen = this.#parts.project.view.cast[speaker];
+    const fits = ({ speaker_id: id, name }) => (chosen ? id === chosen : fold(name) === fold(speaker));
+    return this.#library.find(fits)?.moods ?? [];
+  }
+
+  #setParam({ name, value }) {
+    const { project, selection } = this.#parts;
+    const alike = new Map();
+    for (const lineId of selection.ids) {
+      const { kind, params } = project.line(lineId);
+      if (kind !== "speech" || (value === null && !(name in (params ?? {})))) continue;
+      const { [name]: _, ...others } = params ?? {};
+      const next = value === null ? others : { ...others, [name]: value };
+      const key = JSON.stringify(next);
+      if (!alike.has(key)) alike.set(key, { op: "set", line_ids: [], fields: { params: next } });
+      alike.get(key).line_ids.push(lineId);
+    }
+    if (alike.size) project.edit([...alike.values()]);
+  }
+
+  #pauseAt(lineId, by) {
+    const { project } = this.#parts;
+    const { order } = project.view;
+    const adjacent = project.line(order[order.indexOf(lineId) + by]);
+    return adjacent?.kind === "silence" ? adjacent : null;
+  }
+
+  /** A pause next to a line is a line of its own: made, changed, or with 0 taken away. */
+  #pause(input, by) {
+    const { project, selection } = this.#parts;
+    const seconds = Number(input.value);
+    const lineId = selection.current;
+    if (!input.validity.valid || !project.line(lineId)) return this.#show();
+    const adjacent = this.#pauseAt(lineId, by);
+    const { order } = project.view;
+    const after = by > 0 ? lineId : (order[order.indexOf(lineId) - 1] ?? null);
+    if (adjacent && seconds) project.edit([{ op: "set", line_ids: [adjacent.line_id], fields: { duration_s: seconds } }]);
+    else if (adjacent) project.edit([{ op: "delete", line_ids: [adjacent.line_id] }]);
+    else if (seconds) {
+      const line = { line_id: newId(), kind: "silence", duration_s: seconds };
+      project.edit([{ op: "insert", after, lines: [line] }]);
+    }
+    return undefined;
+  }
+}
+
+function title(line) {
+  if (!line) return "Line";
+  return { silence: "Pause", audio: "Recording" }[line.kind] ?? "Line";
+}
+
+/** What lines have in common; undefined when they differ. */
+function shared(lines, name) {
+  const first = lines[0][name] ?? null;
+  return lines.every((line) => (line[name] ?? null) === first) ? first : undefined;
+}
+
+function put(name, value) {
+  const input = field(name);
+  if (isDirty(input)) return;
+  input.value = value === undefined || value === null ? "" : String(value);
+  input.placeholder = value === undefined ? "different" : (input.dataset.empty ?? "");
+}

@@ -1,0 +1,229 @@
+/**
+ * What may not be meant in a line, before and after it is rendered: asked of the studio as lines change, shown as
+ * a badge on the row and in the panel.
+ */
+import * as api from "../core/api.js";
+import { byId, setHidden, setText } from "../core/dom.js";
+import { announce, showError } from "../core/notices.js";
+import { lineIssues } from "../document/document.js";
+
+const PAUSE_MS = 300;
+const MOST_LINES = 500;
+const NONE = [];
+
+/** Event "change" with `detail` {ids: Set of lines whose hints are others now}. */
+export class LineChecks extends EventTarget {
+  #project;
+  #known = new Map();
+  #asked = new Map();
+  #ground = null;
+  #timer = null;
+  #turn = 0;
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    super();
+    this.#project = project;
+    project.addEventListener("change", () => this.#soon());
+    project.addEventListener("saved", () => this.#soon());
+  }
+
+  /** @param {string} lineId @returns {string[]} sentences */
+  of(lineId) {
+    return this.#known.get(lineId) ?? NONE;
+  }
+
+  /** The voice engine or the library changed, or another project is open: ask for all again. */
+  forget() {
+    this.#asked.clear();
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#ask();
+    }, PAUSE_MS);
+  }
+
+  /** The studio answers for what it has, so unsent edits are waited for. */
+  async #ask() {
+    const { id, view, saving } = this.#project;
+    if (!id || saving !== "saved") return;
+    const ground = JSON.stringify([id, view.cast, view.settings]);
+    if (ground !== this.#ground) this.#asked.clear();
+    this.#ground = ground;
+    const fresh = this.#changed();
+    if (!fresh.length) return this.#take([], {});
+    const turn = (this.#turn += 1);
+    const ids = fresh.length > MOST_LINES ? null : fresh.map(([lineId]) => lineId);
+    try {
+      const { hints } = await api.checkLines(id, ids);
+      if (turn !== this.#turn) return;
+      for (const [lineId, about] of fresh) this.#asked.set(lineId, about);
+      this.#take(ids ?? view.order, hints);
+    } catch (error) {
+      if (error.status && error.status !== 404) showError("The lines can't be checked", error);
+    }
+  }
+
+  /** Lines that say something else than when they were asked about. */
+  #changed() {
+    return this.#project.lines
+      .filter(({ kind }) => kind !== "silence")
+      .map(({ line_id: lineId, speaker, text, language, params, path, take, spoken }) =>
+        [lineId, JSON.stringify([speaker, text, language, params, path, path && !take, spoken])])
+      .filter(([lineId, about]) => this.#asked.get(lineId) !== about);
+  }
+
+  #take(asked, found) {
+    const ids = new Set();
+    const put = (lineId, messages) => {
+      if (JSON.stringify(this.of(lineId)) === JSON.stringify(messages)) return;
+      if (messages.length) this.#known.set(lineId, messages);
+      else this.#known.delete(lineId);
+      ids.add(lineId);
+    };
+    for (const lineId of asked) put(lineId, found[lineId] ?? NONE);
+    for (const lineId of [...this.#asked.keys(), ...this.#known.keys()]) {
+      if (this.#project.line(lineId)) continue;
+      this.#asked.delete(lineId); // undo may bring the line back
+      put(lineId, NONE);
+    }
+    if (ids.size) this.dispatchEvent(new CustomEvent("change", { detail: { ids } }));
+  }
+}
+
+const SPOKEN = 3;
+const GAP_PX = 12;
+
+export class WarningBadges {
+  #parts;
+  #doubted = new Set();
+  #accepted = null;
+  #shown = "";
+
+  /** @param {object} parts project, hints, lines, selection, commands, show */
+  constructor(parts) {
+    this.#parts = parts;
+    const { project, hints, selection, lines } = parts;
+    hints.addEventListener("change", ({ detail }) => this.#changed(detail));
+    project.addEventListener("change", ({ detail }) => this.#followTakes(detail));
+    selection.addEventListener("change", () => this.#showPanel());
+    lines.hintsOf = (lineId) => this.#of(lineId);
+    byId("hints-next").addEventListener("click", () => this.#next());
+    byId("take-fine").addEventListener("click", () => this.#accept());
+  }
+
+  /** Lead to the whole text of a line's hints. */
+  open() {
+    this.#parts.show("line");
+    // Not scrollIntoView: it would move the page itself, too.
+    const part = byId("hints-part");
+    const pane = part.closest("#part-line");
+    pane.scrollTop += part.getBoundingClientRect().bottom - pane.getBoundingClientRect().bottom + GAP_PX;
+  }
+
+  #changed({ ids }) {
+    const { hints, lines, selection } = this.#parts;
+    for (const lineId of ids) lines.row(lineId)?.hint(this.#of(lineId));
+    this.#showCount();
+    const mine = selection.ids.filter((lineId) => ids.has(lineId));
+    if (mine.length) this.#showPanel();
+    this.#say(mine.filter((lineId) => hints.of(lineId).length));
+  }
+
+  /** What is to be known before it is read, and about what was made of it. */
+  #of(lineId) {
+    return [...this.#parts.hints.of(lineId), ...this.#doubtsOf(lineId)];
+  }
+
+  #doubtsOf(lineId) {
+    const { project } = this.#parts;
+    return lineIssues(project.line(lineId), project.view.accepted_takes);
+  }
+
+  /** Lines whose take became another, or was found right, are marked again. */
+  #followTakes({ ids }) {
+    const { project, lines, selection } = this.#parts;
+    const { accepted_takes: accepted } = project.view;
+    const all = accepted === this.#accepted ? ids : project.view.order;
+    this.#accepted = accepted;
+    const fresh = [];
+    for (const lineId of all) {
+      const is = this.#doubtsOf(lineId).length > 0;
+      if (!is && !this.#doubted.has(lineId)) continue;
+      if (is && !this.#doubted.has(lineId)) fresh.push(lineId);
+      if (is) this.#doubted.add(lineId);
+      else this.#doubted.delete(lineId);
+      lines.row(lineId)?.hint(this.#of(lineId));
+    }
+    this.#showCount();
+    this.#showPanel();
+    this.#say(selection.ids.filter((lineId) => fresh.includes(lineId)));
+  }
+
+  /** Somebody listened to the take, and it is right: it isn't marked any more. */
+  #accept() {
+    const { project, selection, commands } = this.#parts;
+    const { take } = project.line(selection.current) ?? {};
+    if (take) commands.accept(take.take_id, true);
+    selection.focus();
+  }
+
+  /** What a person is at is said; a project that opens is not read out. */
+  #say(lineIds) {
+    const { lines } = this.#parts;
+    if (!lineIds.length) return;
+    const sentences = lineIds.slice(0, SPOKEN).map((lineId) =>
+      `Line ${lines.row(lineId)?.number.textContent}: ${this.#of(lineId).join(" ")}`);
+    announce(sentences.join(" "));
+  }
+
+  /** Lines that failed, or that have something to know. */
+  get toCheck() {
+    const { project, hints } = this.#parts;
+    return project.lines
+      .filter(({ line_id: lineId, state }) =>
+        state === "failed" || hints.of(lineId).length || this.#doubted.has(lineId))
+      .map(({ line_id: lineId }) => lineId);
+  }
+
+  #showCount() {
+    const all = this.toCheck.length;
+    setHidden(byId("hints-next"), all === 0);
+    setText(byId("hints-next"), `${all} to check`);
+  }
+
+  #showPanel() {
+    const { selection } = this.#parts;
+    const [lineId] = selection.ids.length === 1 ? selection.ids : [null];
+    const messages = lineId ? this.#of(lineId) : [];
+    setHidden(byId("hints-part"), messages.length === 0);
+    setHidden(byId("take-fine"), !this.#doubted.has(lineId));
+    const known = JSON.stringify(messages);
+    if (known === this.#shown) return;
+    this.#shown = known;
+    byId("hints").replaceChildren(...messages.map(item));
+  }
+
+  /** Go to the next of them, from the current one on and round. */
+  #next() {
+    const { project, selection } = this.#parts;
+    const lines = this.toCheck;
+    const { order } = project.view;
+    const at = order.indexOf(selection.current);
+    const next = lines.find((lineId) => order.indexOf(lineId) > at) ?? lines[0];
+    if (!next) return;
+    selection.go(next);
+    selection.focus();
+  }
+}
+
+function item(message) {
+  const row = document.createElement("li");
+  setText(row, message);
+  row.dir = "auto";
+  return row;
+}

@@ -1,0 +1,292 @@
+/**
+ * The project's pronunciations: the dialog that lists them, a new one, search, preview, files; and the ways that
+ * lead to it.
+ */
+import * as api from "../core/api.js";
+import { byId, isDirty, markedText, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount } from "../core/format.js";
+import { PreviewButton } from "../playback/preview_button.js";
+import { PronunciationRows } from "./pronunciation_rows.js";
+
+const QUIET_MS = 200;
+const SEARCHED_FROM = 9;
+const input = (name) => /** @type {HTMLInputElement} */ (byId(`pronunciation-${name}`));
+
+export class PronunciationList {
+  #dialog = /** @type {HTMLDialogElement} */ (byId("pronunciations"));
+  #project;
+  #commands;
+  #sound = new PreviewButton();
+  #rows = new PronunciationRows({
+    change: (remove, put) => this.#change(remove, put),
+    preview: (button, text) => this.#preview(button, text),
+    showProblem: (message) => this.#showProblem(message),
+  });
+  #timer = null;
+  #asked = 0;
+
+  /** @param {object} parts project, commands */
+  constructor({ project, commands }) {
+    this.#project = project;
+    this.#commands = commands;
+    this.#listen();
+    project.addEventListener("change", ({ detail }) => this.#dialog.open && this.#follow(detail));
+    project.addEventListener("saved", () => this.#soon());
+    // What the page says of it lies behind this dialog.
+    project.addEventListener("refused", ({ detail: { error } }) => this.#dialog.open && this.#showProblem(error.message));
+    project.addEventListener("opened", () => this.#dialog.close());
+  }
+
+  /** @param {string} [word] that is to be said otherwise */
+  open(word = "") {
+    const all = this.#project.view.pronunciations;
+    const known = word && this.#rows.like(word, all);
+    input("search").value = known && all.length >= SEARCHED_FROM ? known.written : "";
+    if (!this.#dialog.open) this.#begin();
+    this.#show();
+    if (known) return this.#rows.focus(known.written);
+    if (word) input("written").value = word;
+    (word ? input("spoken") : input("written")).focus();
+    return this.#soon();
+  }
+
+  #begin() {
+    this.#rows.sort();
+    this.#blank();
+    this.#showProblem("");
+    this.#link();
+    this.#offerVoices();
+    this.#dialog.showModal();
+    this.#soon();
+  }
+
+  #listen() {
+    byId("pronunciations-close").addEventListener("click", () => this.#dialog.close());
+    this.#dialog.addEventListener("close", () => this.#sound.hush());
+    this.#dialog.addEventListener("keydown", (event) => this.#key(event));
+    input("new").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#add();
+    });
+    for (const name of ["written", "spoken", "case"]) {
+      input(name).addEventListener("input", () => this.#soon());
+    }
+    input("written").addEventListener("input", () => this.#say(""));
+    input("written").addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !input("written").value.trim()) return;
+      event.preventDefault();
+      input("spoken").focus();
+    });
+    input("hear").addEventListener("click", () =>
+      this.#preview(input("hear"), input("spoken").value || input("written").value));
+    input("search").addEventListener("input", () => this.#show());
+    byId("pronunciation-more").addEventListener("click", () => this.#rows.more());
+    input("import").addEventListener("click", () => input("file").click());
+    input("file").addEventListener("change", () => this.#import());
+    this.#sound.addEventListener("fault", ({ detail }) => this.#showProblem(detail.message));
+  }
+
+  /** The history of the project is that of the list, too. */
+  #key(event) {
+    const { key, ctrlKey, metaKey, shiftKey, target } = event;
+    const letter = (ctrlKey || metaKey) && key.toLowerCase();
+    if (!["z", "y"].includes(letter) || isDirty(target)) return;
+    event.preventDefault();
+    this.#commands.travel(letter === "z" && !shiftKey ? "undo" : "redo");
+  }
+
+  #add() {
+    const entry = this.#written();
+    if (!entry) {
+      this.#showProblem("Write the word as it stands in the script.");
+      return input("written").focus();
+    }
+    this.#change([], [entry]);
+    this.#blank();
+    return input("written").focus();
+  }
+
+  /** The entry in the fields; null without a word. */
+  #written() {
+    const written = clean(input("written").value);
+    if (!written) return null;
+    const spoken = clean(input("spoken").value);
+    return { written, spoken, match_case: input("case").checked, enabled: true };
+  }
+
+  #blank() {
+    for (const name of ["written", "spoken"]) input(name).value = "";
+    input("case").checked = false;
+    setText(byId("pronunciation-reach"), "");
+  }
+
+  #change(remove, put) {
+    this.#showProblem("");
+    this.#project.edit([{ op: "pronounce", remove, put }]);
+    this.#project.flush();
+  }
+
+  #follow({ meta, ids, order }) {
+    if (meta) {
+      this.#show();
+      this.#offerVoices();
+    }
+    if (meta || order || ids.size) this.#soon();
+  }
+
+  #show() {
+    const all = this.#project.view.pronunciations;
+    setHidden(input("search"), all.length < SEARCHED_FROM && !input("search").value);
+    const wanted = fold(input("search").value);
+    const found = all.filter(({ written, spoken }) => fold(`${written} ${spoken}`).includes(wanted));
+    this.#rows.show(found);
+    setText(byId("pronunciations-count"), found.length < all.length ? `${found.length} of ${all.length}` : String(all.length || ""));
+    setHidden(byId("pronunciation-table"), !found.length);
+    setHidden(byId("pronunciation-none"), found.length > 0 || !all.length);
+    for (const name of ["csv", "text"]) setHidden(byId(`pronunciation-${name}`), !all.length);
+  }
+
+  #link() {
+    for (const [name, format] of [["csv", "csv"], ["text", "txt"]]) {
+      byId(`pronunciation-${name}`).href = api.pronunciationsUrl(this.#project.id, format);
+    }
+  }
+
+  #offerVoices() {
+    const select = input("voice");
+    const names = this.#project.view.speakers.map(({ name }) => name);
+    if (!names.length) names.push("Speaker 1");
+    const shown = [...select.options].map(({ value }) => value);
+    if (JSON.stringify(shown) === JSON.stringify(names)) return;
+    const chosen = select.value;
+    select.replaceChildren(...names.map((name) => new Option(name, name)));
+    if (names.includes(chosen)) select.value = chosen;
+  }
+
+  #preview(button, text) {
+    this.#showProblem("");
+    if (!text.trim()) return this.#showProblem("There is nothing to hear: it is left out.");
+    return this.#sound.toggle(button, (signal) => api.previewPronunciation(this.#project.id, input("voice").value, text, signal));
+  }
+
+  async #import() {
+    const [file] = input("file").files;
+    input("file").value = "";
+    if (!file) return;
+    try {
+      const { entries, notices } = await api.readPronunciations(this.#project.id, file);
+      this.#change([], entries);
+      const read = `${formatCount(entries.length, "pronunciation")} taken over.`;
+      this.#say([read, ...notices.map(({ message }) => message)].join(" "));
+    } catch (error) {
+      this.#showProblem(error.message);
+    }
+  }
+
+  #showProblem(message) {
+    const problem = byId("pronunciation-problem");
+    setText(problem, message);
+    setHidden(problem, !message);
+  }
+
+  #say(text) {
+    setText(byId("pronunciation-reach"), text);
+  }
+
+  #soon() {
+    if (this.#timer !== null || !this.#dialog.open) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#ask();
+    }, QUIET_MS);
+  }
+
+  /** The studio answers for what it has, so unsent edits are waited for. */
+  async #ask() {
+    const { id, saving } = this.#project;
+    if (!this.#dialog.open || saving !== "saved") return;
+    const asked = (this.#asked += 1);
+    const entry = this.#written();
+    try {
+      const found = await api.pronunciationReach(id, entry);
+      if (asked !== this.#asked || id !== this.#project.id) return;
+      this.#rows.reach(found);
+      if (entry && entry.written === this.#written()?.written) this.#say(reached(found.lines[found.asked], found.example, found.hints[found.asked]));
+    } catch (error) {
+      this.#showProblem(error.message);
+    }
+  }
+}
+
+function reached(lines, example, hints = []) {
+  if (!lines) return ["No line has it as a word of its own.", ...hints].join(" ");
+  const shown = example && example[0] !== example[1] ? `“${short(example[0])}” becomes “${short(example[1])}”` : "";
+  return [`In ${formatCount(lines, "line")}.`, shown, ...hints].filter(Boolean).join(" ");
+}
+
+function short(text) {
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}
+
+function clean(text) {
+  return text.normalize("NFC").trim().replace(/\s+/g, " ");
+}
+
+const LONGEST_WORD = 200;
+
+export class PronunciationLinks {
+  #project;
+  #selection;
+  #list;
+  #marked = { lineId: null, word: "" };
+
+  /** @param {object} parts project, selection, commands */
+  constructor({ project, selection, commands }) {
+    this.#project = project;
+    this.#selection = selection;
+    this.#list = new PronunciationList({ project, commands });
+    document.addEventListener("selectionchange", () => this.#notice());
+    byId("pronunciations-open").addEventListener("click", () => this.#list.open());
+    byId("line-pronounce").addEventListener("click", () => this.open());
+    project.addEventListener("change", () => this.#show());
+    selection.addEventListener("change", () => this.#show());
+    this.#show();
+  }
+
+  /** Open the list, with the word that is marked in the script filled in. */
+  open() {
+    this.#list.open(this.#word());
+  }
+
+  #word() {
+    if (document.activeElement?.matches("#script")) return shortWord(markedText());
+    this.#notice();
+    return this.#marked.lineId === this.#selection.current ? this.#marked.word : "";
+  }
+
+  /** What is marked in a row is remembered: a press on a button takes the mark away. */
+  #notice() {
+    const { anchorNode, focusNode, isCollapsed } = getSelection();
+    const at = anchorNode instanceof Element ? anchorNode : anchorNode?.parentElement;
+    const text = at?.closest(".line-text");
+    if (!text?.contains(focusNode)) return;
+    const { line: lineId } = text.closest(".line").dataset;
+    this.#marked = { lineId, word: isCollapsed ? "" : shortWord(String(getSelection())) };
+  }
+
+  #show() {
+    const { ids } = this.#selection;
+    const line = ids.length === 1 ? this.#project.line(ids[0]) : null;
+    setHidden(byId("pronounce-part"), line?.kind !== "speech");
+    const spoken = line?.spoken ?? null;
+    setHidden(byId("line-spoken"), spoken === null);
+    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
+    const all = this.#project.view.pronunciations.length;
+    setText(byId("pronunciations-open-count"), all ? String(all) : "");
+  }
+}
+
+function shortWord(text) {
+  const word = text.trim().replace(/\s+/g, " ");
+  return word.length <= LONGEST_WORD ? word : "";
+}

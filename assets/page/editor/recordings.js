@@ -1,0 +1,92 @@
+/** Lines that play a recording: choose its file, drop one, add one; it is rendered as soon as it is in. */
+import * as api from "../core/api.js";
+import { byId } from "../core/dom.js";
+import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { newId } from "../document/document.js";
+
+const SUFFIX = /\.(wav|flac|mp3|m4a|aac|ogg|oga|opus|webm|aiff?)$/i;
+
+/** Whether a file holds sound, as far as its name and type say. @param {File} file */
+export function isSoundFile({ name, type }) {
+  return type.startsWith("audio/") || SUFFIX.test(name);
+}
+
+export class Recordings {
+  #field = /** @type {HTMLInputElement} */ (byId("recording-file"));
+  #project;
+  #selection;
+  #lineId = null;
+
+  /** @param {object} parts project, selection */
+  constructor({ project, selection }) {
+    this.#project = project;
+    this.#selection = selection;
+    byId("add-recording").addEventListener("click", () => this.choose(null));
+    byId("recording-choose").addEventListener("click", () => this.choose(selection.current));
+    this.#field.addEventListener("change", () => {
+      const [file] = this.#field.files;
+      this.#field.value = ""; // so that the same file can be chosen again
+      if (file) this.bring(file, this.#lineId);
+    });
+  }
+
+  /** Ask for a file. @param {string | null} lineId of the line that plays it; null for a new one */
+  choose(lineId) {
+    this.#lineId = lineId;
+    this.#field.click();
+  }
+
+  /** Bring files in one after the other; where a line is named, the first one is what it plays. */
+  async bringAll(files, lineId, after) {
+    let at = after;
+    for (const [number, file] of files.entries()) {
+      at = (await this.bring(file, number === 0 ? lineId : null, at)) ?? at;
+    }
+  }
+
+  /**
+   * Bring a file into the project that is open now, and let a line play it.
+   * @param {File} file @param {string | null} lineId a recording's, or null for a new line
+   * @param {string | null} after which line a new one stands
+   * @returns {Promise<string | undefined>} the line that plays it
+   */
+  async bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
+    const { id, rev, view } = this.#project;
+    announce(`${file.name} is being brought in.`);
+    try {
+      const { path } = await api.addAudio(id, file);
+      const isOpen = id === this.#project.id;
+      const [at, op] = isOpen ? this.#placed(path, lineId, after) : placed(path, lineId, after);
+      await this.#project.editIn(id, [op], rev);
+      if (isOpen) await this.#show(at, op);
+      else await api.startRender(id, { line_ids: [at], again: false, listen_from: null });
+      showNotice("refused", {});
+      showDone(`${file.name} is in ${isOpen ? "the scene" : `“${view.name || "Untitled"}”`}.`);
+      return at;
+    } catch (error) {
+      return void showError(`${file.name} can't be used`, error);
+    }
+  }
+
+  /** Others may have deleted lines while it was brought in. */
+  #placed(path, lineId, after) {
+    const { view } = this.#project;
+    const known = (one) => (view.lines.has(one) ? one : null);
+    return placed(path, known(lineId), after === null ? null : (known(after) ?? view.order.at(-1) ?? null));
+  }
+
+  async #show(lineId, { op }) {
+    if (op === "insert") {
+      this.#selection.go(lineId);
+      this.#selection.focus();
+    }
+    await this.#project.render([lineId]);
+  }
+}
+
+/** @returns {[string, object]} the line that plays a file, and the edit that makes it so */
+function placed(path, lineId, after) {
+  if (lineId) return [lineId, { op: "set", line_ids: [lineId], fields: { path } }];
+  const line = { line_id: newId(), kind: "audio", path };
+  return [line.line_id, { op: "insert", after, lines: [line] }];
+}

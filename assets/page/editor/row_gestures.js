@@ -1,0 +1,198 @@
+/** The rows under mouse and finger: press, mark, drag and drop. */
+import { byId } from "../core/dom.js";
+
+export class DraggedRows {
+  #list = byId("lines");
+  #parts;
+  #ids = null;
+
+  /** @param {object} parts selection, commands */
+  constructor(parts) {
+    this.#parts = parts;
+  }
+
+  /** Whether rows are carried. */
+  get any() {
+    return this.#ids !== null;
+  }
+
+  /** Take up the marked lines, or one that isn't among them. @param {string} lineId */
+  begin(lineId) {
+    const { selection } = this.#parts;
+    if (!selection.ids.includes(lineId)) selection.go(lineId);
+    this.#ids = selection.ids;
+  }
+
+  /** Show where they would land. @param {Element} row @param {number} y in the window */
+  over(row, y) {
+    const box = row.getBoundingClientRect();
+    const previous = this.#pointed;
+    if (previous && previous !== row) delete previous.dataset.drop;
+    row.dataset.drop = y > box.top + box.height / 2 ? "below" : "above";
+  }
+
+  /** Put them where it is shown. @returns {boolean} whether it was shown */
+  drop() {
+    const [row, lineIds] = [this.#pointed, this.#ids];
+    const after = row?.dataset.drop === "below" ? row : row?.previousElementSibling;
+    this.end();
+    if (!row || !lineIds) return false;
+    this.#parts.commands.move(lineIds, free(after, lineIds));
+    return true;
+  }
+
+  /** Carry nothing any more. */
+  end() {
+    this.#ids = null;
+    const pointed = this.#pointed;
+    if (pointed) delete pointed.dataset.drop;
+  }
+
+  get #pointed() {
+    return this.#list.querySelector("[data-drop]");
+  }
+}
+
+/** The nearest row at or above that isn't carried itself. */
+function free(row, carried) {
+  let found = row;
+  while (found && carried.includes(found.dataset.line)) found = found.previousElementSibling;
+  return found?.dataset.line ?? null;
+}
+
+export class MouseGestures {
+  #list = byId("lines");
+  #parts;
+  #pointer = "";
+
+  /** @param {object} parts lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show */
+  constructor(parts) {
+    this.#parts = parts;
+    // Safari before 18.4 doesn't tell of a click what pressed, or tells a mouse.
+    this.#list.addEventListener("pointerdown", ({ pointerType }) => (this.#pointer = pointerType));
+    this.#list.addEventListener("click", (event) => this.#press(event));
+    this.#list.addEventListener("dragstart", (event) => this.#lift(event));
+    this.#list.addEventListener("dragover", (event) => this.#over(event));
+    this.#list.addEventListener("drop", (event) => this.#drop(event));
+    this.#list.addEventListener("dragend", () => parts.draggedRows.end());
+  }
+
+  #press(event) {
+    const { lines, selection, commands, playback, speakerMenu, recordings, badges, show } = this.#parts;
+    const lineId = lines.lineOf(event.target);
+    if (!lineId) return undefined;
+    const on = (name) => event.target.closest(`.line-${name}`);
+    if (on("play")) return playback.playLine(lineId);
+    if (on("remove")) return commands.delete([lineId]);
+    if (on("file")) return recordings.choose(lineId);
+    if (this.#pointer === "touch" && on("grip")) return this.#mark(lineId, "toggle");
+    if (event.shiftKey) return this.#mark(lineId, "range");
+    if (event.ctrlKey || event.metaKey) return this.#mark(lineId, "toggle");
+    if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);
+    if (on("speaker")) return speakerMenu.open(on("speaker"), lineId);
+    if (on("takes")) return show("line");
+    if (on("hint")) return badges.open();
+    if (!on("text") && !on("seconds")) selection.focus();
+    if (!on("text") && !on("seconds") && !on("grip")) playback.placeAt(lineId);
+    return undefined;
+  }
+
+  #mark(lineId, how) {
+    const { selection } = this.#parts;
+    getSelection().removeAllRanges();
+    selection.go(lineId, how);
+    selection.focus();
+  }
+
+  #lift(event) {
+    const { lines, draggedRows } = this.#parts;
+    const lineId = event.target.closest?.(".line-grip") ? lines.lineOf(event.target) : null;
+    if (!lineId) return;
+    draggedRows.begin(lineId);
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", "");
+    event.dataTransfer.setDragImage(lines.row(lineId).root, 24, 16);
+  }
+
+  #over(event) {
+    const row = this.#parts.draggedRows.any && event.target.closest?.(".line");
+    if (!row) return;
+    event.preventDefault();
+    this.#parts.draggedRows.over(row, event.clientY);
+  }
+
+  #drop(event) {
+    if (this.#parts.draggedRows.any && this.#parts.draggedRows.drop()) event.preventDefault();
+  }
+}
+
+const BEGINS_PX = 8;
+const EDGE_PX = 48;
+const STEP_PX = 9;
+
+export class TouchGestures {
+  #list = byId("lines");
+  #lines;
+  #draggedRows;
+  #from = null;
+  #at = null;
+
+  /** @param {object} parts lines, draggedRows */
+  constructor({ lines, draggedRows }) {
+    this.#lines = lines;
+    this.#draggedRows = draggedRows;
+    this.#list.addEventListener("pointerdown", (event) => this.#touch(event));
+    this.#list.addEventListener("pointermove", (event) => this.#move(event));
+    this.#list.addEventListener("pointerup", (event) => this.#leave(event, true));
+    this.#list.addEventListener("pointercancel", (event) => this.#leave(event, false));
+    // The touch that ends a journey is no press on the number.
+    this.#list.addEventListener("click", (event) => this.#carried(event), true);
+  }
+
+  #touch({ pointerType, pointerId, target, clientX, clientY }) {
+    if (this.#at) return; // a second finger
+    const lineId = pointerType === "touch" && target.closest(".line-grip") ? this.#lines.lineOf(target) : null;
+    this.#from = lineId && { lineId, pointerId, x: clientX, y: clientY, moved: false };
+  }
+
+  #move({ pointerId, clientX, clientY }) {
+    const from = this.#from;
+    if (!from || from.pointerId !== pointerId) return;
+    if (!from.moved && Math.hypot(clientX - from.x, clientY - from.y) < BEGINS_PX) return;
+    if (!from.moved) {
+      from.moved = true;
+      this.#list.setPointerCapture(pointerId);
+      this.#draggedRows.begin(from.lineId);
+    }
+    const rolls = this.#at !== null;
+    this.#at = { x: clientX, y: clientY };
+    if (!rolls) this.#roll();
+  }
+
+  /** Each frame: show the place, and roll while the finger is at an end of the list. */
+  #roll() {
+    if (!this.#at) return;
+    const view = this.#list.getBoundingClientRect();
+    const { x, y } = this.#at;
+    if (y < view.top + EDGE_PX) this.#list.scrollBy({ top: -STEP_PX });
+    if (y > view.bottom - EDGE_PX) this.#list.scrollBy({ top: STEP_PX });
+    const inside = Math.min(Math.max(y, view.top + 1), view.bottom - 1);
+    const row = document.elementFromPoint(x, inside)?.closest("#lines .line");
+    if (row) this.#draggedRows.over(row, inside);
+    requestAnimationFrame(() => this.#roll());
+  }
+
+  #leave({ pointerId }, lands) {
+    if (this.#from?.pointerId !== pointerId) return;
+    this.#at = null;
+    if (!this.#from.moved) this.#from = null;
+    else if (lands) this.#draggedRows.drop();
+    else this.#draggedRows.end();
+  }
+
+  #carried(event) {
+    if (!this.#from?.moved || !event.detail) return;
+    this.#from = null;
+    event.stopPropagation();
+  }
+}

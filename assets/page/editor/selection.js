@@ -1,0 +1,121 @@
+/** Which lines a gesture means: the one the person is at, and those marked with it. */
+
+/** Event "change" when the current line or the marked ones changed. */
+export class Selection extends EventTarget {
+  #project;
+  #lines;
+  #anchor = null;
+  #marked = new Set();
+
+  /** @param {import("../document/project.js").Project} project @param {import("./line_list.js").LineList} lines */
+  constructor(project, lines) {
+    super();
+    this.#project = project;
+    this.#lines = lines;
+    this.current = null;
+    project.addEventListener("change", ({ detail }) => detail.order && this.#prune());
+  }
+
+  /** Marked lines in the dialog's order. @returns {string[]} */
+  get ids() {
+    return this.#project.view.order.filter((lineId) => this.#marked.has(lineId));
+  }
+
+  /** Go to a line. @param {string | null} lineId @param {"only" | "range" | "toggle"} how */
+  go(lineId, how = "only") {
+    const before = this.#marked;
+    if (how === "range" && this.#anchor) this.#marked = new Set(this.#between(this.#anchor, lineId));
+    else if (how === "toggle") this.#marked = toggled(before, lineId);
+    else this.#marked = new Set(lineId ? [lineId] : []);
+    if (how !== "range") this.#anchor = lineId;
+    this.#show(before, lineId);
+  }
+
+  /** Mark all lines. */
+  all() {
+    const before = this.#marked;
+    this.#marked = new Set(this.#project.view.order);
+    this.#show(before, this.current);
+  }
+
+  /** Mark exactly these. @param {string[]} lineIds @param {string | null} current one of them, else the last */
+  set(lineIds, current = lineIds.at(-1) ?? null) {
+    const before = this.#marked;
+    this.#marked = new Set(lineIds);
+    this.#anchor = current;
+    this.#show(before, current);
+  }
+
+  /** Put the keyboard on the current line's row. */
+  focus() {
+    this.#lines.row(this.current)?.root.focus({ preventScroll: true });
+    if (this.current) this.#lines.reveal(this.current, { calm: true });
+  }
+
+  /**
+   * The next of some lines, from the current one on and round.
+   * @param {Set<string>} lineIds @param {1 | -1} by @returns {string | undefined}
+   */
+  nextOf(lineIds, by) {
+    const { order } = this.#project.view;
+    const at = order.indexOf(this.current);
+    const from = by > 0 ? at + 1 : Math.max(at, 0);
+    const round = [...order.slice(from), ...order.slice(0, from)];
+    const isOne = (lineId) => lineIds.has(lineId);
+    return by > 0 ? round.find(isOne) : round.findLast(isOne);
+  }
+
+  /** @param {number} by lines from the current one @returns {string | null} */
+  neighbour(by) {
+    const { order } = this.#project.view;
+    const at = order.indexOf(this.current);
+    if (at < 0) return order.at(by > 0 ? 0 : -1) ?? null;
+    return order[Math.min(Math.max(0, at + by), order.length - 1)] ?? null;
+  }
+
+  #between(from, to) {
+    const { order } = this.#project.view;
+    const [first, last] = [order.indexOf(from), order.indexOf(to)].sort((a, b) => a - b);
+    return order.slice(Math.max(0, first), last + 1);
+  }
+
+  #prune() {
+    const { lines, order } = this.#project.view;
+    const kept = [...this.#marked].filter((lineId) => lines.has(lineId));
+    if (kept.length === this.#marked.size && (this.current === null || lines.has(this.current))) {
+      return this.#rove(this.current ?? order[0]);
+    }
+    const before = this.#marked;
+    this.#marked = new Set(kept);
+    if (!lines.has(this.#anchor)) this.#anchor = kept[0] ?? null;
+    this.#show(before, lines.has(this.current) ? this.current : (kept[0] ?? null));
+  }
+
+  #show(before, current) {
+    for (const lineId of before) if (!this.#marked.has(lineId)) this.#mark(lineId, false);
+    for (const lineId of this.#marked) this.#mark(lineId, true);
+    this.current = current;
+    this.#rove(current ?? this.#project.view.order[0]);
+    this.dispatchEvent(new Event("change"));
+  }
+
+  #mark(lineId, marked) {
+    this.#lines.row(lineId)?.root.setAttribute("aria-selected", String(marked));
+  }
+
+  /** One row at a time is a stop of the Tab key. */
+  #rove(lineId) {
+    if (this.stop === lineId) return;
+    const previous = this.#lines.row(this.stop);
+    if (previous) previous.root.tabIndex = -1;
+    const row = this.#lines.row(lineId);
+    if (row) row.root.tabIndex = 0;
+    this.stop = lineId;
+  }
+}
+
+function toggled(marked, lineId) {
+  const next = new Set(marked);
+  if (!next.delete(lineId)) next.add(lineId);
+  return next;
+}

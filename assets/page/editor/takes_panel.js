@@ -1,0 +1,162 @@
+/** The takes of one line, to compare: play, choose, lock, delete. */
+import * as api from "../core/api.js";
+import { byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
+import { formatLength } from "../core/format.js";
+import { showError } from "../core/notices.js";
+import { RATE_HZ, takeIssues } from "../document/document.js";
+import { followVolume } from "../playback/audio_clock.js";
+
+export class TakesPanel {
+  #list = byId("takes");
+  #audio = followVolume(new Audio());
+  #parts;
+  #line = null;
+  #known = "";
+  #button = null;
+
+  /** @param {object} parts project, commands, player */
+  constructor(parts) {
+    this.#parts = parts;
+    this.#audio.addEventListener("ended", () => this.#hush());
+    parts.project.addEventListener("change", () => this.#showAccepted());
+  }
+
+  /** @param {object | null} line whose takes are shown */
+  show(line) {
+    this.#line = line;
+    const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
+    if (known === this.#known) return;
+    this.#known = known;
+    if (!line?.take && !line?.n_takes) return this.#put([]);
+    this.#load(line.line_id, known);
+  }
+
+  async #load(lineId, known) {
+    try {
+      const answer = await api.listTakes(this.#parts.project.id, lineId);
+      if (known === this.#known) this.#put((answer.takes ?? answer).toReversed());
+    } catch (error) {
+      if (error.status !== 404) showError("The takes can't be shown", error);
+    }
+  }
+
+  #put(takes) {
+    this.#hush();
+    const held = this.#held();
+    setHidden(byId("takes-part"), takes.length === 0);
+    this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
+    this.#showAccepted();
+    if (held) this.#hold(held);
+  }
+
+  /** Where the keyboard is in the list. @returns {{take: string, at: number, control: string} | null} */
+  #held() {
+    const row = document.activeElement?.closest("#takes .take");
+    if (!row) return null;
+    const control = [...document.activeElement.classList].find((name) => name.startsWith("take-"));
+    return { take: row.dataset.take, at: [...this.#list.children].indexOf(row), control };
+  }
+
+  /** Rows are made again; the keyboard stays at its take, or at the one that is in its place now. */
+  #hold({ take, at, control }) {
+    const rows = [...this.#list.children];
+    const row = rows.find(({ dataset }) => dataset.take === take) ?? rows[Math.min(at, rows.length - 1)];
+    (row?.querySelector(`.${control}:enabled`) ?? row?.querySelector("button:enabled"))?.focus({ preventScroll: true });
+  }
+
+  get #accepted() {
+    return this.#parts.project.view.accepted_takes;
+  }
+
+  /** Which takes somebody listened to and found right, whatever seemed doubtful. */
+  #showAccepted() {
+    for (const row of this.#list.children) {
+      const accepted = this.#accepted.includes(row.dataset.take);
+      row.querySelector(".take-fine").setAttribute("aria-pressed", String(accepted));
+    }
+  }
+
+  #accept(takeId) {
+    this.#parts.commands.accept(takeId, !this.#accepted.includes(takeId));
+  }
+
+  #row(take, number) {
+    const row = fromTemplate("take-template");
+    const chosen = take.take_id === this.#line.take?.take_id;
+    const find = (name) => row.querySelector(`.take-${name}`);
+    row.dataset.take = take.take_id;
+    setData(row, "chosen", String(chosen));
+    setText(find("name"), `Take ${number}`);
+    const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
+    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
+    const changed = take.text !== undefined && take.text !== this.#line.text;
+    const cut = take.cut ? "Cut off before its end. " : "";
+    const doubts = takeIssues(take);
+    setText(find("text"), [cut + (changed ? `Says: ${take.text}` : ""), ...doubts].join(" ").trim());
+    setHidden(find("fine"), doubts.length === 0);
+    this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
+    this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));
+    this.#bind(find("choose"), `Use take ${number}`, () => this.#parts.commands.choose(this.#line.line_id, take.take_id));
+    find("choose").setAttribute("aria-pressed", String(chosen));
+    setText(find("choose"), chosen ? "In use" : "Use");
+    this.#bind(find("lock"), `Keep take ${number} from deletion`, () => this.#lock(take));
+    find("lock").setAttribute("aria-pressed", String(Boolean(take.locked)));
+    this.#bind(find("delete"), `Delete take ${number}`, () => this.#delete(take));
+    find("delete").disabled = chosen || take.locked;
+    if (take.gone) this.#offerAgain(take, number, find);
+    return row;
+  }
+
+  /** A take whose audio was freed: it can't be played, but be made again as it was. */
+  #offerAgain(take, number, find) {
+    find("play").disabled = true;
+    setText(find("about"), `${find("about").textContent}. Its audio was freed.`);
+    const again = fromTemplate("take-again-template");
+    find("choose").replaceWith(again);
+    this.#bind(again, `Make take ${number} again`, () => this.#makeAgain(take));
+  }
+
+  async #makeAgain({ take_id: takeId }) {
+    const { commands, project } = this.#parts;
+    const { line_id: lineId, chosen } = this.#line;
+    if (chosen !== takeId) commands.choose(lineId, takeId);
+    try {
+      await project.render([lineId]);
+    } catch (error) {
+      showError("It can't be made again", error);
+    }
+  }
+
+  #bind(button, label, press) {
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", press);
+  }
+
+  #play(take, button) {
+    const again = this.#button === button;
+    this.#hush();
+    if (again) return;
+    this.#parts.player.stop();
+    this.#button = button;
+    button.setAttribute("aria-pressed", "true");
+    this.#audio.src = api.takeUrl(this.#parts.project.id, this.#line.line_id, take.take_id);
+    this.#audio.play().catch(() => this.#hush());
+  }
+
+  #hush() {
+    this.#audio.pause();
+    this.#button?.setAttribute("aria-pressed", "false");
+    this.#button = null;
+  }
+
+  async #lock({ take_id: takeId, locked }) {
+    this.#parts.project.edit([{ op: "lock_take", take_id: takeId, locked: !locked }]);
+    await this.#parts.project.flush();
+    await this.#load(this.#line.line_id, this.#known);
+  }
+
+  #delete(take) {
+    this.#parts.project.edit([{ op: "delete_take", take_id: take.take_id }]);
+    this.#known = "";
+  }
+}

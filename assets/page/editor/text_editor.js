@@ -1,0 +1,164 @@
+/** Text edited in its row: each key changes that row alone, and the studio gets it after a pause. */
+import { byId } from "../core/dom.js";
+import { looksLikeScript, parseLines } from "../document/script_text.js";
+
+export class TextEditor {
+  #project;
+  #lines;
+  #selection;
+  #commands;
+  #lineImport;
+
+  constructor({ project, lines, selection, commands, lineImport }) {
+    this.#lineImport = lineImport;
+    this.#project = project;
+    this.#lines = lines;
+    this.#selection = selection;
+    this.#commands = commands;
+    const list = byId("lines");
+    list.addEventListener("beforeinput", (event) => this.#before(event));
+    list.addEventListener("input", (event) => this.#input(event));
+    list.addEventListener("keydown", (event) => this.#key(event));
+    list.addEventListener("focusin", (event) => this.#entered(event));
+    list.addEventListener("focusout", ({ target }) => this.#left(target));
+    list.addEventListener("change", (event) => this.#pause(event));
+    commands.use(this);
+  }
+
+  /** Put the caret into a line's text. @param {string} lineId @param {number} [at] default its end */
+  edit(lineId, at = Infinity) {
+    const row = this.#lines.row(lineId);
+    if (!row) return;
+    this.#selection.go(lineId);
+    this.#lines.reveal(lineId, { calm: true });
+    if (row.kind === "silence") return row.seconds.focus();
+    if (row.kind === "audio") return row.file.focus();
+    row.text.focus({ preventScroll: true });
+    const node = row.text.firstChild;
+    if (node) getSelection().collapse(node, Math.min(at, node.length));
+  }
+
+  #entered({ target }) {
+    const lineId = this.#lines.lineOf(target);
+    if (!lineId || target.classList.contains("line")) return;
+    if (lineId !== this.#selection.current || this.#selection.ids.length > 1) this.#selection.go(lineId);
+  }
+
+  #left(target) {
+    if (isText(target)) this.#lines.row(this.#lines.lineOf(target))?.settle();
+  }
+
+  /** A line is one paragraph: what would break it becomes a space, and a piece of a script lines. */
+  #before(event) {
+    if (!isText(event.target)) return;
+    if (event.inputType === "insertParagraph" || event.inputType === "insertLineBreak") {
+      event.preventDefault();
+    }
+    const pasted = event.inputType === "insertFromPaste" || event.inputType === "insertFromDrop";
+    const text = pasted ? event.dataTransfer?.getData("text/plain") : null;
+    if (!text?.includes("\n")) return;
+    event.preventDefault();
+    const lines = parseLines(text, this.#project.view.speakers.map(({ name }) => name));
+    if (lines) return this.#commands.paste(this.#lines.lineOf(event.target), lines);
+    if (looksLikeScript(text)) return this.#lineImport.text(text, this.#lines.lineOf(event.target));
+    document.execCommand("insertText", false, text.replace(/\s*\n\s*/g, " "));
+  }
+
+  #input({ target }) {
+    if (!isText(target)) return;
+    const lineId = this.#lines.lineOf(target);
+    const text = target.textContent;
+    // Browsers leave a line break behind the last letter taken away; the row isn't empty then.
+    if (!text) target.replaceChildren();
+    if (text === this.#project.line(lineId)?.text) return;
+    this.#project.edit([{ op: "set", line_ids: [lineId], fields: { text } }], {
+      group: `text:${lineId}`,
+    });
+  }
+
+  #key(event) {
+    if (event.isComposing) return;
+    if (event.target.classList.contains("line-seconds")) return this.#pauseKey(event);
+    if (!isText(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+    const lineId = this.#lines.lineOf(event.target);
+    const act = this.#keyFor(event, lineId);
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  #keyFor(event, lineId) {
+    const [from, to] = caret(event.target);
+    const length = event.target.textContent.length;
+    if (event.key === "Enter" && event.shiftKey) return () => this.#commands.add();
+    if (event.key === "Enter" && to === length) return () => this.#commands.add();
+    if (event.key === "Enter") return () => this.#commands.split(lineId, this.#kept(event.target, lineId, to));
+    if (event.key === "Escape") return () => this.#selection.focus();
+    const collapsed = from === to;
+    if (event.key === "Backspace" && collapsed && to === 0) return this.#backspace(lineId, length);
+    if (event.key === "ArrowUp" && collapsed && to === 0) return () => this.#step(-1, Infinity);
+    if (event.key === "ArrowDown" && collapsed && to === length) return () => this.#step(1, 0);
+    return null;
+  }
+
+  /** A place among the typed characters as one among the kept ones: the studio keeps single spaces. */
+  #kept(target, lineId, at) {
+    const { text } = this.#project.line(lineId);
+    const typed = target.textContent;
+    if (text === typed) return at;
+    let letters = letterCount(typed.slice(0, at));
+    let place = 0;
+    while (place < text.length && letters > 0) letters -= letterCount(text[place++]);
+    return place;
+  }
+
+  #backspace(lineId, length) {
+    if (length > 0) return () => this.#commands.joinBack(lineId);
+    return () => {
+      const before = this.#selection.neighbour(-1);
+      this.#commands.delete([lineId]);
+      if (before && before !== lineId) this.edit(before);
+    };
+  }
+
+  #step(by, at) {
+    const next = this.#selection.neighbour(by);
+    if (next && next !== this.#selection.current) this.edit(next, at);
+  }
+
+  #pauseKey(event) {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#selection.focus();
+  }
+
+  #pause({ target }) {
+    if (!target.classList.contains("line-seconds")) return;
+    const lineId = this.#lines.lineOf(target);
+    const seconds = Number(target.value);
+    const usable = target.value !== "" && seconds >= 0 && seconds <= 300;
+    if (!usable) return void (target.value = String(this.#project.line(lineId).duration_s));
+    this.#commands.set({ duration_s: seconds }, { lineIds: [lineId] });
+  }
+}
+
+function isText(target) {
+  return target instanceof Element && target.classList.contains("line-text");
+}
+
+/** @returns {[number, number]} where the marked text begins and ends */
+function caret(element) {
+  const selection = getSelection();
+  if (!selection.rangeCount) return [0, 0];
+  const range = selection.getRangeAt(0);
+  const start = document.createRange();
+  start.selectNodeContents(element);
+  start.setEnd(range.startContainer, range.startOffset);
+  return [start.toString().length, start.toString().length + range.toString().length];
+}
+
+function letterCount(text) {
+  return text.replace(/\s/g, "").length;
+}

@@ -1,0 +1,318 @@
+/**
+ * The header's voice engine: its state, idle countdown and set-up; and which engine and seed a project is read
+ * with.
+ */
+import * as api from "../core/api.js";
+import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
+import { formatBytes, formatClock, formatCount } from "../core/format.js";
+import { showError, showNotice } from "../core/notices.js";
+
+const ASKED_FROM = 3;
+
+const engine = () => /** @type {HTMLSelectElement} */ (byId("project-engine"));
+const seed = () => /** @type {HTMLInputElement} */ (byId("project-seed"));
+
+export class ProjectEngine {
+  #project;
+  #backends = [];
+  #own = null;
+  #shown = "";
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+    project.agree = () => this.#agree();
+    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
+    engine().addEventListener("change", () => this.#set({ backend: engine().value || null }));
+    seed().addEventListener("change", () => {
+      if (seed().validity.valid) this.#set({ seed: seed().value === "" ? null : Number(seed().value) });
+      else this.#show();
+    });
+  }
+
+  /** @param {{backend: {name: string}, backends: Array<{name: string, title: string, reason: string | null}>}} state */
+  offer({ backend, backends }) {
+    const shown = JSON.stringify([backend.name, backends]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#own = backend.name;
+    this.#backends = backends;
+    this.#show();
+  }
+
+  #set(fields) {
+    this.#project.edit([{ op: "settings", fields }]);
+  }
+
+  #title(name) {
+    return this.#backends.find((one) => one.name === name)?.title ?? name;
+  }
+
+  #show() {
+    const { settings } = this.#project.view;
+    if (document.activeElement !== engine()) {
+      const able = this.#backends.filter(({ name, reason }) => !reason || name === settings.backend);
+      const options = able.map(({ name, title }) => new Option(title, name));
+      engine().replaceChildren(new Option(`The studio’s: ${this.#title(this.#own)}`, ""), ...options);
+      engine().value = settings.backend ?? "";
+    }
+    if (document.activeElement !== seed()) seed().value = settings.seed ?? "";
+  }
+
+  /** Lines whose take another engine made than the one that would speak now. */
+  #foreign() {
+    const now = this.#project.view.settings.backend ?? this.#own;
+    const made = new Map();
+    for (const { kind, take, locked } of this.#project.lines) {
+      if (kind !== "speech" || !take || locked) continue;
+      made.set(take.backend, (made.get(take.backend) ?? 0) + 1);
+    }
+    const [most] = [...made].toSorted((one, other) => other[1] - one[1]);
+    if (!most || most[0] === now || most[1] < ASKED_FROM) return null;
+    return { now, previous: most[0], lines: most[1] };
+  }
+
+  /** @returns {Promise<boolean>} whether what is missing or outdated may be read now */
+  async #agree() {
+    const found = this.#foreign();
+    if (!found) return true;
+    const choice = await this.#ask(found);
+    if (choice === "keep") this.#set({ backend: found.previous });
+    await this.#project.flush();
+    return choice === "keep" || choice === "again";
+  }
+
+  #ask({ now, previous, lines }) {
+    const dialog = /** @type {HTMLDialogElement} */ (byId("engine-confirm"));
+    const able = this.#backends.some(({ name, reason }) => name === previous && !reason);
+    const offer = `Read ${formatCount(lines, "line")} anew with ${this.#title(now)}`;
+    setText(byId("engine-confirm-title"), `These takes were made with ${this.#title(previous)}.`);
+    setText(byId("engine-confirm-text"), `${offer}? The present takes are kept: each line can go back to its own.`);
+    setText(byId("engine-keep"), `Keep ${this.#title(previous)} for this project`);
+    setHidden(byId("engine-keep"), !able);
+    setText(byId("engine-again"), "Read anew");
+    return askDialog(dialog, "cancel");
+  }
+}
+
+const AWAKE_MS = 1000;
+const HIDDEN_MS = 5000;
+const WORDS = {
+  unloaded: "not loaded",
+  loading: "loading…",
+  loaded: "ready",
+  unloading: "unloading…",
+  failed: "failed",
+};
+
+/** Event "state" with `detail` the studio's state. */
+export class EnginePanel extends EventTarget {
+  #offered = null;
+  #timeout = /** @type {HTMLSelectElement} */ (byId("model-timeout"));
+  #atOnce = /** @type {HTMLInputElement} */ (byId("model-at-once"));
+
+  constructor() {
+    super();
+    disclose(byId("model-chip"), byId("model-panel"));
+    this.#press("model-load", "The model can't be loaded", api.loadModel);
+    this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
+    this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
+    this.#timeout.addEventListener("change", () => this.#setTimeout());
+    this.#atOnce.addEventListener("change", () => this.#setAtOnce());
+  }
+
+  /** Ask for the state again and again; slower while the tab is hidden. */
+  async watch() {
+    await this.refresh();
+    setTimeout(() => this.watch(), document.hidden ? HIDDEN_MS : AWAKE_MS);
+  }
+
+  /** Ask for the state once. */
+  async refresh() {
+    try {
+      this.#show(await api.readState());
+      showNotice("offline");
+    } catch (error) {
+      if (error.status === 429) return; // busy, not gone
+      setText(byId("model-state"), "out of reach");
+      showNotice("offline", { kind: "error", title: "Connection lost", text: error.message });
+    }
+  }
+
+  #show(state) {
+    this.#chip(state);
+    this.#panel(state);
+    this.#setup(state.setup);
+    const text = offersSetup(state.setup) ? null : state.auto_reason || null;
+    showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
+    this.dispatchEvent(new CustomEvent("state", { detail: state }));
+  }
+
+  #chip({ backend, model }) {
+    setText(byId("model-title"), backend.title);
+    setData(byId("model-chip"), "state", model.state);
+    setText(byId("model-state"), chipWords(model));
+  }
+
+  #panel({ backend, backends, model, engine }) {
+    setText(byId("model-name"), backend.title);
+    setText(byId("model-message"), model.message ?? "");
+    setHidden(byId("model-progress"), model.state !== "loading");
+    showProgress(byId("model-progress"), model.fraction);
+    setHidden(byId("model-stop"), model.state !== "loading");
+    setHidden(byId("model-load"), model.state === "loading");
+    byId("model-load").disabled = model.state !== "unloaded" && model.state !== "failed";
+    byId("model-unload").disabled = model.state !== "loaded";
+    this.#facts(model, engine);
+    this.#showTimeout(model);
+    if (document.activeElement !== this.#atOnce) this.#atOnce.value = String(engine.max_concurrency);
+    setText(byId("model-slots"), slotWords(engine));
+    this.#offer(backends, backend.name);
+  }
+
+  #setup(setup) {
+    const { state, message, fraction, detail } = setup;
+    setHidden(byId("setup"), state !== "installing");
+    setText(byId("setup-message"), message);
+    byId("setup").title = detail ?? "";
+    showProgress(byId("setup-progress"), fraction);
+    showNotice("setup", {
+      kind: state === "failed" ? "warning" : "info",
+      title: "The model packages are not installed.",
+      text: offersSetup(setup) ? `${message} ${detail ?? ""}`.trim() : null,
+      act: { label: state === "failed" ? "Try again" : "Install", press: () => this.#install() },
+    });
+  }
+
+  async #install() {
+    try {
+      await api.startSetup();
+    } catch (error) {
+      showError("The installation can't begin", error);
+    }
+    await this.refresh();
+  }
+
+  #facts(model, engine) {
+    const used = model.memory_bytes ? formatBytes(model.memory_bytes) : "—";
+    table(byId("model-facts"), [
+      ["State", chipWords(model)],
+      ["Memory", used],
+      ["Last load or unload", memoryChange(model)],
+      ["Being read", `${engine.in_flight} of at most ${engine.slots ?? engine.max_concurrency}`],
+      ["Waiting", String(engine.queued)],
+      ["So far", `${formatCount(model.loads, "load")}, ${formatCount(model.unloads, "unload")}`],
+    ]);
+  }
+
+  #showTimeout({ idle_timeout_s: seconds, eviction_enabled: enabled }) {
+    if (document.activeElement === this.#timeout) return;
+    const value = String(enabled ? seconds : 0);
+    const known = [...this.#timeout.options].some((option) => option.value === value);
+    if (!known) this.#timeout.add(new Option(`after ${formatClock(seconds)}`, value));
+    this.#timeout.value = value;
+    this.#timeout.disabled = !enabled;
+  }
+
+  /** Rows stay as long as what they say does: a focused choice keeps its focus. */
+  #offer(backends, chosen) {
+    const shown = JSON.stringify([backends, chosen]);
+    if (shown === this.#offered) return;
+    this.#offered = shown;
+    const able = backends.toSorted((one, other) => Boolean(one.reason) - Boolean(other.reason));
+    const rows = able.map((backend) => this.#backendRow(backend, chosen));
+    byId("backends").replaceChildren(...rows);
+  }
+
+  #backendRow({ name, title, reason, to_fetch: toFetch }, chosen) {
+    const row = fromTemplate("backend-template");
+    const choice = row.querySelector("input");
+    choice.value = name;
+    choice.checked = name === chosen;
+    choice.disabled = Boolean(reason);
+    choice.addEventListener("change", () => this.#choose(name));
+    setText(row.querySelector(".backend-title"), title);
+    setText(row.querySelector(".backend-note"), reason ?? toFetch ?? "");
+    return row;
+  }
+
+  async #choose(name) {
+    try {
+      await api.chooseBackend(name);
+    } catch (error) {
+      this.#offered = null;
+      showError("This voice can't be chosen", error);
+    }
+    await this.refresh();
+  }
+
+  async #setTimeout() {
+    try {
+      await api.setTimeoutSeconds(Number(this.#timeout.value));
+    } catch (error) {
+      showError("The time can't be set", error);
+    }
+    this.#timeout.blur();
+    await this.refresh();
+  }
+
+  async #setAtOnce() {
+    try {
+      if (this.#atOnce.validity.valid) await api.setConcurrency(this.#atOnce.valueAsNumber);
+    } catch (error) {
+      showError("The number can't be set", error);
+    }
+    this.#atOnce.blur();
+    await this.refresh();
+  }
+
+  #press(id, title, act) {
+    byId(id).addEventListener("click", async () => {
+      try {
+        await act();
+      } catch (error) {
+        showError(title, error);
+      }
+      await this.refresh();
+    });
+  }
+}
+
+function chipWords(model) {
+  if (model.state === "loaded" && model.active > 0) return "speaking";
+  if (model.state === "loading" && model.fraction !== null) {
+    return `loading, ${Math.floor(100 * model.fraction)} %`;
+  }
+  if (model.state === "loaded" && model.unload_in_s !== null) {
+    return `unloads in ${formatClock(model.unload_in_s)}`;
+  }
+  return WORDS[model.state];
+}
+
+/** An engine that reads many lines in one pass has slots, and the number above is no matter to it. */
+function slotWords({ slots }) {
+  return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
+}
+
+function showProgress(bar, fraction) {
+  if (fraction === null) bar.removeAttribute("value");
+  else bar.value = fraction;
+}
+
+function offersSetup({ state }) {
+  return state === "missing" || state === "failed";
+}
+
+function memoryChange({ memory_before: before, memory_after: after }) {
+  if (!before || !after) return "—";
+  const change = `${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
+  if (before.device_bytes === null) return change;
+  return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
+}
+
+function table(list, facts) {
+  while (list.children.length < facts.length * 2) {
+    list.append(document.createElement("dt"), document.createElement("dd"));
+  }
+  facts.flat().forEach((text, idx) => setText(list.children[idx], text));
+}

@@ -1,0 +1,259 @@
+/**
+ * Files out: the script in any format, and the scene's sound, which the studio makes while the page shows how far
+ * it is.
+ */
+import * as api from "../core/api.js";
+import { byId, disclose, setHidden, setText } from "../core/dom.js";
+import { formatCount } from "../core/format.js";
+import { localStore } from "../core/local_store.js";
+import { announce, showDone, showError, showNotice } from "../core/notices.js";
+
+const KEPT = "tableread.sound";
+const FIRST_LOOK_MS = 150;
+const LONGEST_WAIT_MS = 1_000;
+const MOST_UNREACHED = 30;
+
+export class SoundExport {
+  #project;
+  #check;
+  #running = null;
+  #format = byId("sound-format");
+  #loudness = byId("sound-loudness");
+  #lufs = byId("sound-lufs");
+  #even = byId("sound-even");
+
+  /** @param {import("../document/project.js").Project} project @param {() => boolean} check whether there is sound at all */
+  constructor(project, check) {
+    this.#project = project;
+    this.#check = check;
+    disclose(byId("download"), byId("sound-form"));
+    this.#recall(localStore.json(KEPT, {}));
+    this.#loudness.addEventListener("change", () => this.#showLevel());
+    byId("sound-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#save();
+    });
+    byId("sound-cancel").addEventListener("click", () => this.#cancel());
+    project.addEventListener("opened", () => setText(byId("sound-result"), ""));
+  }
+
+  #recall({ format, loudness, lufs, even }) {
+    choose(this.#format, format);
+    choose(this.#loudness, loudness);
+    if (Number.isFinite(lufs)) this.#lufs.value = lufs;
+    this.#even.checked = even === true;
+    this.#showLevel();
+  }
+
+  #showLevel() {
+    const other = this.#loudness.value === "other";
+    this.#lufs.disabled = !other; // a field that isn't shown must not hold the form back
+    setHidden(byId("sound-lufs-part"), !other);
+  }
+
+  /** What is wished now, kept for the next time. */
+  #wish() {
+    const lufs = this.#lufs.valueAsNumber;
+    const chosen = { format: this.#format.value, loudness: this.#loudness.value, even: this.#even.checked };
+    localStore.set(KEPT, JSON.stringify({ ...chosen, lufs }));
+    const loudness = chosen.loudness === "other" ? lufs : chosen.loudness;
+    return { format: chosen.format, loudness, even_voices: chosen.even };
+  }
+
+  async #save() {
+    if (this.#running || !this.#check()) return;
+    const run = { projectId: this.#project.id, exportId: null, stopped: false };
+    this.#running = run;
+    this.#show(0, "The file is being made.");
+    try {
+      await this.#project.flush();
+      const made = await this.#followed(run, await api.startSoundExport(run.projectId, this.#wish()));
+      this.#ended(run, made);
+    } catch (error) {
+      if (run.stopped) return;
+      this.#hide(error.message); // on a phone the form covers the notice
+      showError("The sound can't be saved", error);
+    }
+  }
+
+  /** Wait for the end of an export, and show its way. */
+  async #followed(run, begun) {
+    run.exportId = begun.export_id;
+    if (run.stopped) await this.#stop(run);
+    let state = begun;
+    for (let wait_ms = FIRST_LOOK_MS; state.state === "running" && !run.stopped; wait_ms *= 1.3) {
+      byId("sound-share").value = state.share;
+      await new Promise((resume) => setTimeout(resume, Math.min(wait_ms, LONGEST_WAIT_MS)));
+      if (!run.stopped) state = await this.#look(run);
+    }
+    return state;
+  }
+
+  /** A studio that can't be reached for a while goes on all the same. */
+  async #look(run) {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await api.readSoundExport(run.projectId, run.exportId);
+      } catch (error) {
+        if (run.stopped) return { state: "cancelled" };
+        if (error.kind !== "Unreachable" || tries >= MOST_UNREACHED) throw error;
+        await new Promise((resume) => setTimeout(resume, LONGEST_WAIT_MS));
+      }
+    }
+  }
+
+  #ended(run, { state, message, measured }) {
+    if (run.stopped) return; // the page has gone on already
+    if (state === "cancelled") return this.#hide("Stopped; nothing was saved.");
+    if (state === "failed") throw new Error(message);
+    const link = document.createElement("a");
+    link.href = api.soundExportUrl(run.projectId, run.exportId);
+    link.download = "";
+    link.click();
+    this.#hide(["Saved.", level(measured), ...measured.remarks].join(" "));
+    if (byId("sound-form").hidden) showDone(`The sound is saved. ${level(measured)}`);
+  }
+
+  async #cancel() {
+    const run = this.#running;
+    if (!run || run.stopped) return;
+    run.stopped = true;
+    this.#hide("Stopped; nothing was saved.");
+    announce("Stopped; nothing was saved.");
+    if (run.exportId) await this.#stop(run);
+  }
+
+  async #stop(run) {
+    try {
+      await api.stopSoundExport(run.projectId, run.exportId);
+    } catch (error) {
+      // One that is over already is stopped, too.
+      if (error.kind !== "NotFound") showError("The file can't be stopped", error);
+    }
+  }
+
+  #show(share, text) {
+    byId("sound-share").value = share;
+    this.#swap(true);
+    setText(byId("sound-result"), text);
+  }
+
+  #hide(text) {
+    this.#running = null;
+    this.#swap(false);
+    setText(byId("sound-result"), text);
+  }
+
+  /** Either *Save* or *Cancel* is there, and keeps the focus of the other. */
+  #swap(running) {
+    const [save, cancel] = [byId("sound-save"), byId("sound-cancel")];
+    const held = document.activeElement === (running ? save : cancel);
+    setHidden(save, running);
+    setHidden(cancel, !running);
+    setHidden(byId("sound-share"), !running);
+    byId("download").dataset.busy = String(running);
+    if (held) (running ? cancel : save).focus();
+  }
+}
+
+function choose(select, value) {
+  if ([...select.options].some((option) => option.value === value)) select.value = value;
+}
+
+/** @returns {string} what the file holds */
+function level({ loudness_lufs: lufs, true_peak_db: peak }) {
+  const loudness = lufs === null ? "Too quiet for LUFS" : `${minus(lufs)} LUFS`;
+  return `${loudness}, true peak ${minus(peak)} dB.`;
+}
+
+function minus(number) {
+  return number.toFixed(1).replace("-", "−");
+}
+
+export class Exports {
+  #project;
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+    new SoundExport(project, () => this.#checkSound());
+    for (const link of document.querySelectorAll("a[data-format]")) {
+      link.addEventListener("click", (event) => this.#press(event, link));
+    }
+  }
+
+  /** Point the links at the open project. */
+  link() {
+    for (const link of document.querySelectorAll("a[data-format]")) {
+      const slim = "slim" in link.dataset ? "&deleted=false" : "";
+      link.href = api.exportUrl(this.#project.id, link.dataset.format) + slim;
+    }
+    showNotice("export", {});
+  }
+
+  #press(event, link) {
+    const { format } = link.dataset;
+    link.closest(".menu")?.querySelector("[aria-expanded=true]")?.click();
+    event.preventDefault();
+    if (format === "tableread") return this.#hand(link, "The project’s file");
+    return this.#save(format, link.textContent.split(",")[0].trim());
+  }
+
+  /** What may be large the browser fetches itself, once the studio has every edit. */
+  async #hand({ href }, what) {
+    await this.#project.flush();
+    showDone(`${what} is being made; the download begins when it is ready.`);
+    download(href, "");
+  }
+
+  /** A script is small: it is fetched first, so that a refusal is read instead of a failed file. */
+  async #save(format, label) {
+    try {
+      await this.#project.flush();
+      const { blob, leftOut } = await api.exportScript(this.#project.id, format);
+      const address = URL.createObjectURL(blob);
+      download(address, `${this.#project.view.name || "Untitled"}.${format}`);
+      // The browser has taken it over by the time the page is idle again.
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      const title = `Saved as ${label}, without some things.`;
+      showNotice("export", { kind: "warning", title, text: leftOut || null });
+      if (leftOut) announce(`${title} ${leftOut}`);
+      else showDone(`Saved as ${label}.`);
+    } catch (error) {
+      showError(`${label} can't be saved`, error);
+    }
+  }
+
+  /** What will be missing in the sound is known here. @returns {boolean} whether there is any */
+  #checkSound() {
+    const audible = this.#project.lines.filter(({ kind }) => kind !== "silence");
+    const silent = audible.filter(({ take }) => !take);
+    const old = audible.filter(({ take, state }) => take && state !== "ready");
+    const locked = old.filter((line) => line.locked);
+    const missing = [countedSentence(silent, "has no sound and is left out", "have no sound and are left out"),
+      countedSentence(old.filter((line) => !line.locked), "is heard as before the last change", "are heard as before the last change")];
+    if (silent.length === audible.length) {
+      const why = "Nothing has been read yet. Press Read the scene first.";
+      showError("There is no sound to save", new Error(why));
+      return false;
+    }
+    const parts = missing.filter(Boolean);
+    if (parts.length) parts.push("Press Read the scene, then save again.");
+    if (locked.length) parts.push(countedSentence(locked, "is locked and heard as before its last change: unlock it first", "are locked and heard as before their last change: unlock them first"));
+    showNotice("export", { kind: "warning", title: "The file isn’t the whole scene.", text: parts.join(" ") || null });
+    if (parts.length) announce(parts.join(" "));
+    return true;
+  }
+}
+
+/** @returns {string} nothing of no lines */
+function countedSentence(lines, one, many) {
+  return lines.length ? `${formatCount(lines.length, `line ${one}`, `lines ${many}`)}.` : "";
+}
+
+function download(href, name) {
+  const link = document.createElement("a");
+  link.href = href;
+  link.download = name;
+  link.click();
+}

@@ -1,0 +1,159 @@
+/** Files in: by the button, or by letting them fall on the page; each goes where it is of use. */
+import * as api from "../core/api.js";
+import { askDialog, byId, disclose, setHidden, setText } from "../core/dom.js";
+import { formatCount } from "../core/format.js";
+import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
+import { isSoundFile } from "../editor/recordings.js";
+import { Exports } from "./exports.js";
+
+const WORDS = {
+  project: "Let go to import it as a new project",
+  scene: "Let go to insert it here, or to import it as a new project",
+  line: "Let go to add it as a recording",
+  file: "Let go to play it in this line",
+  voice: "Let go to make a voice of it",
+};
+
+export class FileDrop {
+  #field = /** @type {HTMLInputElement} */ (byId("import-file"));
+  #asks = false;
+  #parts;
+
+  /** @param {object} parts projects, project, lines, recordings, lineImport, speakers, show */
+  constructor(parts) {
+    this.#parts = parts;
+    const { projects, project } = parts;
+    disclose(byId("export"), byId("export-menu"));
+    byId("import").addEventListener("click", () => this.#choose({ asks: true }));
+    byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
+    this.#field.addEventListener("change", () => this.#chosen());
+    this.#listenForDrops();
+    const exporting = new Exports(project);
+    projects.addEventListener("opened", () => {
+      exporting.link();
+      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script"));
+    });
+  }
+
+  #listenForDrops() {
+    const veil = byId("drop-veil");
+    addEventListener("dragover", (event) => {
+      if (!carriesFiles(event)) return;
+      event.preventDefault(); // or the browser would leave the page for the file
+      const place = this.#place(event, [...event.dataTransfer.items].some(({ type }) => isSoundFile({ name: "", type })));
+      setText(veil.firstElementChild, WORDS[place] ?? "");
+      setHidden(veil, place === null);
+    });
+    addEventListener("dragleave", ({ relatedTarget }) => relatedTarget ?? setHidden(veil, true));
+    addEventListener("drop", (event) => {
+      setHidden(veil, true);
+      if (!carriesFiles(event)) return;
+      event.preventDefault();
+      this.#drop(event, [...event.dataTransfer.files]);
+    });
+  }
+
+  /** Ask for files. @param {{asks: boolean}} how whether they may be meant for this project */
+  #choose({ asks }) {
+    this.#asks = asks;
+    this.#field.click();
+  }
+
+  async #chosen() {
+    const [files, asks] = [[...this.#field.files], this.#asks];
+    this.#field.value = ""; // so that the same file can be chosen again
+    this.#asks = false;
+    await (asks ? this.#ask(files) : this.#bring(files));
+  }
+
+  /** What a file would become where it is. @returns {"project" | "scene" | "line" | "file" | "voice" | null} */
+  #place({ target }, sound) {
+    const on = (selector) => target instanceof Element && target.closest(selector);
+    if (on("dialog")) return null;
+    if (!sound) return on("#part-lines") ? "scene" : "project";
+    if (on("#cast-column")) return "voice";
+    return on('.line[data-kind="audio"]') ? "file" : "line";
+  }
+
+  /** All that was let go finds its place: sound in the scene or as a voice, everything else as projects. */
+  async #drop(event, files) {
+    const { lines, recordings } = this.#parts;
+    const sounds = files.filter(isSoundFile);
+    const place = this.#place(event, sounds.length > 0);
+    if (place === null) return;
+    const isScene = this.#place(event, false) === "scene";
+    const lineId = lines.lineOf(event.target);
+    if (place === "voice") this.#beginVoice(sounds);
+    if (place === "file") await recordings.bringAll(sounds, lineId);
+    if (place === "line") await recordings.bringAll(sounds, null, lineId ?? undefined);
+    const scripts = files.filter((file) => !sounds.includes(file));
+    await (isScene ? this.#ask(scripts) : this.#bring(scripts));
+  }
+
+  /** A script may be meant for the scene that is open; a project's file is always one of its own. */
+  async #ask(files) {
+    const scripts = files.filter(({ name }) => !/\.zip$/i.test(name));
+    await this.#bring(files.filter((file) => !scripts.includes(file)));
+    if (!scripts.length) return;
+    const choice = await asked(scripts, this.#words());
+    if (choice === "here") await this.#parts.lineImport.files(scripts);
+    if (choice === "project") await this.#bring(scripts);
+  }
+
+  /** Where lines would come in. @returns {string} */
+  #words() {
+    const { lineImport, lines } = this.#parts;
+    if (lineImport.place === null) return "as its first ones";
+    const number = lines.row(lineImport.place)?.number?.textContent;
+    return number ? `after line ${number}` : "after the pause you are at";
+  }
+
+  #beginVoice([first, ...others]) {
+    const names = others.map(({ name }) => name).join(", ");
+    const text = others.length ? `Not taken: ${names}. Let go of one recording at a time.` : null;
+    showNotice("drop", { kind: "warning", title: "A voice begins with one recording.", text, dismiss: () => {} });
+    this.#parts.speakers.begin(first);
+  }
+
+  /** @param {File[]} files each becomes a project; the last one is opened */
+  async #bring(files) {
+    const brought = [];
+    for (const file of files) {
+      const over = showProgressNotice(`${file.name} is being imported…`);
+      try {
+        const body = await api.importProject(file);
+        await this.#parts.projects.adopt(body);
+        brought.push({ name: file.name, notices: body.notices });
+        announce(`${file.name} is imported.`);
+      } catch (error) {
+        showError(`${file.name} can't be imported`, error);
+      }
+      over();
+    }
+    brought.slice(0, -1).forEach(noticeImportedFile);
+  }
+}
+
+/** Open the form that saves the sound, the keyboard on its first item. */
+export function openSoundForm() {
+  const [button, menu] = [byId("download"), byId("sound-form")];
+  if (button.disabled) {
+    const why = "Nothing has been read yet. Press Read the scene first.";
+    return showError("There is no sound to save", new Error(why));
+  }
+  if (menu.hidden) button.click();
+  return menu.querySelector("a, button, select, input")?.focus();
+}
+
+/** @param {File[]} files @param {string} place where they would come in @returns {Promise<string>} "here", "project" or "cancel" */
+function asked(files, place) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("bring-confirm"));
+  const whose = files.length === 1 ? `does ${files[0].name}` : `do ${formatCount(files.length, "file")}`;
+  setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
+  setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);
+  return askDialog(dialog, "cancel");
+}
+
+function carriesFiles(event) {
+  return Boolean(event.dataTransfer?.types.includes("Files"));
+}

@@ -1,0 +1,171 @@
+/** The other projects, those that were deleted, and the disk space that deleted things still take. */
+import * as api from "../core/api.js";
+import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
+import { announce, showDone, showError, showNotice } from "../core/notices.js";
+
+export class DiskUsage {
+  #project;
+  #button = byId("space-free");
+  #held = null;
+
+  /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list it stands in */
+  constructor(project, close) {
+    this.#project = project;
+    this.#button.addEventListener("click", () => {
+      close();
+      this.#ask();
+    });
+  }
+
+  /** Say how much there is, when there is any. */
+  async show() {
+    try {
+      this.#held = await api.readDiskUsage();
+      setHidden(this.#button, this.#held.bytes === 0);
+      const own = this.#held.projects.some(({ project_id: id }) => id === this.#project.id);
+      setHidden(byId("project-slim"), !own);
+      setText(this.#button, `Free space… ${formatBytes(this.#held.bytes)} of what was deleted`);
+    } catch (error) {
+      showError("The space can't be told", error);
+    }
+  }
+
+  async #ask() {
+    const { bytes, takes, recordings, trash } = this.#held;
+    const dialog = /** @type {HTMLDialogElement} */ (byId("space-confirm"));
+    setText(byId("space-confirm-title"), `Free ${formatBytes(bytes)}?`);
+    setHidden(byId("space-takes"), takes.files === 0);
+    setText(byId("space-takes-size"), `${formatCount(takes.files, "deleted take")}, ${formatBytes(takes.bytes)}.`);
+    setHidden(byId("space-recordings"), recordings.files === 0);
+    setText(byId("space-recordings-size"), `${formatCount(recordings.files, "unused recording")}, ${formatBytes(recordings.bytes)}.`);
+    setHidden(byId("space-trash"), trash.projects === 0);
+    setText(byId("space-trash-size"), `${formatCount(trash.projects, "deleted project")}, ${formatBytes(trash.bytes)}.`);
+    if ((await askDialog(dialog, "keep")) === "free") await this.#free();
+  }
+
+  async #free() {
+    try {
+      const { bytes, left } = await api.freeSpace();
+      showDone(`${formatBytes(bytes)} are free again.`);
+      const text = left.map(({ message }) => message).join(" ") || null;
+      showNotice("space", { kind: "warning", title: "Some of it is still there.", text });
+      await this.#project.look();
+    } catch (error) {
+      showError("The space can't be freed", error);
+    }
+  }
+}
+
+const SEARCHED_FROM = 8;
+
+/** Events: "open" and "restore" with `detail` an id, "delete" with `detail` {id, name}. */
+export class ProjectList extends EventTarget {
+  #project;
+  #space;
+  #search = /** @type {HTMLInputElement} */ (byId("projects-search"));
+
+  /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list */
+  constructor(project, close) {
+    super();
+    this.#project = project;
+    this.#space = new DiskUsage(project, close);
+    this.#search.addEventListener("input", () => this.#filter());
+    this.addEventListener("open", close);
+  }
+
+  /** Show them as they are now. */
+  async show() {
+    this.#space.show();
+    try {
+      const [all, removed] = await Promise.all([api.listProjects(), api.listRemovedProjects()]);
+      const others = all.filter((one) => one.project_id !== this.#project.id);
+      const names = others.map(({ name }) => shown(name));
+      const isOnly = (name) => names.indexOf(name) === names.lastIndexOf(name);
+      byId("projects").replaceChildren(...others.map((one) => this.#row(one, isOnly(shown(one.name)))));
+      setHidden(byId("projects-part"), others.length === 0);
+      setHidden(this.#search, others.length < SEARCHED_FROM);
+      byId("removed").replaceChildren(...removed.map((one) => this.#removedRow(one)));
+      setHidden(byId("removed-part"), removed.length === 0);
+      this.#filter();
+    } catch (error) {
+      showError("The projects can't be listed", error);
+    }
+  }
+
+  #filter() {
+    const wanted = this.#search.hidden ? "" : fold(this.#search.value);
+    for (const row of byId("projects").children) setHidden(row, !fold(row.dataset.name).includes(wanted));
+  }
+
+  /** Several of one name differ by the time of day, too. */
+  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt }, isOnly) {
+    const row = fromTemplate("project-template");
+    const name = shown(own);
+    row.dataset.name = name;
+    const find = (part) => row.querySelector(`.project-item${part}`);
+    setText(find("-name"), name);
+    const sound = seconds ? `, ${formatLength(seconds)}` : "";
+    const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
+    setText(find("-about"), `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
+    find("-about").title = `Edited ${formatDate(editedAt)}`;
+    find("").addEventListener("click", () => this.#tell("open", id));
+    find("-export").href = api.exportUrl(id, "tableread");
+    const labels = { rename: "Rename", export: "Export", delete: "Delete" };
+    for (const [part, label] of Object.entries(labels)) find(`-${part}`).ariaLabel = find(`-${part}`).title = `${label} ${name}`;
+    find("-rename").addEventListener("click", () => this.#rename(row, id, name));
+    find("-delete").addEventListener("click", () => this.#tell("delete", { id, name }));
+    return row;
+  }
+
+  /** The name becomes a field until it is left; Escape leaves it as it was. */
+  #rename(row, id, name) {
+    const field = document.createElement("input");
+    Object.assign(field, { type: "text", value: name, maxLength: 120, dir: "auto", ariaLabel: `Name of ${name}` });
+    const item = row.querySelector(".project-item");
+    let kept = false;
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation(); // Escape would close the panel
+      kept = event.key === "Escape";
+      field.blur();
+    });
+    field.addEventListener("blur", async () => {
+      field.replaceWith(item);
+      if (!kept) await this.#keepName(id, name, field.value.trim());
+    });
+    item.replaceWith(field);
+    field.focus();
+    field.select();
+  }
+
+  async #keepName(id, before, name) {
+    if (!name || name === before) return;
+    try {
+      await api.renameProject(id, name);
+      announce(`It is called ${name} now.`);
+    } catch (error) {
+      showError("This name can't be used", error);
+    }
+    await this.show();
+  }
+
+  #removedRow({ project_id: id, name, edited_at: removedAt }) {
+    const row = fromTemplate("removed-template");
+    setText(row.querySelector(".project-item-name"), name || "Untitled");
+    setText(row.querySelector(".project-item-about"), `deleted ${formatDay(removedAt)}`);
+    const restore = row.querySelector("button");
+    restore.ariaLabel = `Restore ${name || "Untitled"}`;
+    restore.addEventListener("click", () => this.#tell("restore", id));
+    return row;
+  }
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+function shown(name) {
+  return name || "Untitled";
+}

@@ -1,0 +1,164 @@
+/** Projects: the one that is open, and what can be done with a whole one. */
+import * as api from "../core/api.js";
+import { askDialog, byId, disclose, setText } from "../core/dom.js";
+import { localStore } from "../core/local_store.js";
+import { announce, showDone, showError, showNotice, showProgressNotice } from "../core/notices.js";
+import { ProjectList } from "./project_list.js";
+
+const LAST_KEY = "tableread.project";
+const LEGACY_TEXT_KEY = "tableread.script";
+
+/**
+ * Events: "closing" before and "opened" after another project takes the place of the one before, with
+ * `detail` {place}: where somebody was in it last, or null.
+ */
+export class ProjectMenu extends EventTarget {
+  #project;
+  #name = /** @type {HTMLInputElement} */ (byId("project-name"));
+  #close = () => {};
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    super();
+    this.#project = project;
+    const panel = byId("project-panel");
+    disclose(byId("project-open"), panel);
+    this.#close = () => !panel.hidden && byId("project-open").click();
+    const list = new ProjectList(project, () => this.#close());
+    byId("project-open").addEventListener("click", () => panel.hidden || list.show());
+    list.addEventListener("open", ({ detail }) => this.#openKnown(detail, true));
+    list.addEventListener("restore", ({ detail }) => this.#restore(detail));
+    list.addEventListener("delete", ({ detail }) => this.#ask(detail));
+    byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
+    byId("project-copy").addEventListener("click", () => this.#copy());
+    byId("project-delete").addEventListener("click", () =>
+      this.#ask({ id: project.id, name: project.view.name }));
+    byId("project-renaming").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#name.blur(); // takes the name over, and the keyboard of a phone away
+      byId("project-open").focus();
+    });
+    this.#name.addEventListener("change", () => this.#rename());
+    // Escape closes the panel, and leaves the name as it was.
+    this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ isForced: true }));
+    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
+    project.addEventListener("gone", () => this.#gone());
+  }
+
+  /** Open the project of the address, else the last one, else the newest, else make the first. */
+  async start(openingText) {
+    const asked = new URLSearchParams(location.search).get("project");
+    for (const id of [asked, localStore.get(LAST_KEY)]) {
+      if (id && (await this.#openKnown(id, id === asked))) return;
+    }
+    const [newest] = await api.listProjects();
+    if (newest && (await this.#openKnown(newest.project_id, false))) return;
+    const legacy = localStore.get(LEGACY_TEXT_KEY);
+    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: openingText };
+    await this.adopt(await api.createProject(first));
+    localStore.remove(LEGACY_TEXT_KEY);
+  }
+
+  /** Show a project. @param {object} body */
+  async adopt(body) {
+    this.dispatchEvent(new Event("closing"));
+    await this.#project.open(body);
+    localStore.set(LAST_KEY, body.project_id);
+    const address = new URL(location.href);
+    address.searchParams.set("project", body.project_id);
+    history.replaceState(history.state, "", address);
+    this.#show();
+    this.dispatchEvent(new CustomEvent("opened", { detail: { place: body.place ?? null } }));
+  }
+
+  /** @returns {Promise<boolean>} whether it is there */
+  async #openKnown(id, asked) {
+    const over = showProgressNotice("The project is being opened…");
+    try {
+      await this.adopt(await api.readProject(id));
+      return true;
+    } catch (error) {
+      if (asked) showError("This project can't be opened", error);
+      if (![404, 400, 422].includes(error.status)) throw error;
+      return false;
+    } finally {
+      over();
+    }
+  }
+
+  async #begin(body) {
+    this.#close();
+    const over = showProgressNotice("The project is being made…");
+    try {
+      await this.adopt(await api.createProject(body));
+      announce("A new project is open.");
+    } catch (error) {
+      showError("The project can't be made", error);
+    }
+    over();
+  }
+
+  async #copy() {
+    await this.#project.flush();
+    await this.#begin({ like: this.#project.id });
+  }
+
+  #show({ isForced = false } = {}) {
+    const { name } = this.#project.view;
+    setText(byId("project-title"), name || "Untitled");
+    if (isForced || document.activeElement !== this.#name) this.#name.value = name;
+    document.title = name ? `${name} · Tableread` : "Tableread";
+  }
+
+  async #rename() {
+    const name = this.#name.value.trim();
+    if (!name || name === this.#project.view.name) return this.#show();
+    try {
+      await api.renameProject(this.#project.id, name);
+    } catch (error) {
+      showError("This name can't be used", error);
+      this.#name.value = this.#project.view.name;
+    }
+  }
+
+  async #ask({ id, name }) {
+    const dialog = /** @type {HTMLDialogElement} */ (byId("project-confirm"));
+    setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
+    this.#close();
+    if ((await askDialog(dialog, "keep")) === "delete") await this.#remove(id, name);
+  }
+
+  async #remove(id, name) {
+    const open = id === this.#project.id;
+    try {
+      if (open) await this.#project.leave();
+      await api.removeProject(id);
+      showDone(`${name || "Untitled"} is deleted.`, { label: "Undo", press: () => this.#restore(id) });
+    } catch (error) {
+      showError("The project can't be deleted", error);
+    }
+    if (open) await this.#another(id);
+  }
+
+  async #restore(id) {
+    this.#close();
+    try {
+      await this.adopt(await api.restoreProject(id));
+      announce("The project is back.");
+    } catch (error) {
+      showError("The project can't be restored", error);
+    }
+  }
+
+  async #gone() {
+    const text = "It was deleted elsewhere; the newest of the others is open.";
+    showNotice("gone", { kind: "warning", title: "This project is gone.", text });
+    await this.#another(this.#project.id);
+  }
+
+  async #another(id) {
+    const rest = (await api.listProjects()).filter((one) => one.project_id !== id);
+    if (rest.length) await this.#openKnown(rest[0].project_id, false);
+    else await this.#begin({ name: "Untitled", text: "" });
+  }
+}

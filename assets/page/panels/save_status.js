@@ -1,0 +1,75 @@
+/** Whether the studio has everything, and how far back and forth the history goes. */
+import { byId, setData, setText } from "../core/dom.js";
+import { showError, showNotice } from "../core/notices.js";
+
+const WORDS = { saved: "Saved", saving: "Saving…", offline: "Not saved yet" };
+const KEPT = "Your edits are kept in this browser and sent as soon as the studio takes them.";
+const NOT_KEPT = "This browser can’t keep your edits: leave this page open until they are sent.";
+const SHOWN_CHARS = 200;
+
+/** @param {import("../document/project.js").Project} project @param {import("../editor/commands.js").Commands} commands */
+export function showSaveStatus(project, commands) {
+  const show = () => {
+    setText(byId("saved"), WORDS[project.saving]);
+    setData(byId("saved"), "state", project.saving);
+    showUnsaved(project);
+  };
+  project.addEventListener("saved", show);
+  project.addEventListener("storage", ({ detail }) => {
+    showNotice("storage", { kind: "error", title: "The project can’t be kept at the moment.", text: detail });
+  });
+  project.addEventListener("job", () => {
+    const text = project.rendering ? null : (project.job?.summary?.message ?? null);
+    showNotice("render", { kind: "warning", title: "The reading ended early.", text });
+  });
+  project.addEventListener("refused", ({ detail: { batch, error } }) => {
+    const message = [error.message, written(batch)].filter(Boolean).join(" ");
+    showError("The edit was refused and taken back", { message });
+  });
+  project.addEventListener("failed", () => showFailed(project));
+  project.addEventListener("opened", () => {
+    showNotice(`left:${project.id}`, {});
+    showFailed(project);
+  });
+  project.addEventListener("left", ({ detail: { id, name } }) => {
+    const text = "They are kept in this browser and sent when you open that project again.";
+    showNotice(`left:${id}`, { kind: "warning", title: `Some edits of “${name || "Untitled"}” aren’t sent yet.`, text });
+  });
+  project.addEventListener("change", () => {
+    byId("undo").disabled = !project.view.can_undo && project.saving === "saved";
+    byId("redo").disabled = !project.view.can_redo;
+  });
+  byId("undo").addEventListener("click", () => commands.travel("undo"));
+  byId("redo").addEventListener("click", () => commands.travel("redo"));
+  show();
+}
+
+function showUnsaved({ saving, trouble, kept }) {
+  const title = trouble ? "The studio can’t take your edits at the moment." : "The studio can’t be reached.";
+  const text = [trouble?.message, kept ? KEPT : NOT_KEPT].filter(Boolean).join(" ");
+  showNotice("unsaved", { kind: trouble ? "error" : "warning", title, text: saving === "offline" ? text : null });
+}
+
+/** Edits on which the studio failed again and again stand aside, so that the others get through. */
+function showFailed(project) {
+  const batch = project.aside.find(({ error }) => !error.conflicts.length);
+  const settle = (ops) => {
+    project.settle(batch, ops);
+    showFailed(project);
+  };
+  showNotice("failed", {
+    kind: "error",
+    title: "An edit couldn’t be saved and was taken back.",
+    text: batch ? [batch.error.message, written(batch)].filter(Boolean).join(" ") : null,
+    act: { label: "Try again", press: () => settle(batch.ops) },
+    dismiss: () => settle([]),
+  });
+}
+
+/** What a person wrote in edits, so that it can be had back. */
+function written({ ops }) {
+  const fields = ops.flatMap((op) => (op.op === "insert" ? op.lines : [op.fields ?? {}]));
+  const text = fields.map((one) => one.text).filter(Boolean).join(" / ");
+  const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
+  return shown && `What you wrote: “${shown}”`;
+}

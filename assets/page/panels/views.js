@@ -1,0 +1,45 @@
+/** Light or dark, and which views the page shows. */
+import { byId } from "../core/dom.js";
+import { localStore } from "../core/local_store.js";
+
+const LOOK_KEY = "tableread.look";
+const VIEW_KEY = "tableread.view";
+const MAIN = new Set(["lines", "script"]);
+
+/** Gradio follows the system; a choice made here outranks it and is kept. */
+export function keepTheme() {
+  const kept = localStore.get(LOOK_KEY);
+  if (kept) document.body.classList.toggle("dark", kept === "dark");
+  byId("theme-toggle").addEventListener("click", () => {
+    const dark = document.body.classList.toggle("dark");
+    localStore.set(LOOK_KEY, dark ? "dark" : "light");
+  });
+}
+
+/**
+ * One of lines and script fills the middle, one of line and cast stands next to it; a wide page
+ * shows both of these, a phone only the view chosen last.
+ *
+ * @param {(view: string) => void} shown called with every choice
+ * @returns {(view: string) => void} shows a view
+ */
+export function keepView(shown) {
+  const buttons = [...byId("views").querySelectorAll("button")];
+  const { dataset } = document.body;
+  const show = (view) => {
+    dataset.view = view;
+    dataset[MAIN.has(view) ? "main" : "side"] = view;
+    for (const button of buttons) {
+      const own = button.dataset.view;
+      button.setAttribute("aria-pressed", String(own === view));
+      button.dataset.open = String(own === dataset.main || own === dataset.side);
+    }
+    if (MAIN.has(view)) localStore.set(VIEW_KEY, view);
+    shown(view);
+  };
+  buttons.forEach((button) => button.addEventListener("click", () => show(button.dataset.view)));
+  show("cast");
+  const kept = localStore.get(VIEW_KEY);
+  show(MAIN.has(kept) ? kept : "lines");
+  return show;
+}

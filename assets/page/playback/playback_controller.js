@@ -1,0 +1,285 @@
+/**
+ * The dialog played: joins the project, its rows, the player and the controls, and scrolls with the line that
+ * plays.
+ */
+import { askDialog, byId, setHidden, setText } from "../core/dom.js";
+import { formatCount } from "../core/format.js";
+import { announce, showError, showNotice } from "../core/notices.js";
+import { isMissing, isPending } from "../document/document.js";
+import { isAudible } from "./playlist.js";
+
+const SCROLL_KEYS = new Set(["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"]);
+
+export class AutoScroll {
+  #list = byId("lines");
+  #button = byId("back-to-playing");
+  #lines;
+  #playingLine = null;
+  #leftAt = -Infinity;
+  #looking = false;
+
+  /** @param {import("../editor/line_list.js").LineList} lines */
+  constructor(lines) {
+    /** How long after a scroll by hand the list stays where it was put. */
+    this.rest_ms = 8000;
+    this.#lines = lines;
+    const leave = () => this.#leave();
+    this.#list.addEventListener("wheel", leave, { passive: true });
+    this.#list.addEventListener("touchmove", leave, { passive: true });
+    // A press outside of all rows is one on the scroll bar.
+    this.#list.addEventListener("pointerdown", ({ target }) => target === this.#list && leave());
+    this.#list.addEventListener("keydown", ({ key }) => SCROLL_KEYS.has(key) && leave());
+    for (const name of ["scroll", "focusin", "focusout"]) this.#list.addEventListener(name, () => this.#look());
+    this.#button.addEventListener("click", () => this.#goBack());
+  }
+
+  /** Whether the list may move by itself: nobody writes in it or has just moved it. */
+  get free() {
+    const writes = document.activeElement?.closest("#lines .line-text, #lines .line-seconds");
+    return !writes && performance.now() - this.#leftAt > this.rest_ms;
+  }
+
+  /** What plays was chosen by hand: it is where the person wants to be. */
+  resume() {
+    this.#leftAt = -Infinity;
+  }
+
+  /** @param {string | null} lineId the line that plays, null when none does */
+  hear(lineId) {
+    this.#playingLine = lineId;
+    this.#look();
+  }
+
+  #leave() {
+    this.#leftAt = performance.now();
+    this.#lines.letGo();
+    this.#look();
+  }
+
+  #goBack() {
+    const lineId = this.#playingLine;
+    this.resume();
+    this.#lines.row(lineId)?.root.focus({ preventScroll: true });
+    this.#lines.reveal(lineId);
+    this.#look();
+  }
+
+  /** The way back is offered while what plays is out of sight and the list stays. */
+  #look() {
+    if (this.#looking) return;
+    this.#looking = true;
+    requestAnimationFrame(() => {
+      this.#looking = false;
+      setHidden(this.#button, this.#playingLine === null || this.free || this.#lines.sees(this.#playingLine));
+    });
+  }
+}
+
+const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
+
+/** How many lines are made again without a question. */
+const ASKED_ABOVE = 20;
+
+export class PlaybackController {
+  #parts;
+  #ticking = false;
+  #wasRendering = false;
+
+  /** @param {object} parts project, player, lines, selection, timeline, transport */
+  constructor(parts) {
+    this.#parts = parts;
+    const { project, player, timeline, transport, lines } = parts;
+    this.autoScroll = new AutoScroll(lines);
+    project.addEventListener("change", () => this.show());
+    project.addEventListener("job", () => this.#showJob());
+    player.addEventListener("change", () => this.#showPlayer());
+    player.addEventListener("end", () => this.#showClock());
+    player.addEventListener("mute", () => showNotice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
+    timeline.addEventListener("seek", ({ detail }) => this.#seek(detail));
+    transport.addEventListener("read", () => this.read());
+    transport.addEventListener("cancel", () => this.cancel());
+    transport.addEventListener("toggle", () => this.toggle());
+  }
+
+  /** Make what is missing or outdated, and hear all from the beginning. */
+  async read() {
+    const { player, project } = this.#parts;
+    player.unlock();
+    await project.flush();
+    const [first] = project.view.order;
+    if (first) await this.#playLines(first, { make: true });
+  }
+
+  /** Make what is missing or outdated, silently. */
+  async make() {
+    const { project, player } = this.#parts;
+    if (!(await project.agree())) return;
+    await this.#try(() => project.render(null, { listenFrom: player.line_id }));
+  }
+
+  /** Play or pause; what is missing from the play-head on is made. */
+  toggle() {
+    const { player } = this.#parts;
+    if (player.playing) return player.stop();
+    return this.playOn(player.line_id, { keepPlace: true });
+  }
+
+  /** Play one line, which is made when it is missing; or pause it. */
+  playLine(lineId) {
+    const { player, project } = this.#parts;
+    if (!project.line(lineId)) return undefined;
+    if (player.playing && player.line_id === lineId) return player.stop();
+    return this.#playLines(lineId, { until: lineId, make: isMissing(project.line(lineId)) });
+  }
+
+  /** Play from a line to the end. */
+  playOn(lineId, { keepPlace = false } = {}) {
+    const { project } = this.#parts;
+    if (!lineId) return undefined;
+    const { order } = project.view;
+    const rest = order.slice(order.indexOf(lineId)).map((id) => project.line(id));
+    return this.#playLines(lineId, { make: rest.some(isMissing), lineIds: idsOf(rest.filter(isMissing)), keepPlace });
+  }
+
+  /** Another take of lines, with a seed of its own; a single one plays. @param {string[]} lineIds */
+  async again(lineIds) {
+    const { project, player } = this.#parts;
+    const speech = lineIds.filter((id) => project.line(id)?.kind === "speech" && !project.line(id).locked);
+    if (!speech.length) return announce("Nothing here can be made again: locked or no speech.");
+    if (speech.length > ASKED_ABOVE && !(await isMeant(speech.length))) return undefined;
+    const single = speech.length === 1 ? speech[0] : null;
+    player.stop();
+    if (single) player.unlock();
+    const begun = await this.#try(() => project.render(speech, { again: true, listenFrom: speech[0] }));
+    if (begun && single) await player.playFrom(single, single);
+    return undefined;
+  }
+
+  async cancel() {
+    await this.#try(() => this.#parts.project.cancel());
+  }
+
+  /** Move the play-head by lines. @param {number} by -1 or 1 */
+  step(by) {
+    const { player } = this.#parts;
+    const next = player.playlist.lines[player.playlist.indexOf(player.line_id) + by];
+    if (next) this.placeAt(next.line_id);
+  }
+
+  placeAt(lineId) {
+    return this.#seek(this.#parts.player.playlist.startOf(lineId));
+  }
+
+  async #playLines(lineId, { until = null, make = false, lineIds = null, keepPlace = false }) {
+    const { player, project, transport } = this.#parts;
+    player.unlock();
+    if (make && !until && !(await project.agree())) return;
+    this.autoScroll.resume();
+    if (!keepPlace) player.stop();
+    if (make) {
+      transport.begin();
+      const wanted = until ? [until] : lineIds;
+      if (!(await this.#try(() => project.render(wanted, { listenFrom: lineId })))) return;
+      announce(until ? "Reading the line." : "Reading the scene.");
+    }
+    if (keepPlace) return player.play();
+    if (!make) this.#focus(lineId);
+    await player.playFrom(lineId, until);
+  }
+
+  /** @returns {Promise<boolean>} whether it went well */
+  async #try(act) {
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      showError("It can't be read", error);
+      return false;
+    } finally {
+      this.#showJob();
+    }
+  }
+
+  async #seek(place) {
+    const { player } = this.#parts;
+    this.autoScroll.resume();
+    await player.seek(place);
+    this.#focus(player.line_id);
+    this.#showClock();
+  }
+
+  /** Tell the studio what plays, so that it is made first. */
+  #focus(lineId) {
+    const { project } = this.#parts;
+    const line = project.line(lineId);
+    if (!line || !project.rendering || isAudible(line)) return;
+    project.focus(lineId).catch((error) => showError("The order stays", error));
+  }
+
+  /** Lay out what the project holds now. */
+  show() {
+    const { project, player, timeline, lines } = this.#parts;
+    player.refresh(project.lines);
+    timeline.show(player.playlist, (speaker) => lines.colour(speaker));
+    this.#showJob();
+    this.#showClock();
+  }
+
+  #showJob() {
+    const { project, transport } = this.#parts;
+    const summary = progress(project);
+    transport.showJob(project, summary);
+    if (this.#wasRendering && !project.rendering) announce(summary.text);
+    this.#wasRendering = project.rendering;
+  }
+
+  #showPlayer() {
+    const { player, project, transport, lines } = this.#parts;
+    if (player.playing) showNotice("sound");
+    transport.showPlayer(player, project.line(player.line_id));
+    const sounding = player.playing ? player.line_id : null;
+    const reveal = player.playing && this.autoScroll.free;
+    lines.follow(player.playing || player.place ? player.line_id : null, { reveal });
+    lines.sounding(sounding);
+    this.autoScroll.hear(sounding);
+    this.#showClock();
+  }
+
+  #showClock() {
+    const { player, transport, timeline } = this.#parts;
+    transport.showClock(player);
+    timeline.move(player.place);
+    if (!player.playing || this.#ticking) return;
+    this.#ticking = true;
+    requestAnimationFrame(() => {
+      this.#ticking = false;
+      this.#showClock();
+    });
+  }
+}
+
+/** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
+async function isMeant(lines) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("again-confirm"));
+  setText(byId("again-confirm-title"), `Make ${formatCount(lines, "line")} again?`);
+  return (await askDialog(dialog, "keep")) === "make";
+}
+
+function idsOf(lines) {
+  return lines.map(({ line_id: lineId }) => lineId);
+}
+
+/** What the whole amounts to. @returns {{text: string, share: number}} */
+function progress(project) {
+  const spoken = project.lines.filter(({ kind }) => kind !== "silence");
+  const ready = spoken.filter(({ state }) => state === "ready").length;
+  const failed = spoken.filter(({ state }) => state === "failed").length;
+  const pending = spoken.filter(isPending).length;
+  const share = spoken.length ? ready / spoken.length : 0;
+  const failures = failed ? `, ${failed} failed` : "";
+  if (!spoken.length) return { text: "", share };
+  if (project.rendering) return { text: `${ready} of ${spoken.length} ready, ${pending} to go${failures}`, share };
+  if (ready === spoken.length) return { text: `All ${spoken.length} ready`, share };
+  const missing = spoken.filter(isMissing).length - failed;
+  return { text: `${missing ? `${formatCount(missing, "line")} to read` : `${ready} ready`}${failures}`, share };
+}

@@ -1,0 +1,98 @@
+/** Where every line lies on the timeline, in samples; lengths not known yet are estimated. */
+import { RATE_HZ } from "../document/document.js";
+
+const DEFAULT_SAMPLES_PER_CHAR = RATE_HZ / 15;
+const LEAST_SAMPLES = RATE_HZ / 2;
+const SURE_CHARS = 200;
+
+/** Lines in order, with their places. Values only; a change makes a new one. */
+export class Playlist {
+  /** @param {Array<object>} lines */
+  constructor(lines = []) {
+    this.lines = lines;
+    const perChar = samplesPerChar(lines);
+    this.lengths = lines.map((line) => lineSamples(line, perChar));
+    this.starts = [];
+    this.total = 0;
+    this.#index = new Map();
+    lines.forEach((line, at) => {
+      this.#index.set(line.line_id, at);
+      this.starts.push(this.total);
+      this.total += this.lengths[at];
+    });
+    this.exact = lines.every(isKnown);
+  }
+
+  #index;
+
+  /** @param {string} lineId @returns {number} -1 when it isn't there */
+  indexOf(lineId) {
+    return this.#index.get(lineId) ?? -1;
+  }
+
+  startOf(lineId) {
+    return this.starts[this.indexOf(lineId)] ?? 0;
+  }
+
+  /** @returns {number} index of the line that sounds at `place` samples */
+  at(place) {
+    let low = 0;
+    let high = this.starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.starts[middle] <= place) low = middle;
+      else high = middle - 1;
+    }
+    while (low > 0 && this.lengths[low] === 0) low -= 1;
+    return low;
+  }
+}
+
+/** Whether there is sound of it, or will be without anybody's doing. */
+export function isComing({ state, kind, take }) {
+  if (kind === "silence") return true;
+  return ["queued", "generating", "ready"].includes(state) || (state === "stale" && Boolean(take));
+}
+
+/** Whether its sound can be fetched without waiting. */
+export function isAudible({ state, kind }) {
+  return kind !== "silence" && ["generating", "ready", "stale"].includes(state);
+}
+
+/** What a line sounds as: a take, or what is being made of it. */
+export function soundKey({ state, take }) {
+  if (state === "queued" || state === "generating") return "live";
+  return take?.take_id ?? state;
+}
+
+/**
+ * Whether a take is what a line sounds like now. While a line is made that is any take but its
+ * previous one, until the studio says which. @param {string | null} takeId null when not known yet
+ */
+export function isSoundOf(takeId, line) {
+  if (takeId === null) return true;
+  if (soundKey(line) !== "live") return takeId === line.take?.take_id;
+  return line.making ? takeId === line.making : takeId !== line.take?.take_id;
+}
+
+function isKnown(line) {
+  return line.kind === "silence" || line.state === "ready" || !isComing(line);
+}
+
+function lineSamples(line, perChar) {
+  if (line.kind === "silence") return line.samples ?? 0;
+  if ((line.state === "ready" || line.state === "stale") && line.samples) return line.samples;
+  if (line.state === "failed" || !line.text?.trim()) return 0;
+  return Math.max(LEAST_SAMPLES, Math.round(line.text.length * perChar));
+}
+
+function samplesPerChar(lines) {
+  let samples = 0;
+  let chars = 0;
+  for (const line of lines) {
+    if (line.kind !== "speech" || line.state !== "ready" || !line.samples) continue;
+    samples += line.samples;
+    chars += line.text.length;
+  }
+  return chars > SURE_CHARS ? samples / chars : DEFAULT_SAMPLES_PER_CHAR;
+}

@@ -1,0 +1,70 @@
+/** One sound at a time, begun and ended by the button that stands for it. */
+import { followVolume } from "./audio_clock.js";
+
+/** Event "fault" with the reason when a sound can't be played. */
+export class PreviewButton extends EventTarget {
+  #audio = followVolume(new Audio());
+  #button = null;
+  #asked = 0;
+  #url = null;
+
+  constructor() {
+    super();
+    this.#audio.addEventListener("ended", () => this.hush());
+  }
+
+  /**
+   * Play what `find` gives, or end it when this button began it.
+   * @param {HTMLElement} button @param {(signal: AbortSignal) => Promise<string|Blob>|string} find
+   */
+  async toggle(button, find) {
+    const again = this.#button === button;
+    this.hush();
+    if (again) return;
+    const asked = (this.#asked += 1);
+    const stop = new AbortController();
+    this.stop = () => stop.abort();
+    this.#show(button);
+    this.#unlock();
+    try {
+      const found = await find(stop.signal);
+      if (asked === this.#asked) await this.#play(found);
+    } catch (fault) {
+      if (asked === this.#asked) this.hush();
+      if (fault.name === "AbortError") return;
+      this.dispatchEvent(new CustomEvent("fault", { detail: fault }));
+    }
+  }
+
+  /** End what sounds or is about to. */
+  hush() {
+    this.#asked += 1;
+    this.stop?.();
+    this.stop = null;
+    this.#audio.pause();
+    if (this.#url) URL.revokeObjectURL(this.#url);
+    this.#url = null;
+    this.#button?.setAttribute("aria-pressed", "false");
+    this.#button?.removeAttribute("aria-busy");
+    this.#button = null;
+  }
+
+  /** Inside the press itself: Safari lets no sound begin that took more than some seconds to make. */
+  #unlock() {
+    this.#audio.removeAttribute("src");
+    this.#audio.load();
+  }
+
+  #show(button) {
+    this.#button = button;
+    button.setAttribute("aria-pressed", "true");
+    button.setAttribute("aria-busy", "true");
+  }
+
+  #play(found) {
+    if (found instanceof Blob) this.#url = URL.createObjectURL(found);
+    this.#audio.src = this.#url ?? found;
+    this.#button.removeAttribute("aria-busy");
+    return this.#audio.play();
+  }
+}

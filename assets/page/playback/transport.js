@@ -1,0 +1,89 @@
+/** The player's controls: read, cancel, play, loop, speed, clock, volume. */
+import { byId, setData, setText } from "../core/dom.js";
+import { formatClock } from "../core/format.js";
+import { localStore } from "../core/local_store.js";
+import { RATE_HZ } from "../document/document.js";
+import { setVolume } from "./audio_clock.js";
+
+const VOLUME_KEY = "tableread.volume";
+
+/** Events: "read", "cancel", "toggle". */
+export class Transport extends EventTarget {
+  #root = byId("player");
+  #read = /** @type {HTMLButtonElement} */ (byId("read"));
+  #cancel = /** @type {HTMLButtonElement} */ (byId("cancel"));
+  #play = /** @type {HTMLButtonElement} */ (byId("play"));
+  #volume = /** @type {HTMLInputElement} */ (byId("volume"));
+
+  /** @param {import("./player.js").Player} player */
+  constructor(player) {
+    super();
+    const tell = (name) => () => this.dispatchEvent(new Event(name));
+    this.#read.addEventListener("click", tell("read"));
+    this.#cancel.addEventListener("click", tell("cancel"));
+    this.#play.addEventListener("click", tell("toggle"));
+    byId("loop").addEventListener("click", ({ currentTarget }) => {
+      player.loop = !player.loop;
+      currentTarget.setAttribute("aria-pressed", String(player.loop));
+    });
+    byId("speed").addEventListener("change", ({ target }) => player.setRate(Number(target.value)));
+    this.#keepVolume(player);
+  }
+
+  /** A reading is being asked for. */
+  begin() {
+    this.#read.disabled = true;
+    setData(this.#root, "job", "starting");
+  }
+
+  /** @param {import("../document/project.js").Project} project @param {object} progress {text, share} */
+  showJob(project, { text, share }) {
+    this.#read.disabled = !project.lines.length;
+    this.#cancel.disabled = !project.rendering;
+    this.#play.disabled = !project.lines.length;
+    byId("download").disabled = !project.lines.some(({ take }) => take);
+    setText(byId("progress"), text);
+    this.#root.style.setProperty("--made", String(share));
+    setData(this.#root, "job", project.job?.state ?? "none");
+  }
+
+  /** @param {import("./player.js").Player} player @param {object | undefined} line at the play-head */
+  showPlayer(player, line) {
+    setData(this.#root, "playing", String(player.playing));
+    setData(this.#root, "waiting", String(player.waiting));
+    setData(this.#root, "line", player.line_id ?? "");
+    this.#play.setAttribute("aria-label", player.playing ? "Pause" : "Play");
+    setText(byId("now-speaking"), nowSpeaking(player, line));
+  }
+
+  /** @param {import("./player.js").Player} player */
+  showClock(player) {
+    setData(this.#root, "clock_s", player.clock_s.toFixed(3));
+    setText(byId("clock-now"), formatClock(player.clock_s));
+    const whole = formatClock(player.playlist.total / RATE_HZ);
+    setText(byId("clock-whole"), player.playlist.exact ? whole : `≈ ${whole}`);
+  }
+
+  focusPlay() {
+    this.#play.focus({ preventScroll: true });
+  }
+
+  #keepVolume(player) {
+    this.#volume.value = localStore.get(VOLUME_KEY) ?? "1";
+    const apply = () => {
+      player.volume = Number(this.#volume.value);
+      setVolume(Number(this.#volume.value));
+    };
+    this.#volume.addEventListener("input", () => {
+      apply();
+      localStore.set(VOLUME_KEY, this.#volume.value);
+    });
+    apply();
+  }
+}
+
+function nowSpeaking(player, line) {
+  if (!line || !player.playing) return "";
+  if (player.waiting) return `Waiting for ${line.speaker ?? "the next line"}…`;
+  return line.speaker ?? "";
+}

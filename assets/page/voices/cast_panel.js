@@ -1,0 +1,352 @@
+/** Who speaks in the dialog, with which of the library's voices, and how the whole script is read. */
+import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount } from "../core/format.js";
+import { announce } from "../core/notices.js";
+
+const SHORTEST_WORD = 3;
+
+/**
+ * @param {Array<object>} speakers of the dialog: {name, voice}
+ * @param {Object<string, string>} choices ids of the library's voices by folded name
+ * @param {Array<object>} library
+ * @param {object} offer what the engine can do
+ * @returns {Map<string, object>} by name: {label, voice} of the library, or {label, preset}
+ */
+export function suggestVoices(speakers, choices, library, offer) {
+  const taken = takenVoices(speakers, choices, library);
+  const open = speakers.filter(({ name, voice }) => voice === "built-in" && !choices[fold(name)]);
+  const found = new Map();
+  for (const { name } of open) {
+    const match = library.find((one) => !taken.has(one.speaker_id) && hasVoice(one) && isLike(one, name));
+    if (!match) continue;
+    taken.add(match.speaker_id);
+    found.set(name, { label: `voice of ${match.name}`, voice: match.speaker_id });
+  }
+  // Where every name has a built-in voice of its own, speakers sound apart already.
+  const presets = offer && !offer.builtin_by_name ? offer.presets : [];
+  for (const speaker of open.filter(({ name }) => !found.has(name))) {
+    const preset = freePreset(presets, speakers.indexOf(speaker) / speakers.length, taken);
+    if (!preset) break;
+    taken.add(`preset ${preset.preset_id}`);
+    found.set(speaker.name, { label: preset.label, preset: preset.preset_id });
+  }
+  return found;
+}
+
+/** Neighbours in an engine's list sound alike: speakers are spread over it, each at its own share. */
+function freePreset(presets, share, taken) {
+  const first = Math.floor(share * presets.length);
+  const turned = [...presets.slice(first), ...presets.slice(0, first)];
+  return turned.find(({ preset_id: id }) => !taken.has(`preset ${id}`));
+}
+
+/** Voices that somebody of the dialog has. */
+function takenVoices(speakers, choices, library) {
+  const names = new Set(speakers.map(({ name }) => fold(name)));
+  const chosen = new Set(Object.values(choices));
+  const used = library.filter(({ name, speaker_id: id }) => names.has(fold(name)) || chosen.has(id));
+  const presets = used.filter(({ preset }) => preset).map(({ preset }) => `preset ${preset}`);
+  return new Set([...used.map(({ speaker_id: id }) => id), ...presets]);
+}
+
+function hasVoice({ samples, preset, description }) {
+  return samples.length > 0 || Boolean(preset) || Boolean(description);
+}
+
+/** Whether a voice goes by a speaker's name, or has it or a word of it among its tags. */
+function isLike({ name, tags }, wanted) {
+  const words = wordsOf(wanted);
+  const own = new Set([...wordsOf(name), ...tags.flatMap((tag) => [fold(tag), ...wordsOf(tag)])]);
+  return words.some((word) => own.has(word)) || own.has(fold(wanted));
+}
+
+/** Words of a name that say something: "Mrs. Vale (O.S.)" is known by "vale". */
+function wordsOf(name) {
+  const plain = fold(name).replace(/\(.*?\)/g, " ");
+  return (plain.match(/\p{L}+/gu) ?? []).filter((word) => word.length >= SHORTEST_WORD && !TITLES.has(word));
+}
+
+const TITLES = new Set(["mrs", "miss", "the", "old", "young", "doctor", "frau", "herr", "sir", "lady", "and"]);
+
+/** Event "choose" with `detail` a code, or null for the voice's own. */
+export class ScriptLanguage extends EventTarget {
+  #select = /** @type {HTMLSelectElement} */ (byId("script-language"));
+  #code = null;
+  #languages = {};
+
+  constructor() {
+    super();
+    this.#select.addEventListener("change", () => {
+      this.#code = this.#select.value || null;
+      this.dispatchEvent(new CustomEvent("choose", { detail: this.#code }));
+    });
+  }
+
+  /** @param {Object<string, string>} languages of the engine, names by code */
+  offer(languages) {
+    if (JSON.stringify(languages) === JSON.stringify(this.#languages)) return;
+    this.#languages = languages;
+    this.#refresh();
+  }
+
+  /** @param {string | null} code what the project says */
+  show(code) {
+    if (code === this.#code) return;
+    this.#code = code;
+    this.#refresh();
+  }
+
+  /** A language that the engine hasn't stays to be seen. */
+  #refresh() {
+    const options = Object.entries(this.#languages).map(([code, name]) => new Option(name, code));
+    const known = !this.#code || this.#code in this.#languages;
+    if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
+    this.#select.replaceChildren(new Option("not said", ""), ...options);
+    this.#select.value = this.#code ?? "";
+    setHidden(this.#select.closest("label"), Object.keys(this.#languages).length < 2 && !this.#code);
+  }
+}
+
+export function connectRetrySetting(project) {
+  const select = /** @type {HTMLSelectElement} */ (byId("tries"));
+  select.addEventListener("change", () =>
+    project.edit([{ op: "settings", fields: { tries: Number(select.value) } }]));
+  project.addEventListener("change", () => {
+    select.value = String(project.view.settings.tries ?? 1);
+  });
+}
+
+export class CastOrder {
+  #project;
+  #id = null;
+  #names = [];
+  #of = null;
+  #ordered = [];
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+  }
+
+  /** Those who speak, in the order in which they came into the page. @returns {Array<object>} */
+  get speakers() {
+    const { id, view: { speakers } } = this.#project;
+    if (id !== this.#id) this.#names = [];
+    if (id === this.#id && speakers === this.#of) return this.#ordered;
+    this.#id = id;
+    const byName = new Map(speakers.map((speaker) => [fold(speaker.name), speaker]));
+    const kept = this.#names.filter((name) => byName.has(name));
+    this.#names = [...new Set([...kept, ...byName.keys()])];
+    this.#of = speakers;
+    this.#ordered = this.#names.map((name) => byName.get(name));
+    return this.#ordered;
+  }
+
+  /** @param {number} place from 1 @returns {string | undefined} a name */
+  name(place) {
+    return this.speakers[place - 1]?.name;
+  }
+}
+
+const KINDS = {
+  sample: "own sample",
+  preset: "preset voice",
+  described: "described voice",
+  "built-in": "built-in voice",
+};
+
+/**
+ * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own,
+ * "preset" with `detail` {name, preset} when one of the engine's voices is to be the name's own,
+ * "rename" with `detail` {from, to}, and "mark" with `detail` {name} when all lines of a name are meant.
+ */
+export class CastPanel extends EventTarget {
+  #speakers = [];
+  #library = [];
+  #choices = {};
+  #engine = null;
+  #addSample;
+  #shown = null;
+  #renamed = null;
+
+  /** @param {(name: string) => void} addSample begins a sample for a name */
+  constructor(addSample) {
+    super();
+    this.#addSample = addSample;
+    byId("cast-suggested").addEventListener("click", () => this.#useAll());
+  }
+
+  /**
+   * @param {Array<object>} speakers of the dialog
+   * @param {Object<string, string|null>} chosen ids of the library's voices by name
+   */
+  show(speakers, chosen) {
+    this.#speakers = speakers;
+    this.#choices = Object.fromEntries(
+      Object.entries(chosen).map(([name, voice]) => [fold(name), voice ?? ""]),
+    );
+    this.#refresh();
+  }
+
+  #refresh() {
+    const speakers = this.#speakers;
+    const suggested = suggestVoices(speakers, this.#choices, this.#library, this.#engine);
+    const names = this.#library.map(({ speaker_id: id, name }) => [id, name]);
+    const shown = JSON.stringify([
+      speakers, names, this.#choices, [...suggested], this.#engine?.builtin_voice,
+    ]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const list = byId("cast");
+    const held = list.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+    list.replaceChildren(...speakers.map((speaker, at) => this.#row(speaker, suggested.get(speaker.name), at + 1)));
+    setHidden(byId("cast-suggested"), suggested.size < 2);
+    const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
+    if (label) shownOf(controlOf(list, label)).focus();
+  }
+
+  /** @param {Array<object>} library the voices there are @param {object} offer what the engine can do */
+  know(library, offer) {
+    this.#library = library;
+    this.#engine = offer;
+    this.#refresh();
+  }
+
+  #row({ name, colour, lines, voice }, suggested, place) {
+    const row = fromTemplate("cast-template");
+    row.querySelector(".swatch").style.background = safeColour(colour);
+    setText(row.querySelector(".voice-name"), name);
+    if (place <= 9) row.querySelector(".voice-name").title = `Ctrl+${place} or Alt+${place} gives ${name} the marked lines`;
+    this.#offerLines(row.querySelector(".voice-mark"), name, formatCount(lines, "line"));
+    this.#offerName(row, name);
+    this.#offer(row.querySelector(".voice-choice"), name, this.#kind(voice));
+    this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
+    const add = row.querySelector(".voice-add");
+    setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
+    add.ariaLabel = `Add a sample for ${name}`;
+    add.addEventListener("click", () => this.#addSample(name));
+    return row;
+  }
+
+  #offerLines(button, name, lines) {
+    setText(button, lines);
+    button.title = `Mark all lines of ${name}`;
+    button.ariaLabel = `${lines} of ${name}: mark all`;
+    button.addEventListener("click", () => this.dispatchEvent(new CustomEvent("mark", { detail: { name } })));
+  }
+
+  #kind(voice) {
+    return voice === "built-in" && this.#engine?.builtin_voice === false ? "no voice yet" : KINDS[voice];
+  }
+
+  #offerSuggested(button, name, suggested) {
+    setHidden(button, !suggested);
+    if (!suggested) return;
+    setText(button, `Use ${suggested.label}`);
+    button.ariaLabel = `Use ${suggested.label} for ${name}`;
+    button.addEventListener("click", () => {
+      this.#use(name, suggested);
+      announce(`${name}: ${suggested.label}.`);
+    });
+  }
+
+  #use(name, { voice, preset }) {
+    if (preset) return this.dispatchEvent(new CustomEvent("preset", { detail: { name, preset } }));
+    this.#choices[fold(name)] = voice;
+    return this.dispatchEvent(new CustomEvent("choose", { detail: { name, voice } }));
+  }
+
+  #useAll() {
+    const all = suggestVoices(this.#speakers, this.#choices, this.#library, this.#engine);
+    for (const [name, suggested] of all) this.#use(name, suggested);
+    announce(`${formatCount(all.size, "voice")} chosen.`);
+    this.#refresh();
+  }
+
+  /** Another name for all lines of a speaker, written where the name stands. */
+  #offerName(row, name) {
+    const part = (what) => row.querySelector(`.voice-${what}`);
+    const field = part("rename-field");
+    field.ariaLabel = `New name of ${name}`;
+    part("rename").ariaLabel = `Rename ${name} in the script`;
+    const show = (writing) => {
+      setHidden(field, !writing);
+      setHidden(part("name"), writing);
+      if (!writing) return part("rename").focus();
+      field.value = name;
+      return field.select();
+    };
+    part("rename").addEventListener("click", () => show(field.hidden));
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.key === "Enter") this.#rename(name, field.value.trim());
+      show(false);
+    });
+    field.addEventListener("blur", () => {
+      setHidden(field, true);
+      setHidden(part("name"), false);
+    });
+  }
+
+  #rename(from, to) {
+    if (!to || to === from) return;
+    this.#renamed = `Rename ${to} in the script`;
+    this.dispatchEvent(new CustomEvent("rename", { detail: { from, to } }));
+    announce(`${from} is called ${to}.`);
+  }
+
+  /** The voice chosen for a name, while the library has it. */
+  #choice(name) {
+    const id = this.#choices[fold(name)];
+    return this.#library.some((speaker) => speaker.speaker_id === id) ? id : "";
+  }
+
+  #offer(select, name, own) {
+    const others = this.#library.filter((speaker) => fold(speaker.name) !== fold(name));
+    const options = others.map((other) => new Option(`voice of ${other.name}`, other.speaker_id));
+    select.replaceChildren(new Option(own, ""), ...options);
+    select.value = this.#choice(name);
+    select.ariaLabel = `Voice for ${name}`;
+    select.addEventListener("change", () => {
+      const detail = { name, voice: select.value };
+      this.#choices[fold(name)] = select.value;
+      this.dispatchEvent(new CustomEvent("choose", { detail }));
+      announce(`${name}: ${select.selectedOptions[0].text}.`);
+      this.#refresh();
+    });
+  }
+}
+
+/** Who has a sample now needs no button for one: the keyboard goes on at the choice next to it. */
+function shownOf(control) {
+  return control.hidden ? control.closest(".voice").querySelector(".voice-choice") : control;
+}
+
+/** Rows are made again; a control is the same one when it has the same name. */
+function controlOf(list, label) {
+  return [...list.querySelectorAll("button, select")].find((one) => one.ariaLabel === label);
+}
+
+/**
+ * @param {import("../document/project.js").Project} project @param {import("./library_panel.js").LibraryPanel} speakers
+ * @param {{cast: object, gotoBar: object}} editor who speaks in which place; gotoBar the lines of one
+ */
+export function connectCast(project, speakers, { cast, gotoBar }) {
+  const language = new ScriptLanguage();
+  connectRetrySetting(project);
+  project.addEventListener("change", ({ detail }) => {
+    if (!detail.meta) return;
+    speakers.showCast(cast.speakers, project.view.cast);
+    language.show(project.view.settings.language ?? null);
+  });
+  speakers.addEventListener("offer", ({ detail }) => language.offer(detail.languages));
+  language.addEventListener("choose", ({ detail }) =>
+    project.edit([{ op: "settings", fields: { language: detail } }]));
+  speakers.addEventListener("changed", () => project.look());
+  speakers.addEventListener("mark", ({ detail }) => gotoBar.markSpeaker(detail.name));
+  speakers.addEventListener("rename", ({ detail }) => project.edit([{ op: "rename_speaker", ...detail }]));
+  speakers.addEventListener("choose", ({ detail }) =>
+    project.edit([{ op: "cast", speaker: detail.name, voice: detail.voice || null }]));
+}

@@ -1,0 +1,291 @@
+/** The library of voices under the cast: search, tags, listen, open, add, take from a file, restore. */
+import * as api from "../core/api.js";
+import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { fold, formatLength } from "../core/format.js";
+import { showDone, showError } from "../core/notices.js";
+import { PreviewButton } from "../playback/preview_button.js";
+import { CastPanel } from "./cast_panel.js";
+import { SamplePanel } from "./sample_panel.js";
+import { confirmRemoval } from "./sheet.js";
+import { VoicePanel } from "./voice_panel.js";
+import { arrangeRows, formatFullDay } from "./voice_samples.js";
+
+/** Event "changed" after one came back or was deleted for good. */
+export class RemovedVoices extends EventTarget {
+  #shown = "[]";
+
+  /** @param {Array<object>} removed {speaker_id, name, removed_s}, the latest first */
+  show(removed) {
+    const shown = JSON.stringify(removed);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    setHidden(byId("library-removed"), removed.length === 0);
+    setText(byId("library-removed-count"), `(${removed.length})`);
+    byId("library-removed-list").replaceChildren(...removed.map((one) => this.#row(one)));
+  }
+
+  #row({ speaker_id: id, name, removed_s }) {
+    const row = fromTemplate("gone-template");
+    setText(row.querySelector(".gone-name"), name);
+    setText(row.querySelector(".gone-day"), formatFullDay(1000 * removed_s));
+    const [back, away] = row.querySelectorAll("button");
+    back.ariaLabel = `Restore ${name}`;
+    back.addEventListener("click", () =>
+      this.#try("This voice can't be brought back", async () => {
+        const speaker = await api.restoreSpeaker(id);
+        showDone(`${speaker.name} is back.`);
+      }));
+    away.ariaLabel = `Delete ${name} for good`;
+    away.addEventListener("click", () =>
+      confirmRemoval(`Delete ${name} for good?`, "Its recordings can't be brought back then.", () =>
+        this.#try("This voice can't be deleted", async () => {
+          await api.forgetSpeaker(id);
+          showDone(`${name} is deleted.`);
+        })));
+    return row;
+  }
+
+  async #try(title, act) {
+    try {
+      await act();
+      byId("voice-new").focus();
+    } catch (error) {
+      showError(title, error);
+    }
+    this.dispatchEvent(new Event("changed"));
+  }
+}
+
+const SHOWN_TAGS = 24;
+
+/**
+ * Events: "changed" after the library was changed, from here or elsewhere, "offer" with `detail` what
+ * the engine can do, and those of `Cast`.
+ */
+export class LibraryPanel extends EventTarget {
+  #cast = new CastPanel((name) => this.#sample.begin({ name }));
+  #sound = new PreviewButton();
+  #sample = new SamplePanel(this.#sound);
+  #panel = new VoicePanel(this.#sound, this.#sample);
+  #removed = new RemovedVoices();
+  #offer = null;
+  #search = /** @type {HTMLInputElement} */ (byId("voice-search"));
+  #library = [];
+  #known = null;
+  #asked = 0;
+  #isNew = true;
+  #tags = new Set();
+  #rows = new Map();
+
+  constructor() {
+    super();
+    for (const name of ["choose", "rename", "mark"]) {
+      this.#cast.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
+    }
+    const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
+    this.#sound.addEventListener("fault", (event) => fault(event) || showError("It can't be heard", event.detail));
+    this.#panel.addEventListener("changed", () => this.#reload());
+    this.#removed.addEventListener("changed", () => this.#reload());
+    this.#cast.addEventListener("preset", ({ detail }) => this.#givePreset(detail));
+    this.#sample.addEventListener("changed", ({ detail }) => this.#added(detail));
+    this.#search.addEventListener("input", () => this.#show());
+    byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
+    byId("library").addEventListener("keydown", (event) => this.#key(event));
+    this.#offerFile();
+  }
+
+  /** Begin a new voice with a recording. @param {File} file */
+  begin(file) {
+    this.#sample.begin({ file });
+  }
+
+  /** Show who speaks; see `Cast.show`. */
+  showCast(speakers, chosen) {
+    this.#cast.show(speakers, chosen);
+  }
+
+  /** Ask for the library again when the studio's state says that it changed. */
+  follow({ speakers, backend, model }) {
+    const known = JSON.stringify([speakers, backend.name, model.state === "loaded"]);
+    if (known === this.#known) return;
+    this.#known = known;
+    this.#reload();
+  }
+
+  async #reload() {
+    const asked = (this.#asked += 1);
+    try {
+      const found = await api.readLibrary();
+      if (asked === this.#asked) this.#take(found);
+    } catch (error) {
+      this.#known = null;
+      showError("The voices can't be shown", error);
+    }
+  }
+
+  #take({ speakers, problems, removed, offer }) {
+    const first = this.#isNew;
+    this.#isNew = false;
+    this.#library = speakers;
+    this.#offer = offer;
+    this.#panel.know(speakers, offer);
+    this.#sample.know(speakers, offer);
+    this.#cast.know(speakers, offer);
+    this.#removed.show(removed);
+    this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
+    const rows = new Map();
+    for (const speaker of speakers) {
+      const key = JSON.stringify([speaker, offer.builtin_voice]);
+      rows.set(key, this.#rows.get(key) ?? this.#row(speaker));
+    }
+    this.#rows = rows;
+    byId("library-problems").replaceChildren(...problems.map(problem));
+    this.#showTags();
+    this.#show();
+    if (!first) this.#emitChanged();
+  }
+
+  #emitChanged() {
+    this.dispatchEvent(new Event("changed"));
+  }
+
+  /** Let a speaker have one of the engine's own voices, as was suggested. */
+  async #givePreset({ name, preset }) {
+    const known = this.#library.find((one) => fold(one.name) === fold(name));
+    try {
+      await (known ? api.changeSpeaker(known.speaker_id, { preset }) : api.addSpeaker({ name, preset }));
+    } catch (error) {
+      showError(`${name} can't have this voice`, error);
+    }
+    this.#reload();
+  }
+
+  #added({ speaker, made }) {
+    const name = speaker.name;
+    this.#panel.refresh(speaker);
+    this.#reload();
+    if (made === "mended") return this.#panel.mended();
+    const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
+    return showDone(text);
+  }
+
+  #show() {
+    const wanted = fold(this.#search.value).split(/\s+/).filter(Boolean);
+    const matches = this.#library.map((speaker) => this.#matches(speaker, wanted));
+    const rows = [...this.#rows.values()].filter((_, idx) => matches[idx]);
+    const held = document.activeElement?.closest("#library .voice");
+    const control = document.activeElement?.classList[0];
+    arrangeRows(byId("library"), rows);
+    const replacement = held && !held.isConnected && rows.find(({ dataset }) => dataset.id === held.dataset.id);
+    this.#rove(rows, replacement || undefined);
+    if (replacement) replacement.querySelector(`.${control}`).focus();
+    const all = this.#library.length;
+    setText(byId("library-count"), rows.length < all ? `${rows.length} of ${all}` : all ? String(all) : "");
+    setHidden(byId("library-search"), all < 2);
+    setHidden(byId("library-empty"), all > 0);
+    setHidden(byId("library-none"), rows.length > 0 || all === 0);
+  }
+
+  #matches({ name, language, tags, samples, description, preset }, wanted) {
+    const folded = new Set(tags.map(fold));
+    if (![...this.#tags].every((tag) => folded.has(tag))) return false;
+    const moods = samples.map(({ mood }) => mood);
+    const text = [name, language, description, preset, ...tags, ...moods].filter(Boolean);
+    const searched = fold(text.join(" "));
+    return wanted.every((word) => searched.includes(word));
+  }
+
+  #showTags() {
+    const uses = new Map();
+    for (const tag of this.#library.flatMap(({ tags }) => tags)) {
+      const [shown, number] = uses.get(fold(tag)) ?? [tag, 0];
+      uses.set(fold(tag), [shown, number + 1]);
+    }
+    this.#tags = new Set([...this.#tags].filter((tag) => uses.has(tag)));
+    const most = [...uses].sort(([, a], [, b]) => b[1] - a[1]).slice(0, SHOWN_TAGS);
+    const focused = document.activeElement?.dataset.tag;
+    byId("voice-tags").replaceChildren(...most.map(([key, [tag]]) => this.#tagButton(key, tag)));
+    if (focused) byId("voice-tags").querySelector(`[data-tag="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  #tagButton(key, tag) {
+    const button = fromTemplate("tag-template");
+    setText(button, tag);
+    button.dataset.tag = key;
+    button.setAttribute("aria-pressed", String(this.#tags.has(key)));
+    button.addEventListener("click", () => {
+      if (!this.#tags.delete(key)) this.#tags.add(key);
+      button.setAttribute("aria-pressed", String(this.#tags.has(key)));
+      this.#show();
+    });
+    return button;
+  }
+
+  #row(speaker) {
+    const row = fromTemplate("voice-template");
+    const { speaker_id: id, name, colour, samples, tags } = speaker;
+    row.dataset.id = id;
+    row.querySelector(".swatch").style.background = safeColour(colour);
+    setText(row.querySelector(".voice-name"), name);
+    setText(row.querySelector(".voice-kind"), kind(speaker, this.#offer));
+    setText(row.querySelector(".voice-labels"), tags.join(", "));
+    row.querySelector(".voice-open").addEventListener("click", () => this.#panel.open(speaker));
+    const listen = row.querySelector(".voice-listen");
+    listen.ariaLabel = `Listen to ${name}`;
+    setHidden(listen, samples.length === 0);
+    listen.addEventListener("click", () =>
+      this.#sound.toggle(listen, () => api.sampleUrl(id, samples[0].sample_id)),
+    );
+    return row;
+  }
+
+  /** One row of the list takes part in the order of Tab; arrow keys move on from it. */
+  #rove(rows, chosen = rows.find((row) => row.contains(document.activeElement)) ?? rows[0]) {
+    for (const row of rows) {
+      for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
+    }
+  }
+
+  #key(event) {
+    const rows = [...byId("library").children];
+    const here = rows.findIndex((row) => row.contains(event.target));
+    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: rows.length - 1 }[event.key];
+    const row = rows[to];
+    if (!row) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#rove(rows, row);
+    row.querySelector(".voice-open").focus();
+  }
+
+  #offerFile() {
+    const field = /** @type {HTMLInputElement} */ (byId("voice-file"));
+    byId("voice-import").addEventListener("click", () => field.click());
+    field.addEventListener("change", async () => {
+      const file = field.files[0];
+      field.value = "";
+      if (!file) return;
+      try {
+        this.#added({ speaker: await api.importVoice(file), made: "voice" });
+      } catch (error) {
+        showError("This voice file can't be opened", error);
+      }
+    });
+  }
+}
+
+/** What a voice is made of, in a few words. */
+function kind({ samples, preset, description }, offer) {
+  const [first, ...others] = samples;
+  const own = offer.builtin_voice ? "built-in voice" : "no voice yet";
+  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : own;
+  const seconds = first.seconds === null ? "missing" : formatLength(first.seconds);
+  const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
+  return ["sample, " + seconds, ...moods].join(" · ");
+}
+
+function problem(text) {
+  const row = document.createElement("li");
+  setText(row, text);
+  return row;
+}

@@ -1,0 +1,372 @@
+/** The panel of a sample, new or kept: record or choose, trim, check, repair, preview, keep. */
+import * as api from "../core/api.js";
+import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { formatLength } from "../core/format.js";
+import { Recorder } from "./recorder.js";
+import { confirmRemoval, Sheet } from "./sheet.js";
+import { TrimWave } from "./trim_wave.js";
+import { fillPresets } from "./voice_details.js";
+
+const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
+const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
+
+const ROWS = [
+  ["Loudness of the speech", ({ speech_db: value }) => db(value)],
+  ["Background", ({ noise_db: value }) => db(value)],
+  ["Speech above background", (levels) => `${Math.max(0, levels.speech_db - levels.noise_db).toFixed(0)} dB`],
+  ["Loudest moment", ({ peak_db: value }) => db(value)],
+  ["At the loudest value", ({ clipped_share: value }) => share(value)],
+  ["Speech", ({ speech_share: value }) => share(value)],
+];
+
+/** @param {HTMLElement} table @param {object} found what the studio found; `before` when repaired */
+export function showFigures(table, { levels, before }) {
+  const columns = before ? [before, levels] : [levels];
+  setHidden(table.querySelector(".after"), !before);
+  table.querySelector("tbody").replaceChildren(...ROWS.map(([name, show]) => figureRow(name, columns.map(show))));
+}
+
+function figureRow(name, values) {
+  const made = document.createElement("tr");
+  const head = document.createElement("th");
+  head.scope = "row";
+  setText(head, name);
+  const cells = values.map((value) => {
+    const cell = document.createElement("td");
+    setText(cell, value);
+    return cell;
+  });
+  made.append(head, ...cells);
+  return made;
+}
+
+/** @param {HTMLElement} list @param {Array<object>} problems what was found, the worst first */
+export function showFound(list, problems) {
+  const fine = { kind: "fine", sign: "✓", message: "Nothing stands against this recording." };
+  const rows = problems.map(({ message, fatal, code }) =>
+    foundRow({ kind: fatal ? "error" : "warning", sign: fatal ? "✕" : "!", message, code }));
+  list.replaceChildren(...(rows.length ? rows : [foundRow(fine)]));
+}
+
+function foundRow({ kind, sign, message, code = "" }) {
+  const made = fromTemplate("found-template");
+  Object.assign(made.dataset, { kind, code });
+  setText(made.querySelector(".found-sign"), sign);
+  setText(made.querySelector(".found-text"), message);
+  return made;
+}
+
+const MOST_S = 60;
+
+/**
+ * Event "changed" with `detail` {speaker, made} after a voice or a sample was added, or a kept one
+ * was mended.
+ */
+export class SamplePanel extends EventTarget {
+  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
+  #source = new Recorder(byId("sample-source"), "the voice");
+  #wave = new TrimWave(byId("sample-wave"));
+  #after = new TrimWave(byId("sample-wave-after"));
+  #sound;
+  #offer = null;
+  #speaker = null;
+  #kept = null;
+  #upload = null;
+  #asked = 0;
+  #stop = null;
+  #recorded = false;
+  #reading = false;
+  #duration_s = 0;
+
+  /** @param {import("../playback/preview_button.js").PreviewButton} sound */
+  constructor(sound) {
+    super();
+    this.#sound = sound;
+    this.#sheet.addEventListener("closed", () => this.#left());
+    this.#sheet.mayClose = () => this.#mayClose();
+    this.#source.addEventListener("begin", () => sound.hush());
+    this.#source.addEventListener("fault", ({ detail }) => this.#sheet.say(detail.message));
+    this.#source.addEventListener("sound", ({ detail }) => this.#send(detail));
+    this.#wave.addEventListener("move", () => this.#showRange());
+    this.#wave.addEventListener("change", () => this.#check());
+    byId("sample-repair").addEventListener("click", () => this.#turnRepair());
+    byId("sample-kinds").addEventListener("change", () => this.#showKind());
+    this.#hears("sample-listen", (signal) => api.readUploadAudio(this.#upload, this.#cut(), signal));
+    this.#hears("sample-preview", (signal) => {
+      const text = byId("sample-sentence").value;
+      return api.previewUpload(this.#upload, { text, ...this.#cut() }, signal);
+    });
+    byId("sample-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#keep();
+    });
+  }
+
+  /** @param {Array<object>} _speakers @param {object} offer what the engine can do */
+  know(_speakers, offer) {
+    this.#offer = offer;
+    this.#showOffer();
+  }
+
+  /** Open for a new voice, or for one more sample of a `speaker`. */
+  begin({ name = "", speaker = null, file = null }) {
+    [this.#speaker, this.#kept] = [speaker, null];
+    this.#clear();
+    const title = speaker ? `Add a sample for ${speaker.name}` : "Add a voice";
+    this.#open(title, speaker ? "Add this sample" : "Add this voice");
+    setHidden(byId("sample-mood-label"), !speaker?.samples.length);
+    byId("speaker-name").value = name;
+    if (speaker || name) this.#source.focus();
+    else byId("speaker-name").focus();
+    if (file) this.#send({ blob: file, name: file.name });
+  }
+
+  /** Open for a sample that `speaker` has; it stays as it is until the change is kept. */
+  async mend(speaker, sample) {
+    [this.#speaker, this.#kept] = [speaker, sample];
+    this.#clear();
+    this.#open(`Trim or repair the ${sample.mood ?? "main"} sample of ${speaker.name}`, "Keep the change");
+    setHidden(byId("sample-mood-label"), true);
+    byId("sample-transcript").value = sample.transcript ?? "";
+    await this.#read("The sample", (signal) => api.openSample(speaker.speaker_id, sample.sample_id, signal));
+    if (this.#upload) byId("sample-listen").focus();
+  }
+
+  #open(title, act) {
+    setText(byId("sample-title"), title);
+    setText(byId("speaker-add"), act);
+    setHidden(byId("sample-new"), Boolean(this.#speaker));
+    setHidden(byId("sample-language-label"), Boolean(this.#speaker));
+    for (const id of ["sample-source", "sample-consent-label"]) setHidden(byId(id), Boolean(this.#kept));
+    this.#showOffer();
+    this.#showKind();
+    this.#sheet.open();
+  }
+
+  /** Say a fault in the panel when it is open; whether it was. */
+  tell(error) {
+    if (this.#sheet.isOpen) this.#sheet.say(error.message);
+    return this.#sheet.isOpen;
+  }
+
+  get #kind() {
+    if (this.#speaker) return "sample";
+    return byId("sample-kinds").querySelector("input:checked").value;
+  }
+
+  #clear() {
+    for (const id of ["sample-mood", "sample-language", "sample-transcript", "sample-description"]) {
+      byId(id).value = "";
+    }
+    byId("sample-manner").value = "";
+    byId("sample-consent").checked = false;
+    byId("sample-sentence").value = byId("voice-sentence").value;
+    byId("sample-kinds").querySelector("[value=sample]").checked = true;
+    byId("sample-repair").setAttribute("aria-pressed", "false");
+    setHidden(byId("sample-editor"), true);
+    setText(byId("sample-state"), "");
+  }
+
+  #showOffer() {
+    if (!this.#offer) return;
+    const { presets, described_voices: described, cloning } = this.#offer;
+    const offered = { preset: presets.length > 0, described };
+    for (const radio of byId("sample-kinds").querySelectorAll("input")) {
+      setHidden(radio.closest("label"), offered[radio.value] === false);
+    }
+    fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
+    byId("sample-preview").title = cloning ? "" : `${this.#offer.title} follows a sample's pitch only.`;
+  }
+
+  #showKind() {
+    const kind = this.#kind;
+    for (const part of byId("sample-form").querySelectorAll("[data-kind]")) {
+      setHidden(part, part.dataset.kind !== kind);
+    }
+    if (!this.#offer?.instructions) setHidden(byId("sample-manner").closest("label"), true);
+    this.#sheet.say("");
+  }
+
+  async #send({ blob, name }) {
+    const read = await this.#read(`“${name}”`, (signal) => api.uploadRecording(blob, name, signal));
+    if (read) this.#recorded = !(blob instanceof File);
+  }
+
+  /** Let the studio read a recording, and look at what it found; the one before stays until then. */
+  async #read(what, send) {
+    this.#sound.hush();
+    this.#stop?.abort();
+    const stop = (this.#stop = new AbortController());
+    this.#asked += 1;
+    const state = this.#upload ? byId("sample-state").textContent : "";
+    this.#reading = true;
+    byId("sample-editor").setAttribute("aria-busy", "true");
+    this.#sheet.say("");
+    setText(byId("sample-state"), `${what} is being read…`);
+    let found = null;
+    await this.#sheet.tries(async () => (found = await send(stop.signal)));
+    if (stop !== this.#stop) {
+      if (found) api.dropUpload(found.upload_id);
+      return false;
+    }
+    this.#reading = false;
+    byId("sample-editor").removeAttribute("aria-busy");
+    setText(byId("sample-state"), found ? `${what}, ${formatLength(found.duration_s)}` : state);
+    if (found) this.#edit(found);
+    return Boolean(found);
+  }
+
+  /** What a file can't bring again is asked about before it is dropped. */
+  #mayClose() {
+    const [start, end] = this.#upload ? this.#wave.range : [0, 0];
+    const words = ["sample-transcript", "sample-mood"].some((id) => byId(id).value.trim());
+    const worked = words || this.#repaired || start > 0 || end < Math.min(this.#duration_s, MOST_S);
+    if (!this.#upload || this.#kept || !(this.#recorded || worked)) return true;
+    const text = this.#recorded
+      ? "It was recorded here, and is kept nowhere else."
+      : "What you cut and wrote is lost; the file itself stays where it is.";
+    confirmRemoval("Close without this recording?", text, () => this.#sheet.close());
+    return false;
+  }
+
+  #edit(found) {
+    this.#forget();
+    this.#upload = found.upload_id;
+    this.#duration_s = found.duration_s;
+    byId("sample-repair").setAttribute("aria-pressed", "false");
+    setHidden(byId("sample-editor"), false);
+    this.#wave.show(found.outline, found.duration_s, MOST_S);
+    this.#showRange();
+    this.#showFound(found);
+    if (found.duration_s > MOST_S) this.#check();
+  }
+
+  #cut() {
+    const [start, end] = this.#wave.range;
+    return { start_s: start, end_s: end, repaired: this.#repaired };
+  }
+
+  get #repaired() {
+    return byId("sample-repair").getAttribute("aria-pressed") === "true";
+  }
+
+  #turnRepair() {
+    byId("sample-repair").setAttribute("aria-pressed", String(!this.#repaired));
+    this.#check();
+  }
+
+  async #check() {
+    this.#sound.hush();
+    const asked = (this.#asked += 1);
+    byId("sample-editor").setAttribute("aria-busy", "true");
+    let found = null;
+    await this.#sheet.tries(async () => (found = await api.checkUpload(this.#upload, this.#cut())));
+    if (asked !== this.#asked) return;
+    byId("sample-editor").removeAttribute("aria-busy");
+    if (found) this.#showFound(found);
+  }
+
+  #showRange() {
+    const [start, end] = this.#wave.range;
+    setText(byId("sample-range"), `${start.toFixed(2)} to ${formatLength(end)}, ${formatLength(end - start)} long`);
+  }
+
+  #showFound(found) {
+    setHidden(byId("sample-repaired"), !found.before);
+    if (found.before) this.#after.show(found.outline, found.part_s);
+    const steps = found.steps.length ? found.steps.join(", ") : "nothing needed mending";
+    setText(byId("sample-steps"), `Repaired to ${formatLength(found.part_s)}: ${steps}.`);
+    showFigures(byId("sample-figures"), found);
+    showFound(byId("sample-problems"), found.problems);
+  }
+
+  #hears(id, find) {
+    byId(id).addEventListener("click", () => {
+      this.#sheet.say("");
+      this.#sound.toggle(byId(id), find);
+    });
+  }
+
+  async #keep() {
+    this.#sheet.say("");
+    if (this.#upload && this.#reading) {
+      return this.#sheet.say("The recording is still being read. Wait a moment.");
+    }
+    if (this.#upload && !this.#kept && this.#kind === "sample" && !byId("sample-consent").checked) {
+      byId("sample-consent").focus();
+      return this.#sheet.say("Tick that you may use this voice.");
+    }
+    const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
+    button.disabled = true;
+    await this.#sheet.tries(async () => {
+      const detail = await (this.#kept ? this.#putBack() : this.#add());
+      if (this.#kind === "sample") this.#upload = null;
+      this.#sheet.close();
+      this.dispatchEvent(new CustomEvent("changed", { detail }));
+    });
+    button.disabled = false;
+    return undefined;
+  }
+
+  async #add() {
+    const body = this.#body();
+    if (!this.#speaker) return { speaker: await api.addSpeaker(body), made: "voice" };
+    return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
+  }
+
+  /** The studio keeps the recording before, so that the sample can be as it was. */
+  async #putBack() {
+    if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
+    const { sample_id: sampleId } = this.#kept;
+    const transcript = byId("sample-transcript").value.trim() || null;
+    const mended = { upload_id: this.#upload, transcript, ...this.#cut() };
+    const speaker = await api.replaceRecording(this.#speaker.speaker_id, sampleId, mended);
+    return { speaker, made: "mended" };
+  }
+
+  /** What the form says, as the studio takes it. */
+  #body() {
+    if (this.#speaker) return this.#taken();
+    const name = byId("speaker-name").value;
+    const kind = this.#kind;
+    const manner = this.#offer?.instructions ? byId("sample-manner").value.trim() || null : null;
+    if (kind === "preset") return { name, preset: byId("sample-preset").value, description: manner };
+    if (kind === "described") return { name, description: this.#described() };
+    if (kind === "built-in") return { name };
+    return { name, language: byId("sample-language").value.trim() || null, sample: this.#taken() };
+  }
+
+  #described() {
+    const text = byId("sample-description").value.trim();
+    if (!text) throw new Error("Describe the voice in a few words.");
+    return text;
+  }
+
+  #taken() {
+    if (!this.#upload) throw new Error("Choose or record the voice first.");
+    return {
+      upload_id: this.#upload,
+      consent: byId("sample-consent").checked,
+      mood: this.#speaker?.samples.length ? byId("sample-mood").value : null,
+      transcript: byId("sample-transcript").value.trim() || null,
+      ...this.#cut(),
+    };
+  }
+
+  #left() {
+    this.#source.leave();
+    this.#sound.hush();
+    this.#stop?.abort();
+    this.#stop = null;
+    [this.#recorded, this.#reading] = [false, false];
+    byId("sample-editor").removeAttribute("aria-busy");
+    this.#forget();
+  }
+
+  /** Drop the recording that wasn't kept; the studio would do so itself before long. */
+  #forget() {
+    this.#asked += 1;
+    if (this.#upload) api.dropUpload(this.#upload).catch(() => null);
+    this.#upload = null;
+  }
+}

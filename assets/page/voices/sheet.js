@@ -1,0 +1,86 @@
+/** A panel over the page: opens, closes, says what went wrong in itself. */
+import { askDialog, byId, setHidden, setText } from "../core/dom.js";
+import { announce } from "../core/notices.js";
+
+/** Event "closed" after it was closed, by whatever means. */
+export class Sheet extends EventTarget {
+  #dialog;
+  #message;
+  #shown = false;
+
+  /** Asked before a person closes it; what would be lost can be spoken of first. */
+  mayClose = () => true;
+
+  /** @param {HTMLDialogElement} dialog with `.sheet-close` and `.sheet-message` */
+  constructor(dialog) {
+    super();
+    this.#dialog = dialog;
+    this.#message = dialog.querySelector(".sheet-message");
+    dialog.querySelector(".sheet-close").addEventListener("click", () => this.#leave());
+    dialog.addEventListener("cancel", (event) => {
+      if (event.target === dialog) this.#cancel(event); // a file that wasn't chosen says so, too
+    });
+    dialog.addEventListener("keydown", (event) => event.key === "Escape" && this.#cancel(event));
+    dialog.addEventListener("close", () => dialog.open || this.#ended());
+  }
+
+  #cancel(event) {
+    event.preventDefault();
+    this.#leave();
+  }
+
+  #leave() {
+    if (this.#dialog.open && this.mayClose()) this.close();
+  }
+
+  get isOpen() {
+    return this.#dialog.open;
+  }
+
+  open() {
+    this.say("");
+    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#shown = true;
+    this.#dialog.scrollTop = 0;
+  }
+
+  close() {
+    this.#dialog.close();
+    this.#ended(); // the browser's own event comes later, when it may be open again
+  }
+
+  #ended() {
+    if (!this.#shown) return;
+    this.#shown = false;
+    this.dispatchEvent(new Event("closed"));
+  }
+
+  /** Say something at the head of the panel. @param {string} text "" takes it away */
+  say(text, kind = "error") {
+    setText(this.#message, text);
+    this.#message.dataset.kind = kind;
+    setHidden(this.#message, text === "");
+    if (text) this.#message.scrollIntoView({ block: "nearest" });
+    if (text && kind === "done") announce(text);
+  }
+
+  /** Do something, and say why when it was refused; whether it was done. */
+  async tries(act) {
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      if (error.name === "AbortError") return false;
+      this.say(error.message);
+      return false;
+    }
+  }
+}
+
+/** Ask before something is lost. @param {() => void} act when it may be */
+export async function confirmRemoval(title, text, act) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
+  setText(byId("confirm-title"), title);
+  setText(byId("confirm-text"), text);
+  if ((await askDialog(dialog, "keep")) === "remove") act();
+}

@@ -1,0 +1,119 @@
+/** The details of a voice, kept as they are typed: what a person wrote stays until it is taken. */
+import { byId, safeColour, setHidden, setText } from "../core/dom.js";
+
+const text = (value) => value.trim() || null;
+const FIELDS = {
+  name: { id: "voice-name", read: (value) => value, show: ({ name }) => name },
+  language: { id: "voice-language", read: text, show: ({ language }) => language ?? "" },
+  tags: { id: "voice-labels", read: written, show: ({ tags }) => tags.join(", ") },
+  colour: { id: "voice-colour", read: (value) => value, show: ({ colour }) => safeColour(colour) },
+  preset: { id: "voice-preset", read: (value) => value || null, show: ({ preset }) => preset ?? "" },
+  description: { id: "voice-description", read: text, show: ({ description }) => description ?? "" },
+};
+const field = (name) => /** @type {HTMLInputElement} */ (byId(FIELDS[name].id));
+
+/** Events: "change" after a field was left with other words in it, "save" when all is to be kept. */
+export class VoiceDetails extends EventTarget {
+  #shown = new Map();
+  #refused = new Map();
+  #speaker = null;
+
+  constructor() {
+    super();
+    for (const name of Object.keys(FIELDS)) {
+      field(name).addEventListener("change", () => this.dispatchEvent(new Event("change")));
+    }
+    byId("voice-details").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.dispatchEvent(new Event("save"));
+    });
+  }
+
+  /** Begin with a voice: nothing is typed yet. */
+  begin(speaker, offer) {
+    this.#shown.clear();
+    this.#refused.clear();
+    this.show(speaker, offer);
+  }
+
+  /** Show a voice; fields that hold what was typed and isn't taken yet stay as they are. */
+  show(speaker, offer) {
+    this.#speaker = speaker;
+    const typed = new Set(this.#typed());
+    this.offer(offer, typed.has("preset"));
+    for (const [name, { show }] of Object.entries(FIELDS)) {
+      if (!typed.has(name)) this.#put(name, show(speaker));
+    }
+  }
+
+  /** @param {object} offer what the engine can do */
+  offer(offer, keepPreset = this.#typed().includes("preset")) {
+    if (!offer || !this.#speaker) return;
+    const presets = offer.presets;
+    const chosen = keepPreset ? field("preset").value : this.#speaker.preset;
+    fillPresets(field("preset"), presets, chosen, "none: the sample, or left to the engine");
+    if (!keepPreset) this.#shown.set("preset", field("preset").value);
+    setHidden(field("preset").closest("label"), presets.length === 0 && !chosen);
+    const describes = offer.described_voices || offer.instructions;
+    setHidden(field("description").closest("label"), !describes && !this.#speaker.description);
+    const isManner = offer.instructions && (Boolean(chosen) || !offer.described_voices);
+    setText(byId("voice-description-word"), isManner ? "How it speaks" : "The voice in words");
+    field("description").placeholder = isManner ? "calmly, with a smile" : "";
+  }
+
+  /** What was typed and isn't taken, as the studio takes it; null when nothing was. */
+  get body() {
+    return this.#body(this.#typed());
+  }
+
+  /** The same without what was refused as it stands. */
+  get fresh() {
+    return this.#body(this.#typed().filter((name) => this.#refused.get(name) !== field(name).value));
+  }
+
+  /** These were taken, as they were sent. @param {object} body */
+  taken(body) {
+    for (const name of Object.keys(body)) {
+      const { read } = FIELDS[name];
+      if (same(read(field(name).value), body[name])) this.#shown.set(name, field(name).value);
+    }
+  }
+
+  /** These were refused. @param {object} body */
+  refused(body) {
+    for (const name of Object.keys(body)) this.#refused.set(name, field(name).value);
+  }
+
+  #typed() {
+    return [...this.#shown].filter(([name, shown]) => field(name).value !== shown).map(([name]) => name);
+  }
+
+  #body(names) {
+    const read = (name) => [name, FIELDS[name].read(field(name).value)];
+    return names.length ? Object.fromEntries(names.map(read)) : null;
+  }
+
+  #put(name, value) {
+    if (field(name).value !== value) field(name).value = value;
+    this.#shown.set(name, field(name).value);
+  }
+}
+
+/** Offer a backend's own voices; one that it hasn't stays as it is. */
+export function fillPresets(select, presets, chosen, none) {
+  const options = presets.map(({ preset_id: id, label }) => new Option(label, id));
+  const known = !chosen || presets.some(({ preset_id: id }) => id === chosen);
+  if (!known) options.push(new Option(`${chosen} (of another engine)`, chosen));
+  if (none) options.unshift(new Option(none, ""));
+  select.replaceChildren(...options);
+  select.value = chosen ?? options[0]?.value ?? "";
+}
+
+/** Tags as they are typed, with commas between them. */
+function written(typed) {
+  return typed.split(",").map((tag) => tag.trim()).filter(Boolean);
+}
+
+function same(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

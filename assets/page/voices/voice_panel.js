@@ -1,0 +1,274 @@
+/** The panel of one voice: its samples by mood, previews, conversion of a recording, its details. */
+import * as api from "../core/api.js";
+import { byId, safeColour, setHidden, setText } from "../core/dom.js";
+import { localStore } from "../core/local_store.js";
+import { announce, showDone, showError } from "../core/notices.js";
+import { Recorder } from "./recorder.js";
+import { confirmRemoval, Sheet } from "./sheet.js";
+import { VoiceDetails } from "./voice_details.js";
+import { VoiceSamples } from "./voice_samples.js";
+
+export class VoiceConversion {
+  #sheet;
+  #source = new Recorder(byId("voice-act-source"), "the line you act");
+  #sound;
+  #speaker = null;
+  #made = null;
+  #stop = null;
+
+  /** @param {import("./sheet.js").Sheet} sheet @param {import("../playback/preview_button.js").PreviewButton} sound */
+  constructor(sheet, sound) {
+    this.#sheet = sheet;
+    this.#sound = sound;
+    this.#source.addEventListener("begin", () => sound.hush());
+    this.#source.addEventListener("fault", ({ detail }) => sheet.say(detail.message));
+    this.#source.addEventListener("sound", ({ detail }) => this.#convert(detail.blob));
+    byId("voice-act-stop").addEventListener("click", () => this.#stop?.abort());
+    const listen = byId("voice-act-listen");
+    listen.addEventListener("click", () => sound.toggle(listen, () => this.#made));
+  }
+
+  /** Begin again, for a speaker. */
+  begin(speaker) {
+    this.leave();
+    this.#speaker = speaker;
+  }
+
+  /** Drop what was recorded, made, or is being made. */
+  leave() {
+    this.#source.leave();
+    this.#stop?.abort();
+    this.#show(null, "");
+  }
+
+  async #convert(recording) {
+    this.#stop?.abort();
+    const stop = (this.#stop = new AbortController());
+    this.#sheet.say("");
+    this.#show(null, "The line is being said again in this voice…");
+    setHidden(byId("voice-act-stop"), false);
+    const id = this.#speaker.speaker_id;
+    let made = null;
+    await this.#sheet.tries(async () => (made = await api.convertVoice(id, recording, stop.signal)));
+    if (stop !== this.#stop) return;
+    this.#show(made, made ? "The line is ready." : "");
+  }
+
+  #show(made, state) {
+    this.#sound.hush();
+    this.#made = made;
+    const save = /** @type {HTMLAnchorElement} */ (byId("voice-act-save"));
+    if (save.href) URL.revokeObjectURL(save.href);
+    save.removeAttribute("href");
+    if (made) {
+      save.href = URL.createObjectURL(made);
+      save.download = `${this.#speaker.name.replace(/[^\p{L}\p{N} _-]/gu, "_")}.wav`;
+    }
+    setHidden(byId("voice-acted"), !made);
+    setHidden(byId("voice-act-stop"), true);
+    setText(byId("voice-act-state"), state);
+  }
+}
+
+const SENTENCE_KEY = "tableread.sentence";
+
+/** Event "changed" after the voice was changed or removed. */
+export class VoicePanel extends EventTarget {
+  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("voice-panel")));
+  #details = new VoiceDetails();
+  #samples;
+  #sound;
+  #act;
+  #speaker = null;
+  #saving = Promise.resolve();
+  #offer = null;
+  #sentence = /** @type {HTMLTextAreaElement} */ (byId("voice-sentence"));
+
+  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {object} sample its panel */
+  constructor(sound, sample) {
+    super();
+    this.#sound = sound;
+    this.#act = new VoiceConversion(this.#sheet, sound);
+    this.#samples = new VoiceSamples(sound);
+    this.#samples.addEventListener("do", ({ detail }) => this.#ask(detail));
+    this.#samples.addEventListener("mend", ({ detail }) => sample.mend(this.#speaker, detail));
+    this.#details.addEventListener("change", () => this.#keep(this.#details.fresh));
+    this.#details.addEventListener("save", () => this.#save());
+    this.#sheet.addEventListener("closed", () => this.#left());
+    this.#sentence.value =
+      localStore.get(SENTENCE_KEY) ?? "The lamp is still burning, and nobody is home.";
+    this.#sentence.addEventListener("input", () =>
+      localStore.set(SENTENCE_KEY, this.#sentence.value),
+    );
+    byId("voice-preview").addEventListener("click", () => this.#preview());
+    byId("voice-sample-add").addEventListener("click", () => sample.begin({ speaker: this.#speaker }));
+    byId("voice-remove").addEventListener("click", () => this.#remove());
+  }
+
+  /** @param {Array<object>} speakers the library @param {object} offer what the engine can do */
+  know(speakers, offer) {
+    this.#offer = offer;
+    this.#showOffer();
+    const same = speakers.find(({ speaker_id: id }) => id === this.#speaker?.speaker_id);
+    if (same && JSON.stringify(same) !== JSON.stringify(this.#speaker)) this.#show(same);
+  }
+
+  /** Open the panel of a voice. */
+  open(speaker) {
+    this.#details.begin(speaker, this.#offer);
+    this.#show(speaker);
+    this.#act.begin(speaker);
+    this.#showOffer();
+    this.#sheet.open();
+    byId("voice-title").focus();
+  }
+
+  /** Say a fault in the panel when it is open; whether it was. */
+  tell(error) {
+    if (this.#sheet.isOpen) this.#sheet.say(error.message);
+    return this.#sheet.isOpen;
+  }
+
+  /** Show what became of the voice whose panel is open. */
+  refresh(speaker) {
+    if (speaker.speaker_id === this.#speaker?.speaker_id) this.#show(speaker);
+  }
+
+  /** A kept sample was mended. */
+  mended() {
+    this.#sheet.say("The sample is changed. Undo brings the former recording back.", "done");
+    byId("voice-title").focus();
+  }
+
+  #show(speaker) {
+    this.#speaker = speaker;
+    const { speaker_id: id, name, colour, samples } = speaker;
+    setText(byId("voice-title"), name);
+    byId("voice-panel").querySelector(".swatch").style.background = safeColour(colour);
+    this.#samples.show(speaker);
+    byId("voice-export").href = api.voiceUrl(id);
+    this.#showMoods(name, samples);
+    this.#details.show(speaker, this.#offer);
+  }
+
+  #showMoods(name, samples) {
+    const moods = samples.map(({ mood }) => mood).filter(Boolean);
+    const select = byId("voice-preview-mood");
+    const chosen = select.value;
+    select.replaceChildren(new Option("main", ""), ...moods.map((mood) => new Option(mood, mood)));
+    select.value = moods.includes(chosen) ? chosen : "";
+    setHidden(select.closest("label"), moods.length === 0);
+    setHidden(byId("voice-mood-hint"), samples.length === 0);
+    setText(byId("voice-mood-example"), `[${name} | mood:${moods[0] ?? "angry"}] …`);
+    this.#showOwn();
+  }
+
+  #showOwn() {
+    const own = this.#speaker?.samples.length === 0;
+    setText(byId("voice-own"), own ? describeOwnVoice(this.#speaker, this.#offer) : "");
+    setHidden(byId("voice-own"), !own);
+  }
+
+  #showOffer() {
+    if (!this.#offer) return;
+    const languages = Object.entries(this.#offer.languages);
+    byId("voice-languages").replaceChildren(
+      ...languages.map(([code, name]) => new Option(name, code)),
+    );
+    this.#details.offer(this.#offer);
+    this.#showOwn();
+    setHidden(byId("voice-act"), !this.#offer.voice_conversion);
+  }
+
+  get #id() {
+    return this.#speaker.speaker_id;
+  }
+
+  #preview() {
+    const body = { text: this.#sentence.value, mood: byId("voice-preview-mood").value || null };
+    this.#sheet.say("");
+    this.#sound.toggle(byId("voice-preview"), (signal) => api.previewVoice(this.#id, body, signal));
+  }
+
+  /** Keep details that were typed, one request after the other; whether there was no refusal. */
+  #keep(body) {
+    if (!body || !this.#speaker) return this.#saving;
+    const id = this.#id;
+    const send = async () => {
+      try {
+        const speaker = await api.changeSpeaker(id, body);
+        this.#details.taken(body);
+        if (this.#speaker?.speaker_id === id) this.#show(speaker);
+        announce("Saved.");
+        return true;
+      } catch (error) {
+        this.#details.refused(body);
+        if (!this.tell(error)) showError("The details of this voice aren't saved", error);
+        return false;
+      } finally {
+        this.dispatchEvent(new Event("changed"));
+      }
+    };
+    this.#saving = this.#saving.then(send);
+    return this.#saving;
+  }
+
+  async #save() {
+    this.#sheet.say("");
+    await this.#keep(this.#details.fresh);
+    const left = this.#details.body;
+    if (!left || (await this.#keep(left)) !== false) this.#sheet.say("Saved.", "done");
+  }
+
+  async #ask({ act, said, focus }) {
+    this.#sheet.say("");
+    try {
+      const speaker = await act();
+      this.refresh(speaker);
+      this.#sheet.say(said, "done");
+      if (focus && this.#sheet.isOpen) byId(focus).focus();
+    } catch (error) {
+      this.#samples.refused();
+      if (!this.tell(error)) showError("The sample isn't changed", error);
+    }
+    this.dispatchEvent(new Event("changed"));
+  }
+
+  #remove() {
+    const { name, speaker_id: id } = this.#speaker;
+    const text = "It can be brought back for 30 days, under Removed voices.";
+    confirmRemoval(`Remove ${name}?`, text, async () => {
+      if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
+        this.#details.begin(this.#speaker, this.#offer); // what was typed goes with it
+        this.#sheet.close();
+        showDone(`${name} is removed.`);
+        byId("voice-new").focus();
+      }
+      this.dispatchEvent(new Event("changed"));
+    });
+  }
+
+  #left() {
+    if (this.#speaker) this.#keep(this.#details.fresh);
+    this.#sound.hush();
+    this.#act.leave();
+    this.#speaker = null;
+  }
+}
+
+/** What speaks for a voice without a sample. */
+export function describeOwnVoice({ preset, description }, offer) {
+  const manner = description && offer?.instructions ? `, ${description}` : "";
+  if (preset) return `It has no sample and speaks with the engine's voice ${preset}${manner}.`;
+  if (description) return `It has no sample and is described: ${description}`;
+  if (offer && !offer.builtin_voice) {
+    return `It has no sample, and ${offer.title} has no voice of its own for it. ${remedy(offer)}`;
+  }
+  return "It has no sample and is read with the engine's built-in voice. Add a recording of 5 to 20 seconds.";
+}
+
+function remedy({ cloning, described_voices: described }) {
+  if (cloning) return "Add a recording of 5 to 20 seconds, or choose another voice engine.";
+  if (described) return "Describe the voice in words, or choose another voice engine.";
+  return "Choose one of the engine's voices, or another voice engine.";
+}

@@ -1,0 +1,177 @@
+/** The samples of a voice, and the recordings that can be brought back. */
+import * as api from "../core/api.js";
+import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { formatLength } from "../core/format.js";
+import { confirmRemoval } from "./sheet.js";
+
+const CONSENT = "I may use this voice: it is mine, or its owner agreed to have it cloned.";
+const TYPED = [".sample-mood", ".sample-transcript"];
+
+/**
+ * Event "do" with `detail` {act, said, focus}: something to ask of the studio, what to say then,
+ * and where the keyboard goes; "mend" with `detail` a sample.
+ */
+export class VoiceSamples extends EventTarget {
+  #sound;
+  #speaker = null;
+  #rows = new Map();
+
+  /** @param {import("../playback/preview_button.js").PreviewButton} sound */
+  constructor(sound) {
+    super();
+    this.#sound = sound;
+  }
+
+  /** Show a voice's samples; rows that say the same stay, with what is typed in them. */
+  show(speaker) {
+    const other = speaker.speaker_id !== this.#speaker?.speaker_id;
+    this.#speaker = speaker;
+    const previousRows = other ? new Map() : this.#rows;
+    this.#rows = new Map();
+    const rows = speaker.samples.map((sample) => {
+      const { sample_id: id } = sample;
+      const about = JSON.stringify([sample, this.#undoOf(id)?.former_id]);
+      const known = previousRows.get(id);
+      const row = known?.about === about ? known.row : this.#renewedRow(sample, known?.row);
+      this.#rows.set(id, { about, row, consent: Boolean(sample.consent_at) });
+      return row;
+    });
+    arrangeRows(byId("voice-samples"), rows);
+    this.#showGone();
+  }
+
+  /** Something was refused: a tick is what the studio has, words stay as they were typed. */
+  refused() {
+    for (const { row, consent } of this.#rows.values()) {
+      row.querySelector(".sample-consent").checked = consent;
+    }
+  }
+
+  /** The latest recording that a sample had before; undefined when there is none. */
+  #undoOf(sampleId) {
+    return this.#speaker.formers.findLast((one) => one.sample_id === sampleId && !one.removed);
+  }
+
+  get #id() {
+    return this.#speaker.speaker_id;
+  }
+
+  #do(act, said = "", focus = null) {
+    this.dispatchEvent(new CustomEvent("do", { detail: { act, said, focus } }));
+  }
+
+  /** A row for what a sample is now, with what is being typed in its row so far. */
+  #renewedRow(sample, previous) {
+    const row = this.#row(sample);
+    for (const one of previous ? TYPED : []) {
+      const [old, fresh] = [previous.querySelector(one), row.querySelector(one)];
+      if (old.value !== old.dataset.shown) fresh.value = old.value;
+      if (old === document.activeElement) queueMicrotask(() => fresh.focus());
+    }
+    const held = previous?.contains(document.activeElement) && document.activeElement;
+    if (held && held.tagName !== "TEXTAREA" && held.type !== "text") {
+      queueMicrotask(() => row.querySelector(`.${held.classList[held.classList.length - 1]}`)?.focus());
+    }
+    return row;
+  }
+
+  #row(sample) {
+    const row = fromTemplate("sample-template");
+    const { sample_id: sampleId, mood, seconds, transcript, consent_at: consent } = sample;
+    const what = mood ?? "main";
+    const part = (name) => row.querySelector(`.sample-${name}`);
+    const change = (body) => this.#do(() => api.changeSample(this.#id, sampleId, body));
+    setHidden(part("main"), mood !== null);
+    setHidden(part("mood"), mood === null);
+    setText(part("length"), seconds === null ? "missing" : formatLength(seconds));
+    fill(part("mood"), mood ?? "", `Mood of the ${what} sample`);
+    part("mood").addEventListener("change", () => change({ mood: part("mood").value }));
+    fill(part("transcript"), transcript ?? "", `What is said in the ${what} sample`);
+    part("transcript").addEventListener("change", () =>
+      change({ transcript: part("transcript").value.trim() || null }),
+    );
+    part("consent").checked = Boolean(consent);
+    setText(part("consent-text"), consent ? `${CONSENT} (Ticked on ${formatFullDay(consent)}.)` : CONSENT);
+    part("consent").addEventListener("change", () => change({ consent: part("consent").checked }));
+    part("listen").ariaLabel = `Listen to the ${what} sample`;
+    part("listen").addEventListener("click", () =>
+      this.#sound.toggle(part("listen"), () => api.sampleUrl(this.#id, sampleId)),
+    );
+    part("mend").ariaLabel = `Trim or repair the ${what} sample`;
+    part("mend").addEventListener("click", () =>
+      this.dispatchEvent(new CustomEvent("mend", { detail: sample })));
+    this.#offerUndo(part("undo"), sampleId, what);
+    part("remove").ariaLabel = `Remove the ${what} sample`;
+    part("remove").addEventListener("click", () => this.#remove(sampleId, what));
+    return row;
+  }
+
+  #offerUndo(button, sampleId, what) {
+    const version = this.#undoOf(sampleId);
+    button.ariaLabel = `Undo the change of the ${what} sample`;
+    setHidden(button, !version);
+    button.addEventListener("click", () =>
+      this.#do(
+        () => api.restoreSample(this.#id, version.former_id),
+        `The ${what} sample is as it was.`,
+        "voice-title",
+      ));
+  }
+
+  #remove(sampleId, what) {
+    const text = "It can be brought back for 30 days, here in the panel of its voice.";
+    confirmRemoval(`Remove the ${what} sample of ${this.#speaker.name}?`, text, () =>
+      this.#do(
+        () => api.removeSample(this.#id, sampleId),
+        `The ${what} sample is removed.`,
+        "voice-sample-add",
+      ));
+  }
+
+  #showGone() {
+    const gone = this.#speaker.formers.filter(({ removed }) => removed).reverse();
+    setHidden(byId("voice-gone"), gone.length === 0);
+    byId("voice-gone-list").replaceChildren(...gone.map((version) => this.#goneRow(version)));
+  }
+
+  #goneRow({ former_id: versionId, mood, seconds, at }) {
+    const row = fromTemplate("gone-template");
+    const what = mood ?? "main";
+    const long = seconds === null ? "" : `, ${formatLength(seconds)}`;
+    setText(row.querySelector(".gone-name"), `${what}${long}`);
+    setText(row.querySelector(".gone-day"), formatFullDay(at));
+    const [back, away] = row.querySelectorAll("button");
+    back.ariaLabel = `Restore the ${what} sample`;
+    back.addEventListener("click", () =>
+      this.#do(
+        () => api.restoreSample(this.#id, versionId),
+        `The ${what} sample is back.`,
+        "voice-title",
+      ));
+    away.ariaLabel = `Delete the ${what} sample for good`;
+    away.addEventListener("click", () =>
+      confirmRemoval(`Delete the ${what} sample for good?`, "It can't be brought back then.", () =>
+        this.#do(() => api.forgetSample(this.#id, versionId), "It is deleted.", "voice-title"),
+      ));
+    return row;
+  }
+}
+
+/** Put rows in order without moving those that stand right: a moved field loses its focus. */
+export function arrangeRows(list, rows) {
+  const kept = new Set(rows);
+  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
+  rows.forEach((row, idx) => {
+    if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
+  });
+}
+
+export function formatFullDay(iso) {
+  return new Date(iso).toLocaleDateString(undefined, { dateStyle: "medium" });
+}
+
+function fill(input, value, label) {
+  input.value = value;
+  input.dataset.shown = value;
+  input.ariaLabel = label;
+}
