@@ -81,7 +81,7 @@ def trace(scenario: str, recorder: Recorder) -> Recorded:
             try:
                 _wait_until_up(port)
                 recorded.update(_SCENARIOS[scenario](port, recorder))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - raised again below
                 failed.append(error)
             finally:
                 os.kill(os.getpid(), signal.SIGINT)
@@ -98,7 +98,7 @@ def _environment(scenario: str, folder: Path) -> dict[str, str]:
     if scenario == "batched":
         builder = next(ROOT.glob("tests/**/qwen3_checkpoint.py"))
         sys.path.insert(0, str(builder.parent))
-        from qwen3_checkpoint import build_checkpoint
+        from qwen3_checkpoint import build_checkpoint  # type: ignore[import-not-found]
 
         model = build_checkpoint(folder / "model", "custom_voice")
         environ |= {"TTS_BACKEND": _batched_name(), "QWEN3_TTS_MODEL": str(model)}

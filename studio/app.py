@@ -12,19 +12,17 @@ from pathlib import Path
 
 from studio.backends import registry
 from studio.backends.base import Backend
-from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.remote.options import RemoteOptions
-from studio.backends.zero_gpu import Lending, can_be_lent
+from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
+from studio.backends.zero_gpu import ZeroGpuProxy, supports_zero_gpu
 from studio.cli.arguments import build_parser
-from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
-from studio.cli.serve import ServeArguments, Surroundings
-from studio.engine.model_state import EvictionPolicy
+from studio.cli.serve import ServeArguments, ServerConfig
+from studio.engine.model_manager import EvictionPolicy
 from studio.errors import SettingError, StudioError
-from studio.service import Studio, StudioOptions
+from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
-from studio.setup_report import NothingToSetUp, SetupReport
+from studio.setup.models_install import NothingToSetUp, SetupReport
 
 SPACE_STORAGE = Path("/data")
 """Where a Hugging Face Space keeps files over restarts, when it has such storage."""
@@ -63,6 +61,11 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "render":
             return run_render(RenderArguments.check(arguments), lambda: _studio(settings))
         case "bench":
+            try:
+                from benchmarks.command import run_bench
+            except ModuleNotFoundError as error:
+                raise SettingError("The benchmarks are in the repository only.") from error
+
             return run_bench(arguments, _backend_options(settings))
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
@@ -70,7 +73,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             options = ServeArguments.check(arguments, _surroundings(settings))
             studio = _studio(settings)
             # Not before all is well: Gradio's import takes seconds.
-            from studio.server import serve
+            from studio.server.studio_server import serve
 
             return serve(options, studio, setup)
 
@@ -100,7 +103,7 @@ def _studio(settings: Settings) -> Studio:
     backend_options = _backend_options(settings)
     lending = _lending(settings, backend_options)
     backend_name, reason = registry.choose(settings.backend, backend_options)
-    names = [name for name in registry.BACKENDS if lending is None or can_be_lent(name)]
+    names = [name for name in registry.BACKENDS if lending is None or supports_zero_gpu(name)]
     if backend_name not in names:
         raise SettingError(
             f"{backend_name} can't run on a card that is lent for seconds at a time (ZeroGPU). Set "
@@ -124,14 +127,14 @@ def _studio(settings: Settings) -> Studio:
     )
 
 
-def _lending(settings: Settings, options: BackendOptions) -> Lending | None:
+def _lending(settings: Settings, options: BackendOptions) -> ZeroGpuProxy | None:
     """On a Space that lends its card; made before the page, as the platform demands."""
     if not settings.zero_gpu:
         return None
-    return Lending(lambda name: registry.create(name, replace(options, graphs=False)))
+    return ZeroGpuProxy(lambda name: registry.create(name, replace(options, graphs=False)))
 
 
-def _backend(name: str, options: BackendOptions, lending: Lending | None) -> Backend:
+def _backend(name: str, options: BackendOptions, lending: ZeroGpuProxy | None) -> Backend:
     backend = registry.create(name, options)
     return backend if lending is None else lending.lent(backend)
 
@@ -181,8 +184,8 @@ def _backend_options(settings: Settings) -> BackendOptions:
     )
 
 
-def _surroundings(settings: Settings) -> Surroundings:
-    return Surroundings(
+def _surroundings(settings: Settings) -> ServerConfig:
+    return ServerConfig(
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from studio.backends.abilities import FetchesWeights
-from studio.backends.base import Backend
-from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
-from studio.backends.chatterbox.backend import ChatterboxBackend
+from studio.backends.base import Backend, FetchesWeights
+from studio.backends.chatterbox.backend import ChatterboxBackend, ChatterboxBatchedBackend
 from studio.backends.chatterbox.variants import VARIANTS
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
-from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.qwen3.backend import Qwen3Backend, Qwen3BatchedBackend
 from studio.backends.remote.backend import RemoteBackend
 from studio.errors import ModelUnavailable, SettingError
 

@@ -17,15 +17,13 @@ import torch
 from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread, small_architecture, voice_of
 from qwen3_checkpoint import small_checkpoint
 
-from studio.backends import metal
+from studio.backends import device
 from studio.backends.base import Backend, SpeechRequest
-from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
-from studio.backends.chatterbox.backend import ChatterboxBackend
-from studio.backends.chatterbox.sound import Sound
-from studio.backends.metal import in_turns, turn
+from studio.backends.chatterbox.backend import ChatterboxBackend, ChatterboxBatchedBackend
+from studio.backends.chatterbox.s3gen import S3GenDecoder
+from studio.backends.device import in_turns, turn
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.qwen3.backend import Qwen3Backend, Qwen3BatchedBackend
 from studio.errors import SpeechFailed
 
 TWO = BatchOptions(slots=2, positions=512, max_wait_s=0.01)
@@ -68,10 +66,10 @@ class Seen:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """The CPU as a device that takes one thread at a time; every model's operation is looked at."""
     seen = Seen()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "cpu", seen.turn)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "cpu", seen.turn)
     for name in WORK:
         monkeypatch.setattr(torch.nn.functional, name, _looked_at(name, seen))
-    monkeypatch.setattr(Sound, "marked", _marked(seen, Sound.marked))
+    monkeypatch.setattr(S3GenDecoder, "marked", _marked(seen, S3GenDecoder.marked))
     return seen
 
 
@@ -155,14 +153,14 @@ def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) ->
 
 def test_a_turn_is_for_its_device_alone() -> None:
     with turn("cuda:0"), turn("cpu"):
-        assert metal.ONE_AT_A_TIME.keys() == {"mps"}
+        assert device.ONE_AT_A_TIME.keys() == {"mps"}
     with turn("mps"), turn("mps:0"):  # models call each other
         pass
 
 
 def test_between_two_items_others_have_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Turn()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "mps", mine)
     ended = []
 
     def frames() -> Iterator[int]:
@@ -182,7 +180,7 @@ def test_between_two_items_others_have_the_device(monkeypatch: pytest.MonkeyPatc
 
 def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Turn()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "mps", mine)
 
     def frames() -> Iterator[int]:
         yield 1

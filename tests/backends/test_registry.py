@@ -3,7 +3,7 @@
 import pytest
 
 from studio.backends import registry
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.errors import ModelUnavailable, SettingError
 

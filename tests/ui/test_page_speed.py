@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import CDPSession, Page
 from ui_steps import fill, saved, states, texts
 
-from studio.cli.page_timing import DELAY_KEYS, STRUCTURE_MS, p95, scene
+from benchmarks.page_timing import DELAY_KEYS, STRUCTURE_MS, p95, scene
 
 pytestmark = pytest.mark.browser
 

@@ -1,41 +1,65 @@
-"""The qwen3 backend: Qwen3-TTS, with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
-
-What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
-VoiceDesign makes them from a description.
-"""
+"""Qwen3-TTS as backends: one line at a time, or many lines in one pass."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studio.audio.clip import Samples
+from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.batched.dimensions import weights_bytes
-from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
+from studio.backends.batching.batched_backend import BatchedBackendMixin
+from studio.backends.batching.memory_plan import (
+    ExtraMemory,
+    MemoryPlan,
+    measure_free_bytes,
+    plan_memory,
+)
+from studio.backends.batching.runner_contract import PREFIX_CACHE_BYTES
+from studio.backends.device import (
+    check_room,
+    choose_device,
+    give_back,
+    memory_used_bytes,
+    prepare,
+    turn,
+)
 from studio.backends.faults import speech_faults
-from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
-from studio.backends.metal import turn
+from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.checkpoint import (
     DEFAULT_SOURCE,
     NEEDS,
     Checkpoint,
-    Kind,
-    fingerprint,
+    CheckpointKind,
+    compute_fingerprint,
+    estimate_frame_bound,
     read_checkpoint,
+    read_sampling,
+    strip_speakable,
 )
-from studio.backends.qwen3.request import frame_bound, sampling_of, speakable
-from studio.backends.weights_room import check_room
+from studio.backends.qwen3.qwen3_memory import (
+    RELEASED_DIMS,
+    TalkerDims,
+    count_weights_bytes,
+    read_dims,
+)
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
-from studio.speakers.speaker import Voice
+from studio.voices.speaker import Voice
 
 if TYPE_CHECKING:
-    from studio.backends.qwen3.model import Qwen3Model, Task
-    from studio.backends.qwen3.voice import Qwen3Voice
+    from studio.backends.qwen3.prompt import Qwen3Voice
+    from studio.backends.qwen3.qwen3_model import Qwen3Model, TalkerLineParams
+    from studio.backends.qwen3.talker_slots import TalkerRequest
+
+# The qwen3 backend: Qwen3-TTS, with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
+#
+# What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
+# VoiceDesign makes them from a description.
 
 _PACKAGES = ("torch", "transformers", "safetensors", "qwen_tts")
 _CHOOSE_ANOTHER = "Or set QWEN3_TTS_MODEL to a"
@@ -106,7 +130,7 @@ class Qwen3Backend:
         progress(LoadProgress("Loading Qwen3-TTS into memory"))
         self._device = choose_device(self._wanted_device)
         prepare(self._device, tf32=self._tf32)
-        check_room(self.title, weights_bytes(folder, self._device), self._device)
+        check_room(self.title, count_weights_bytes(folder, self._device), self._device)
         try:
             with turn(self._device):
                 self._model = self._read_model(folder, progress)
@@ -125,7 +149,7 @@ class Qwen3Backend:
         if reason is not None:
             raise ModelUnavailable(reason)
         folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
-        self._known = _known(folder)
+        self._known = _read_known(folder)
         return folder
 
     def unload(self) -> None:
@@ -148,11 +172,11 @@ class Qwen3Backend:
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         """Write as safetensors."""
-        voice_of(conditioning).write(path)
+        unwrap_voice(conditioning).write(path)
 
     def read_conditioning(self, path: Path) -> Conditioning:
         """Read what `write_conditioning` wrote."""
-        from studio.backends.qwen3.voice import Qwen3Voice
+        from studio.backends.qwen3.prompt import Qwen3Voice
 
         voice = Qwen3Voice.read(path)
         return Conditioning(voice, voice.size_bytes)
@@ -160,7 +184,7 @@ class Qwen3Backend:
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         """Speak one segment, chunk by chunk.
 
-        A line that doesn't stop within `frame_bound` of its text is cut there: what was made is
+        A line that doesn't stop within its `estimate_frame_bound` is cut there: what was made is
         yielded, then `SpeechFailed` marks the line.
 
         Raises:
@@ -174,26 +198,26 @@ class Qwen3Backend:
 
     def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
         """Bring the weights in a folder into memory."""
-        from studio.backends.qwen3.model import load_model
+        from studio.backends.qwen3.qwen3_model import load_model
 
         return load_model(folder, self._device, graphs=self._graphs)
 
-    def _task(self, request: SpeechRequest) -> Task:
-        from studio.backends.qwen3.model import Task
+    def _task(self, request: SpeechRequest) -> TalkerLineParams:
+        from studio.backends.qwen3.qwen3_model import TalkerLineParams
 
-        text = speakable(request.text)
+        text = strip_speakable(request.text)
 
         def stop() -> None:
             if request.cancelled():
                 raise Cancelled("The line was stopped before it was finished.")
 
-        return Task(
+        return TalkerLineParams(
             text=text,
-            voice=voice_of(request.conditioning),
+            voice=unwrap_voice(request.conditioning),
             language=self._language(request.language),
             seed=request.seed,
-            sampling=sampling_of(request, self._checkpoint().sampling),
-            max_frames=frame_bound(text),
+            sampling=read_sampling(request, self._checkpoint().sampling),
+            max_frames=estimate_frame_bound(text),
             stop=stop,
         )
 
@@ -211,12 +235,12 @@ class Qwen3Backend:
 
     def _voice(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         match model.checkpoint.kind:
-            case Kind.BASE:
+            case CheckpointKind.BASE:
                 return self._cloned(model, voice)
-            case Kind.CUSTOM_VOICE:
-                return _preset(model, voice)
-            case Kind.VOICE_DESIGN:
-                return _described(model, voice)
+            case CheckpointKind.CUSTOM_VOICE:
+                return _preset_voice(model, voice)
+            case CheckpointKind.VOICE_DESIGN:
+                return _described_voice(model, voice)
 
     def _cloned(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         if voice.sample is None:
@@ -241,17 +265,17 @@ class Qwen3Backend:
             if folder is None:
                 return None
             try:
-                self._known = _known(folder)
+                self._known = _read_known(folder)
             except ModelUnavailable:  # load tells
                 return None
         return self._known[1]
 
 
-def _known(folder: Path) -> tuple[Path, Checkpoint, str]:
-    return folder, read_checkpoint(folder), fingerprint(folder)
+def _read_known(folder: Path) -> tuple[Path, Checkpoint, str]:
+    return folder, read_checkpoint(folder), compute_fingerprint(folder)
 
 
-def _preset(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+def _preset_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     speakers = model.checkpoint.speakers
     if voice.preset is None and voice.sample is not None:
         raise SampleRejected(
@@ -267,7 +291,7 @@ def _preset(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     return model.preset(name, voice.description if model.checkpoint.takes_instruction else None)
 
 
-def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+def _described_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     if not voice.description or not voice.description.strip():
         raise SampleRejected(
             f"{voice.speaker} has no description, from which this Qwen3-TTS model makes its "
@@ -276,10 +300,109 @@ def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     return model.described(voice.description)
 
 
-def voice_of(conditioning: Conditioning) -> Qwen3Voice:
+def unwrap_voice(conditioning: Conditioning) -> Qwen3Voice:
     """The voice in a conditioning that this backend made."""
-    from studio.backends.qwen3.voice import Qwen3Voice
+    from studio.backends.qwen3.prompt import Qwen3Voice
 
     voice = conditioning.payload
     assert isinstance(voice, Qwen3Voice), "conditioning of another backend"
     return voice
+
+
+# The qwen3-batched backend: Qwen3-TTS with many lines in one pass.
+#
+# Voices, languages and parameters are those of `qwen3`; what differs is who makes the frames.
+
+
+class Qwen3BatchedBackend(BatchedBackendMixin, Qwen3Backend):
+    """Qwen3-TTS as a backend that decodes as many lines at once as the memory holds."""
+
+    name = "qwen3-batched"
+    title = "Qwen3-TTS (many lines at once)"
+
+    def __init__(self, options: BackendOptions) -> None:
+        """Load nothing yet."""
+        super().__init__(options)
+        self._begin(options)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the checkpoint can do, and how many lines at once; known when it is loaded."""
+        return replace(super().capabilities, slots=self._slots, beyond_slots=self._slots)
+
+    def _usual_room(self, device: str) -> MemoryPlan:
+        """What fits beside the weights, which may be in memory already, or not even here."""
+        folder = weights_at_hand(self._source, NEEDS)
+        folder = None if self._at_hand() is None else folder
+        dimensions = RELEASED_DIMS if folder is None else read_dims(folder)
+        taken = 0 if self._engine else count_weights_bytes(folder, device)
+        return self._room(dimensions, measure_free_bytes(device) - taken, device)
+
+    def _room(self, dimensions: TalkerDims, free_bytes: int, device: str) -> MemoryPlan:
+        beside = ExtraMemory(kept_bytes=PREFIX_CACHE_BYTES[device])
+        return plan_memory(dimensions, free_bytes, device, self._batch, beside=beside)
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        """Speak one segment beside all others in flight.
+
+        A line at the play-head comes chunk by chunk, the first one a single frame; others come
+        whole. A line that doesn't stop within its `estimate_frame_bound` is cut there: what was
+        made is yielded, then `SpeechFailed` marks the line.
+
+        Raises:
+            SpeechFailed: As from `qwen3`, or a step failed.
+            OutOfMemory: The line doesn't fit beside the others.
+            Cancelled: `request.cancelled` became true.
+        """
+        yield from self._spoken(self._line(request))
+
+    async def infer(self, request: SpeechRequest) -> Clip:
+        """Speak one segment without a thread of its own; cancelling it frees its slot.
+
+        Raises:
+            StudioError: As from `speak`.
+        """
+        return await self._inferred(self._line(request))
+
+    def _line(self, request: SpeechRequest) -> TalkerRequest:
+        from studio.backends.qwen3.talker_slots import TalkerRequest
+
+        text = strip_speakable(request.text)
+        bound = estimate_frame_bound(text)
+        return TalkerRequest(
+            tokens=self._loaded().tokens.line(text),
+            voice=unwrap_voice(request.conditioning),
+            language=self._language(request.language),
+            sampling=read_sampling(request, self._checkpoint().sampling),
+            rest=self._checkpoint().rest,
+            seed=secrets.randbits(63) if request.seed is None else request.seed,
+            max_frames=bound,
+            expected_frames=bound,
+            cancelled=request.cancelled,
+            urgency=request.urgency,
+        )
+
+    def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
+        """Load the package's model, and start the engine on it."""
+        from studio.backends.batching.kernel_set import select_kernels
+        from studio.backends.qwen3.batched_codec import start_qwen3_engine
+        from studio.backends.qwen3.qwen3_model import load_model
+        from studio.backends.qwen3.talker import TalkerRunner
+
+        parts = select_kernels(self._device, compiles=self._batch.compiles, fuses=self._batch.fuses)
+
+        def room_of(_model: Qwen3Model) -> MemoryPlan:
+            free_bytes = measure_free_bytes(self._device)
+            return self._room(read_dims(folder), free_bytes, self._device)
+
+        model, core, room = self._fitted(
+            # Anew for each try: a core takes the model's own layers away while it is made.
+            lambda: load_model(folder, self._device, graphs=False),
+            room_of,
+            lambda model, layout: TalkerRunner(model.package, layout, release=True, parts=parts),
+        )
+        progress(LoadProgress(f"Preparing {room.layout.slots} lines at once"))
+        self._engine, self._slots = start_qwen3_engine(
+            model, core, room, self._batch, title=self.title
+        )
+        return model
