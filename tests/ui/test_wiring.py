@@ -71,7 +71,7 @@ def test_no_two_modules_show_a_notice_of_one_name():
     shown = [
         (name, path.name)
         for path in SCRIPTS
-        for name in set(re.findall(r"notice\(\"([\w-]+)\", \{\s*\w", path.read_text("utf-8")))
+        for name in set(re.findall(r"[nN]otice\(\"([\w-]+)\", \{\s*\w", path.read_text("utf-8")))
     ]
     names = [name for name, _ in shown]
     assert len(names) > 10
