@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -440,7 +441,7 @@ def test_an_export_is_followed_and_fetched(client: httpx.Client) -> None:
     assert answer.status_code == 201, answer.text
     path = f"{project.path}/exports/{answer.json()['export_id']}"
     while (body := client.get(path).json())["state"] not in ("done", "failed"):
-        pass
+        time.sleep(0.02)
     assert body.keys() == {"export_id", "state", "share", "message", "measured"}
     assert body["state"] == "done"
     assert body["measured"].keys() == {
