@@ -189,9 +189,9 @@ def test_a_place_is_kept_in_a_file_of_its_own(
 
 
 def test_what_a_render_has_to_make_stands_in_a_file(client: httpx.Client, server: Server) -> None:
-    """Until it is made: a render that can't begin, since another project's voice isn't here."""
+    """Until it is made; there is far more than is made until this looks."""
     text = "\n".join(
-        f"[Ann | speed:2] Line {number} of many that take their time." for number in range(60)
+        f"[Ann | speed:2] Line {number} of many that take their time." for number in range(1_500)
     )
     project = Project.made(client, "Pending", text)
     path = server.workspace / "projects" / project.id / "pending.json"
