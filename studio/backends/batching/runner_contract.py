@@ -104,7 +104,7 @@ class SlotProgress:
 class ModelRunner(Protocol):
     """Decodes many lines together; see `studio.backends.batching.model_runner.SlotModelRunner`.
 
-    What a line brings with it is each model's own; `Task.admission` makes it.
+    What a line brings with it is each model's own; `TtsRequest.admission` makes it.
     """
 
     @property
@@ -124,7 +124,8 @@ class ModelRunner(Protocol):
 
         Raises:
             SpeechFailed: A prompt leaves no room for a frame.
-            ValueError: A slot isn't free or named twice; a bound or a top-k is out of range.
+            ValueError: A slot isn't free or named twice; a bound, or a limit of the model's own,
+                is out of range.
             torch.OutOfMemoryError: Reading them takes more than there is; admit fewer.
         """
         ...

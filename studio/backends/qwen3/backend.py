@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
 from studio.backends.batching.batched_backend import BatchedBackendMixin
-from studio.backends.batching.memory_plan import (
-    ExtraMemory,
-    MemoryPlan,
-    measure_free_bytes,
-    plan_memory,
-)
-from studio.backends.batching.runner_contract import PREFIX_CACHE_BYTES
+from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.device import (
     check_room,
     choose_device,
@@ -44,8 +38,8 @@ from studio.backends.qwen3.checkpoint import (
 )
 from studio.backends.qwen3.qwen3_memory import (
     RELEASED_DIMS,
-    TalkerDims,
     count_weights_bytes,
+    plan_talker_memory,
     read_dims,
 )
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
@@ -336,11 +330,8 @@ class Qwen3BatchedBackend(BatchedBackendMixin, Qwen3Backend):
         folder = None if self._at_hand() is None else folder
         dimensions = RELEASED_DIMS if folder is None else read_dims(folder)
         taken = 0 if self._engine else count_weights_bytes(folder, device)
-        return self._room(dimensions, measure_free_bytes(device) - taken, device)
-
-    def _room(self, dimensions: TalkerDims, free_bytes: int, device: str) -> MemoryPlan:
-        beside = ExtraMemory(kept_bytes=PREFIX_CACHE_BYTES[device])
-        return plan_memory(dimensions, free_bytes, device, self._batch, beside=beside)
+        free_bytes = measure_free_bytes(device) - taken
+        return plan_talker_memory(dimensions, free_bytes, device, self._batch)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         """Speak one segment beside all others in flight.
@@ -393,7 +384,7 @@ class Qwen3BatchedBackend(BatchedBackendMixin, Qwen3Backend):
 
         def room_of(_model: Qwen3Model) -> MemoryPlan:
             free_bytes = measure_free_bytes(self._device)
-            return self._room(read_dims(folder), free_bytes, self._device)
+            return plan_talker_memory(read_dims(folder), free_bytes, self._device, self._batch)
 
         model, core, room = self._fitted(
             # Anew for each try: a core takes the model's own layers away while it is made.

@@ -369,14 +369,14 @@ class Qwen3CodecWorker(CodecWorker):
         """
         lines = [frames.line for frames in batch]
         for line in lines:
-            if line.decoder is None:
-                line.decoder = self._codec.stream(line.task.voice.ref_codes)
-                self._heard_now.add(line.decoder)
-        made = self._codec.decode_chunks([(one.line.decoder, one.codes) for one in batch])
+            if line.codec_state is None:
+                line.codec_state = self._codec.stream(line.task.voice.ref_codes)
+                self._heard_now.add(line.codec_state)
+        made = self._codec.decode_chunks([(one.line.codec_state, one.codes) for one in batch])
         for frames, samples in zip(batch, made, strict=True):
             frames.line.give(samples)
             if frames.last:
-                frames.line.decoder = None
+                frames.line.codec_state = None
                 frames.line.end(frames.error)
 
     def _whole(self, batch: list[CodecFrames]) -> None:

@@ -66,6 +66,7 @@ class TalkerWeights:
         return replace(self, talker=talker, predictor=predictor)
 
 
+_ROPE_AXES = 3  # of the talker's positions; the predictor's have one
 _COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
@@ -88,7 +89,9 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
         rest = [table.weight for table in predictor.model.codec_embedding]
         project = predictor.small_to_mtp_projection
         return TalkerWeights(
-            talker=pack_stack(talker.model, config, positions, release=release),
+            talker=pack_stack(
+                talker.model, config, positions, release=release, rope_axes=_ROPE_AXES
+            ),
             predictor=pack_stack(
                 predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
             ),
