@@ -8,9 +8,8 @@ from typing import Protocol
 
 import psutil
 
-from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.runner_contract import BatchingUnavailable, SlotLayout
 from studio.backends.options import BatchOptions
-from studio.errors import ModelUnavailable
 
 SLOT_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 """Slots that are chosen by themselves."""
@@ -117,7 +116,7 @@ def plan_memory(
         needs: What the model asks for.
 
     Raises:
-        ModelUnavailable: Not even the smallest choice fits, or what is set doesn't.
+        BatchingUnavailable: Not even the smallest choice fits, or what is set doesn't.
     """
     spare = free_bytes * _USED_SHARE - _RESERVE_BYTES[device]
     codec_frames, sound = needs.plan_sound(int(spare * _SOUND_SHARE))
@@ -137,7 +136,9 @@ def plan_memory(
     ]
     if not rooms:
         each = dimensions.slot_bytes(layouts[-1], device)
-        raise ModelUnavailable(_shortage_message(min(_slot_counts(wanted, device)) * each, budget))
+        raise BatchingUnavailable(
+            _shortage_message(min(_slot_counts(wanted, device)) * each, budget)
+        )
     enough = min(ENOUGH_SLOTS, MAX_SLOTS[device])
     fitting = [room for room in rooms if room.layout.slots >= enough]
     long = [room for room in fitting if room.layout.positions == layouts[0].positions]
@@ -168,6 +169,5 @@ def _shortage_message(needed_bytes: int, budget_bytes: float) -> str:
     return (
         f"There is too little memory to decode lines together: {needed_bytes / 1e9:.1f} GB are "
         f"needed beside the weights, and {max(0.0, budget_bytes) / 1e9:.1f} GB can be had. Unload "
-        "other models, set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number, or choose "
-        "a backend that makes one line at a time."
+        "other models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
     )

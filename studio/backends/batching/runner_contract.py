@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from studio.errors import ModelUnavailable
+
 if TYPE_CHECKING:
     import torch
+
+
+class BatchingUnavailable(ModelUnavailable):
+    """Lines can't be decoded together here; one at a time they can."""
 
 
 class StopReason(Enum):

@@ -116,7 +116,7 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             parts: What a frame is made of; None for what suits the device.
 
         Raises:
-            ModelUnavailable: The checkpoint isn't one that can be run like this.
+            BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = CachingPromptBuilder(model)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
-from studio.errors import ModelUnavailable
+from studio.backends.batching.runner_contract import BatchingUnavailable
 
 # The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
 #
@@ -80,7 +80,7 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
             run by itself then; prompts can still be laid out with it.
 
     Raises:
-        ModelUnavailable: The checkpoint has a part that this way of running it doesn't know.
+        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
     """
     config, predictor = talker.config, talker.code_predictor
     _check_supported(config)
@@ -111,9 +111,8 @@ def _check_supported(config: Any) -> None:
     """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
     for part in (config, config.code_predictor_config):
         if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
-            raise ModelUnavailable(
-                "This Qwen3-TTS checkpoint has attention that the batched backend doesn't know. "
-                "Set TTS_BACKEND=qwen3, which runs it one line at a time."
+            raise BatchingUnavailable(
+                "This Qwen3-TTS checkpoint has attention that the batched talker doesn't know."
             )
 
 

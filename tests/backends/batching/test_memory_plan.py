@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.backends.batching.batched_backend import describe_plan
+from studio.backends.batching.line_runner import describe_plan
 from studio.backends.batching.memory_plan import (
     MAX_SLOTS,
     SLOT_COUNTS,
