@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from benchmarks.metrics import (
     track_memory,
 )
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.backends.batching.batch_engine import BatchEngine
+from studio.backends.batching.batch_engine import BatchEngine, start_engine
 from studio.backends.batching.kernel_set import select_kernels
-from studio.backends.batching.memory_plan import measure_free_bytes, plan_memory
+from studio.backends.batching.memory_plan import measure_free_bytes
 from studio.backends.batching.sequence import TtsRequest, stream_chunks
 from studio.backends.options import BatchOptions
-from studio.backends.qwen3.batched_codec import start_qwen3_engine
+from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
 from studio.backends.qwen3.checkpoint import SamplingParams
-from studio.backends.qwen3.qwen3_memory import read_dims
+from studio.backends.qwen3.qwen3_memory import plan_talker_memory, read_dims
 from studio.backends.qwen3.qwen3_model import Qwen3Model, load_model
 from studio.backends.qwen3.talker import TalkerRunner
 from studio.backends.qwen3.talker_slots import TalkerRequest
@@ -73,10 +74,13 @@ def measure_qwen3(
     frames = sum(mean_frames(lines) for lines in dialogs) / len(dialogs)
     ideal_s = estimate_ideal_frame_s(model.package.talker, read_dims(folder), device, slots, frames)
     batch = BatchOptions(slots=slots, positions=POSITIONS)
-    room = plan_memory(read_dims(folder), measure_free_bytes(device), device, batch)
+    room = plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
     parts = select_kernels(device, compiles=trial.parts == "compiled", fuses=trial.parts == "fused")
     core = TalkerRunner(model.package, room.layout, release=True, parts=parts)
-    engine, slots = start_qwen3_engine(model, core, room, batch, title=TITLE)
+    codec = partial(
+        Qwen3CodecWorker, model.codec_decoder, title=TITLE, convolved_at_once=room.codec_frames
+    )
+    engine, slots = start_engine(core, codec, batch, title=TITLE)
     made = measure_engine(
         engine, _request_factory(model), device, dialogs, slots=slots, tries=trial.tries
     )

@@ -101,16 +101,10 @@ def _environment(scenario: str, folder: Path) -> dict[str, str]:
         from qwen3_checkpoint import build_checkpoint  # type: ignore[import-not-found]
 
         model = build_checkpoint(folder / "model", "custom_voice")
-        environ |= {"TTS_BACKEND": _batched_name(), "QWEN3_TTS_MODEL": str(model)}
+        environ |= {"TTS_BACKEND": "qwen3", "QWEN3_TTS_MODEL": str(model)}
         # Alone on a CPU a line takes the one-line runner; two slots make the engine take it.
         environ |= {"TTS_BATCH_SIZE": "2", "TTS_DEVICE": "cpu"}
     return environ
-
-
-def _batched_name() -> str:
-    from studio.backends.registry import BACKENDS
-
-    return "qwen3-batched" if "qwen3-batched" in BACKENDS else "qwen3"
 
 
 def _speech(port: int, recorder: Recorder, *, voice: str = "Ida") -> Recorded:

@@ -13,7 +13,7 @@ from pathlib import Path
 from studio.backends import registry
 from studio.backends.base import Backend
 from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
-from studio.backends.zero_gpu import ZeroGpuProxy, supports_zero_gpu
+from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
@@ -103,16 +103,10 @@ def _studio(settings: Settings) -> Studio:
     backend_options = _backend_options(settings)
     lending = _lending(settings, backend_options)
     backend_name, reason = registry.choose(settings.backend, backend_options)
-    names = [name for name in registry.BACKENDS if lending is None or supports_zero_gpu(name)]
-    if backend_name not in names:
-        raise SettingError(
-            f"{backend_name} can't run on a card that is lent for seconds at a time (ZeroGPU). Set "
-            f"TTS_BACKEND to one of: {', '.join(names)}."
-        )
     options = StudioOptions(
         workspace=settings.workspace,
         backend_name=backend_name,
-        backend_names=tuple(names),
+        backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
     )
     return Studio.open(
@@ -166,6 +160,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
         tf32=settings.tf32,
         reference_silence_s=settings.reference_silence_s,
         batch=BatchOptions(
+            enabled=not settings.zero_gpu,  # a forked process lacks the engine's threads
             slots=settings.batch_slots,
             positions=settings.batch_positions,
             max_wait_s=settings.batch_max_wait_ms / 1000,

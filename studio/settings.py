@@ -121,12 +121,12 @@ class Settings(BaseSettings):
     """Seconds of silence after a sample, which keep its last word out of the line."""
 
     batch_slots: Annotated[int | None, Field(validation_alias="TTS_BATCH_SIZE", ge=1, le=64)] = None
-    """Lines that a batched backend decodes together; None for as many as the memory holds."""
+    """Lines decoded together; None for as many as the memory holds on CUDA, else one at a time."""
 
     batch_positions: Annotated[
         int | None, Field(validation_alias="TTS_BATCH_POSITIONS", ge=256, le=8_192)
     ] = None
-    """Prompt and frames that a batched backend keeps of a line; None for what a long one needs."""
+    """Prompt and frames of a line decoded with others; None for what a long one needs."""
 
     batch_max_wait_ms: Annotated[
         float,
@@ -137,13 +137,13 @@ class Settings(BaseSettings):
             allow_inf_nan=False,
         ),
     ] = 50.0
-    """How long a first line waits for others before a batched backend begins."""
+    """How long a first line waits for others before an idle engine begins."""
 
     batch_continuous: Annotated[bool, Field(validation_alias="TTS_BATCH_CONTINUOUS")] = True
     """Whether a slot is refilled while other lines run, or only when all are done."""
 
     batch_compile: Annotated[bool, Field(validation_alias="TTS_BATCH_COMPILE")] = False
-    """Whether the frames of a batched backend are made of compiled parts."""
+    """Whether the frames of lines decoded together are made of compiled parts."""
 
     batch_fuse: Annotated[bool, Field(validation_alias="TTS_BATCH_FUSE")] = False
     """Whether they are made of fused kernels instead, where those can run."""

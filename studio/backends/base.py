@@ -53,8 +53,8 @@ class Capabilities:
             hears it itself.
         asks_language: Whether that guess is worth a hint: text that may be in many languages is
             spoken as English.
-        slots: Segments a batched backend decodes together; None when it takes one at a time
-            and the engine's own bound holds.
+        slots: Segments that are decoded together; None when it takes one at a time and the
+            engine's own bound holds.
         beyond_slots: Segments it takes besides, so that a slot is refilled at once while the line
             that left it becomes audio.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
@@ -108,6 +109,19 @@ def choose_device(wanted: str | None) -> str:
             f"The device “{wanted}” isn't there; choose one of: {', '.join(present)}."
         )
     return wanted
+
+
+def likely_device(wanted: str | None) -> str:
+    """Where a model will probably be loaded; imports nothing, so it may be wrong without torch.
+
+    Args:
+        wanted: One of `DEVICES`; None for the best there is.
+    """
+    if wanted is not None:
+        return wanted
+    if "torch" in sys.modules:
+        return _present()[0]
+    return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
 
 
 def prepare(device: str, *, tf32: bool = False) -> None:

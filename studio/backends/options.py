@@ -34,6 +34,7 @@ class BatchOptions:
     """How many lines are decoded together, and how they are gathered.
 
     Attributes:
+        enabled: Whether any are; not where the process may have no threads of its own.
         slots: Lines decoded together; None for as many as the memory holds.
         positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
         max_wait_s: How long the first line waits for others before an idle engine begins.
@@ -42,6 +43,7 @@ class BatchOptions:
         fuses: Whether they are made of fused kernels instead, where those can run.
     """
 
+    enabled: bool = True
     slots: int | None = None
     positions: int | None = None
     max_wait_s: float = 0.05
@@ -66,7 +68,7 @@ class BackendOptions:
         graphs: Whether frames are captured as graphs on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
-        batch: For backends that decode many lines together.
+        batch: For models that can decode many lines together.
         remote: The speech servers there are.
     """
 

@@ -78,11 +78,6 @@ class ZeroGpuBackend(Backend, KeepsConditioning, Protocol):
         ...
 
 
-def supports_zero_gpu(name: str) -> bool:
-    """Whether a backend has no thread of its own, which a forked process would lack."""
-    return not name.endswith("-batched")
-
-
 def duration_s(errand: GpuCall) -> int:
     """Seconds of the card that an errand asks for."""
     request = errand.given.get("request")

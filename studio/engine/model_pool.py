@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from studio.backends.aliases import canonical_name
 from studio.backends.base import Backend, Health, LoadProgress, TellsHealth
 from studio.engine.model_manager import (
     EvictionPolicy,
@@ -84,6 +85,7 @@ class ModelPool:
         Raises:
             SettingError: There is no such backend.
         """
+        name = canonical_name(name)
         with self._making:
             if name not in self._managers:
                 self._managers[name] = ModelManager(

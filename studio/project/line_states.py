@@ -234,7 +234,9 @@ class LineStates:
 
     def _says(self, line: ProjectLine, take: Take, ground: RenderContext) -> bool:
         """Whether a take is of the words and the voice of a line."""
-        return take.key == self.key(line, ground) or take.key == ground.former_key(line, take.voice)
+        if take.key == self.key(line, ground):
+            return True
+        return take.key in ground.former_keys(line, take.voice, take.backend)
 
     def _state(
         self, line: ProjectLine, take: Take | None, ground: RenderContext

@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from studio.backends.aliases import canonical_name
 from studio.backends.base import Backend
 from studio.dialog.language import resolve_language
 from studio.dialog.limits import SpeechLimits
@@ -202,27 +203,34 @@ class RenderContext:
         """The digest of all that a line's audio depends on, but for the seed."""
         if line.kind is not LineKind.SPEECH:
             return _hash_parts([line.kind, line.path, line.duration_s])
-        return self._key(line, self._mark_of(line))
+        return self._key(line, self._mark_of(line), self.backend[0])
 
-    def former_key(self, line: ProjectLine, named: str) -> str | None:
-        """The key of a line by that name while a backend's only built-in voice went by it.
+    def former_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
+        """Keys that a line had in earlier versions, by which takes of theirs keep fitting.
 
-        Takes of that time keep fitting. None where no key was ever made so.
+        Args:
+            line: It.
+            named: Its speaker then: a backend's only built-in voice went by that name.
+            backend: By its name then, which may be an old one of this backend's.
         """
-        if line.kind is not LineKind.SPEECH or self._mark_of(line) != _SINGLE_BUILTIN:
-            return None
-        return self._key(line, _fingerprint_builtin(named, by_name=True))
+        if line.kind is not LineKind.SPEECH or canonical_name(backend) != self.backend[0]:
+            return []
+        mark = self._mark_of(line)
+        marks = [mark]
+        if mark == _SINGLE_BUILTIN:
+            marks.append(_fingerprint_builtin(named, by_name=True))
+        return [self._key(line, one, backend) for one in marks]
 
     def _mark_of(self, line: ProjectLine) -> tuple[str | None, ...]:
         voice = self.voice(line.speaker or "")
         return voice.mark_of(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
 
-    def _key(self, line: ProjectLine, mark: tuple[str | None, ...]) -> str:
+    def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
         # The mood has its say in the mark alone, so that one without a sample changes nothing.
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _normalize_numbers({**self.defaults, **others})
         language = line.language or self.language(line)
-        return _hash_parts([*self.backend, mark, self.said(line), language, params])
+        return _hash_parts([backend, self.backend[1], mark, self.said(line), language, params])
 
 
 def build_render_context(

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
+from studio.backends.aliases import canonical_name
 from studio.dialog.model import ParamValue
 from studio.errors import NotFound, StorageFailed
 from studio.project.document import Document
@@ -67,7 +68,12 @@ VoiceKey = tuple[object, ...]
 
 def build_voice_key(take: Take) -> VoiceKey:
     """The voice of a take, with the language and settings it spoke with."""
-    return (take.backend, take.voice, take.language, tuple(sorted(take.params.items())))
+    return (
+        canonical_name(take.backend),
+        take.voice,
+        take.language,
+        tuple(sorted(take.params.items())),
+    )
 
 
 def generate_take_id() -> str:

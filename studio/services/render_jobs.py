@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from studio.backends.aliases import canonical_name
 from studio.dialog.line_text import Pronounce
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
@@ -79,7 +80,7 @@ class RenderJobs:
             EngineBusy: Too much is waiting already.
             SettingError: There is no such backend.
         """
-        name = options.backend_name or backend_name
+        name = canonical_name(options.backend_name or backend_name)
         backend = self._engine.models.manager(name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)

@@ -15,6 +15,7 @@ import numpy as np
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16
 from studio.audio.export import MAX_SILENCE_S
 from studio.audio.mastering import Mastering
+from studio.backends.aliases import canonical_name
 from studio.dialog.line_text import Pronounce
 from studio.dialog.model import Dialog
 from studio.dialog.names import name_key
@@ -81,7 +82,7 @@ class SpeechStream:
         """
         self._engine = studio.engine
         self.mastering = options.mastering
-        backend_name = options.backend_name or studio.backend_name
+        backend_name = canonical_name(options.backend_name or studio.backend_name)
         backend = self._engine.models.manager(backend_name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in half a minute.", retry_after_s=30)

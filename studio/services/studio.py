@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studio.audio.encode import write_wav
+from studio.backends.aliases import canonical_name
 from studio.backends.base import Backend
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine
@@ -171,6 +172,7 @@ class Studio:
             SettingError: There is no such backend.
             ModelUnavailable: It can't run here.
         """
+        name = canonical_name(name)
         reason = self.engine.models.manager(name).backend.unavailable()
         if reason is not None:
             raise ModelUnavailable(reason)

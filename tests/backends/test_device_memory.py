@@ -49,7 +49,7 @@ def write_weights(path: Path, numbers: int) -> None:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("name", ["qwen3", "qwen3-batched", "chatterbox", "chatterbox-batched"])
+@pytest.mark.parametrize("name", ["qwen3", "chatterbox"])
 def test_a_model_too_large_is_refused_before_it_is_read(name: str, tmp_path: Path) -> None:
     options = BackendOptions(str(tmp_path), qwen3_model=str(tmp_path), device="cpu")
     backend = create(name, options)

@@ -19,11 +19,11 @@ from qwen3_checkpoint import small_checkpoint
 
 from studio.backends import device
 from studio.backends.base import Backend, SpeechRequest
-from studio.backends.chatterbox.backend import ChatterboxBackend, ChatterboxBatchedBackend
+from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.s3gen import S3GenDecoder
 from studio.backends.device import in_turns, turn
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.qwen3.backend import Qwen3Backend, Qwen3BatchedBackend
+from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import SpeechFailed
 
 TWO = BatchOptions(slots=2, positions=512, max_wait_s=0.01)
@@ -102,17 +102,16 @@ def _marked(seen: Seen, plain):
 def loaded(name: str, folders: pytest.TempPathFactory) -> Iterator[Backend]:
     with ExitStack() as stack:
         stack.enter_context(one_thread())
+        batch = TWO if name.endswith("batched") else BatchOptions()
         if name.startswith("qwen3"):
             folder = _folder(name, folders)
-            options = BackendOptions(qwen3_model=folder, device="cpu", batch=TWO)
-            kind = Qwen3BatchedBackend if name.endswith("batched") else Qwen3Backend
-            backend: Backend = kind(options)
+            options = BackendOptions(qwen3_model=folder, device="cpu", batch=batch)
+            backend: Backend = Qwen3Backend(options)
         else:
             stack.enter_context(small_architecture("chatterbox"))
             folder = _folder(name, folders)
-            options = BackendOptions(chatterbox_model=folder, device="cpu", batch=TWO)
-            maker = ChatterboxBatchedBackend if name.endswith("batched") else ChatterboxBackend
-            backend = maker(BY_NAME["chatterbox"], options)
+            options = BackendOptions(chatterbox_model=folder, device="cpu", batch=batch)
+            backend = ChatterboxBackend(BY_NAME["chatterbox"], options)
         backend.load(lambda _progress: None)
         yield backend
         backend.unload()
@@ -127,7 +126,7 @@ def _folder(name: str, folders: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("name", ["qwen3", "qwen3-batched", "chatterbox", "chatterbox-batched"])
+@pytest.mark.parametrize("name", ["qwen3", "qwen3, batched", "chatterbox", "chatterbox, batched"])
 def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) -> None:
     """Two lines and a voice at once, on threads of their own beside the engine's."""
     _folder(name, tmp_path_factory)

@@ -23,9 +23,8 @@ from studio.backends.zero_gpu import (
     GpuCall,
     ZeroGpuProxy,
     duration_s,
-    supports_zero_gpu,
 )
-from studio.errors import Cancelled, SampleRejected, SettingError, SpeechFailed
+from studio.errors import Cancelled, SampleRejected, SpeechFailed
 from studio.voices.speaker import Voice
 
 PATIENCE_S = 240
@@ -202,18 +201,15 @@ def test_the_draft_voice_needs_no_card() -> None:
     assert "speak" not in vars(backend)
 
 
-def test_backends_with_threads_of_their_own_are_not_offered(monkeypatch, tmp_path):
+def test_no_engine_with_threads_of_its_own_on_a_card_that_is_lent(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=Here()))
     settings = settings_from(
         {"SPACES_ZERO_GPU": "true", "TABLEREAD_WORKSPACE": str(tmp_path), "TTS_BACKEND": "draft"}
     )
     with _studio(settings) as studio:
-        names = studio.options.backend_names
-        assert all(map(supports_zero_gpu, names))
-        assert {"qwen3", "draft"} <= {*names}
-    batched = settings.model_copy(update={"backend": "qwen3-batched"})
-    with pytest.raises(SettingError, match=r"ZeroGPU.*qwen3"):
-        _studio(batched)
+        assert {"qwen3", "draft"} <= {*studio.options.backend_names}
+        assert not studio.backends()["qwen3"]._batch.enabled
+        assert studio.backends()["qwen3"].capabilities.slots is None
 
 
 @pytest.mark.models

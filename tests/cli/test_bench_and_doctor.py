@@ -107,12 +107,12 @@ def test_doctor_tells_of_a_card_that_gives_no_context(
         raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported")
 
     monkeypatch.setattr("studio.cli.doctor.choose_device", broken)
-    monkeypatch.setattr("studio.backends.batching.batched_backend.BatchedBackendMixin.room", broken)
+    monkeypatch.setattr("studio.backends.qwen3.backend.Qwen3Backend.room", broken)
     monkeypatch.setenv("TTS_DEVICE", "cuda")
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"device +cuda \(TTS_DEVICE\): CUDA error", told)
-    assert re.search(r"qwen3-batched +can't be told: RuntimeError: CUDA error", told)
+    assert re.search(r"qwen3 +can't be told: RuntimeError: CUDA error", told)
     assert "kernel errors" not in told
 
 

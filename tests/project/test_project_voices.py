@@ -178,6 +178,24 @@ def test_takes_from_before_that_was_known_still_fit(open_studio: OpenStudio) -> 
     assert states(session) == ["ready"] * 3
 
 
+@pytest.mark.parametrize("kind", [DraftBackend, OneVoice])
+def test_takes_made_under_an_old_name_of_the_backend_still_fit(
+    open_studio: OpenStudio, kind: type[DraftBackend]
+) -> None:
+    def named(name: str) -> DraftBackend:
+        return type("Named", (kind,), {"name": name})()
+
+    session = read(open_studio(named("qwen3-batched")))
+    made = {view.take.backend for view in session.views()}
+    session.close()
+    session = open_studio(named("qwen3")).projects.open(session.project_id)
+    assert states(session) == ["ready"] * 3
+    assert made == {view.take.backend for view in session.views()} == {"qwen3-batched"}
+    session.close()
+    session = open_studio(named("chatterbox")).projects.open(session.project_id)
+    assert states(session) == ["stale"] * 3
+
+
 def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None:
     studio.speakers.add("Ida", preset="linda")
     studio.speakers.add("Tom", preset="linda")

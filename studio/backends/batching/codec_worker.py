@@ -213,7 +213,7 @@ def _is_wanted(line: TtsSequence) -> bool:
     if line.unwanted:
         line.end(stop_error())
     if line.ended:
-        line.decoder = None
+        line.codec_state = None
     return not line.ended
 
 
@@ -226,7 +226,7 @@ def _await_codes(batch: Sequence[CodecFrames]) -> None:
 
 def _fail_batch(batch: Sequence[CodecFrames], error: StudioError) -> None:
     for frames in batch:
-        frames.line.decoder = None
+        frames.line.codec_state = None
         frames.line.end(error)
 
 

@@ -382,7 +382,9 @@ class _LazyRopeTables(Sequence[torch.Tensor]):
         return self._rope * self._scales[index]
 
 
-def pack_stack(model: Any, config: Any, positions: int, *, release: bool) -> DecoderStack:
+def pack_stack(
+    model: Any, config: Any, positions: int, *, release: bool, rope_axes: int = 1
+) -> DecoderStack:
     """Pack the layers of a transformer of the Llama family.
 
     Args:
@@ -390,6 +392,7 @@ def pack_stack(model: Any, config: Any, positions: int, *, release: bool) -> Dec
         config: Its dimensions.
         positions: How far its cache reaches.
         release: Take each layer away when it is packed.
+        rope_axes: Of positions, as `rotary_emb` takes them; all count the same positions here.
     """
     kv_heads, head_dim = config.num_key_value_heads, config.head_dim
     group = config.num_attention_heads // kv_heads
@@ -399,7 +402,7 @@ def pack_stack(model: Any, config: Any, positions: int, *, release: bool) -> Dec
         scales.append(_qk_norm_scale(module.self_attn, group))
         if release:
             model.layers[index] = torch.nn.Identity()
-    rope = _rope_table(model, positions)
+    rope = _rope_table(model, positions, rope_axes)
     norm = model.norm.weight.detach()
     return DecoderStack(
         tuple(layers), norm, rope, _stack_qk_norm_scales(scales), kv_heads, group, head_dim
@@ -440,12 +443,12 @@ def _stack_qk_norm_scales(scales: Sequence[torch.Tensor | None]) -> torch.Tensor
     return torch.stack(known).unflatten(2, (2, -1)) if known else None
 
 
-def _rope_table(model: Any, positions: int) -> torch.Tensor:
-    """The package's own tables; all three of the talker's axes count the same positions."""
+def _rope_table(model: Any, positions: int, axes: int) -> torch.Tensor:
+    """The package's own tables."""
     weight = model.norm.weight
     at = torch.arange(positions, device=weight.device)[None]
-    axes = at.expand(3, 1, -1) if hasattr(model, "text_embedding") else at
-    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _cos_sin(model, axes))
+    at = at if axes == 1 else at.expand(axes, 1, -1)
+    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _cos_sin(model, at))
     (low, high), (low_sin, high_sin) = cos.chunk(2, dim=1), sin.chunk(2, dim=1)
     made_low, made_high = torch.stack([low, -low_sin], 1), torch.stack([high_sin, high], 1)
     return torch.stack([made_low, made_high], dim=1)  # [positions, made, read, head_dim / 2]

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import psutil
 
-from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.runner_contract import BatchingUnavailable, SlotLayout
 from studio.backends.options import BatchOptions
-from studio.backends.qwen3.checkpoint import MAX_FRAMES
-from studio.backends.qwen3.qwen3_memory import (
-    CODEC_FRAME_BYTES,
-    CODEC_FRAMES,
-    CODEC_ROW_FRAMES,
-    codec_bytes,
-)
-from studio.errors import ModelUnavailable
 
 SLOT_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 """Slots that are chosen by themselves."""
@@ -40,8 +32,6 @@ _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_00
 and a library's workspace of each thread and stream: 32 MB each on Hopper."""
 
 _USED_SHARE = 0.9
-
-
 _SOUND_SHARE = 0.15
 
 
@@ -51,7 +41,8 @@ class MemoryPlan:
 
     Attributes:
         layout: Slots of the core.
-        codec_frames: Frames of finished lines that go through the codec at once.
+        codec_frames: Frames of finished lines that go through the codec at once; 0 where the
+            model's codec has no such number.
         slots_bytes: Memory of all slots.
         sound_bytes: What turning frames into sound takes, graphs and kept samples included.
         kept_bytes: What is kept of the voices beside the slots.
@@ -88,20 +79,21 @@ class ModelDims(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtraMemory:
-    """What needs memory beside weights and slots.
+class MemoryNeeds:
+    """What a model asks of the plan, apart from the size of a slot.
 
     Attributes:
+        max_frames: The most of one line.
+        plan_sound: For the bytes that may go to sound, the codec's frames at once (see
+            `MemoryPlan`) and the bytes that decoding them to audio takes.
         kept_bytes: What is kept of the voices, when as many are kept as ever are.
-        sound_bytes: What turning frames into sound takes, at least and at most; None for
-            Qwen3-TTS's codec, whose frames at once are chosen.
+        lengths: Positions of a slot to choose from, falling.
     """
 
+    max_frames: int
+    plan_sound: Callable[[int], tuple[int, int]]
     kept_bytes: int = 0
-    sound_bytes: tuple[int, int] | None = None
-
-
-CODEC_ONLY = ExtraMemory()
+    lengths: Sequence[int] = (FULL_POSITIONS, SHORT_POSITIONS)
 
 
 def plan_memory(
@@ -109,9 +101,7 @@ def plan_memory(
     free_bytes: int,
     device: str,
     wanted: BatchOptions,
-    *,
-    lengths: Sequence[int] = (FULL_POSITIONS, SHORT_POSITIONS),
-    beside: ExtraMemory = CODEC_ONLY,
+    needs: MemoryNeeds,
 ) -> MemoryPlan:
     """Choose slots and positions for the memory that is free beside the weights.
 
@@ -123,22 +113,21 @@ def plan_memory(
         free_bytes: Beside the weights.
         device: Where.
         wanted: What is set.
-        lengths: Positions to choose from, falling.
-        beside: What else needs memory.
+        needs: What the model asks for.
 
     Raises:
-        ModelUnavailable: Not even the smallest choice fits, or what is set doesn't.
+        BatchingUnavailable: Not even the smallest choice fits, or what is set doesn't.
     """
     spare = free_bytes * _USED_SHARE - _RESERVE_BYTES[device]
-    codec_frames, sound = _plan_sound(spare, device, beside.sound_bytes)
-    budget = spare - sound - beside.kept_bytes
+    codec_frames, sound = needs.plan_sound(int(spare * _SOUND_SHARE))
+    budget = spare - sound - needs.kept_bytes
     layouts = [
-        _slot_layout(positions)
-        for positions in (lengths if wanted.positions is None else (wanted.positions,))
+        _slot_layout(positions, needs.max_frames)
+        for positions in (needs.lengths if wanted.positions is None else (wanted.positions,))
     ]
     rooms = [
         MemoryPlan(
-            replace(layout, slots=slots), codec_frames, slots * each, sound, beside.kept_bytes
+            replace(layout, slots=slots), codec_frames, slots * each, sound, needs.kept_bytes
         )
         for layout in layouts
         for each in [dimensions.slot_bytes(layout, device)]
@@ -147,7 +136,9 @@ def plan_memory(
     ]
     if not rooms:
         each = dimensions.slot_bytes(layouts[-1], device)
-        raise ModelUnavailable(_shortage_message(min(_slot_counts(wanted, device)) * each, budget))
+        raise BatchingUnavailable(
+            _shortage_message(min(_slot_counts(wanted, device)) * each, budget)
+        )
     enough = min(ENOUGH_SLOTS, MAX_SLOTS[device])
     fitting = [room for room in rooms if room.layout.slots >= enough]
     long = [room for room in fitting if room.layout.positions == layouts[0].positions]
@@ -163,20 +154,9 @@ def measure_free_bytes(device: str) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def _plan_sound(spare_bytes: float, device: str, bounds: tuple[int, int] | None) -> tuple[int, int]:
-    """The codec's frames at once, and the bytes that sounding takes."""
-    least, most = CODEC_FRAMES[device]
-    share = int(spare_bytes * _SOUND_SHARE)
-    if bounds is not None:
-        return most, min(bounds[1], max(bounds[0], share))
-    rows = share // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
-    frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
-    return frames, codec_bytes(frames)
-
-
-def _slot_layout(positions: int) -> SlotLayout:
+def _slot_layout(positions: int, max_frames: int) -> SlotLayout:
     rounded = -(-positions // _POSITION_MULTIPLE) * _POSITION_MULTIPLE
-    return SlotLayout(slots=1, positions=rounded, max_frames=min(MAX_FRAMES, rounded))
+    return SlotLayout(slots=1, positions=rounded, max_frames=min(max_frames, rounded))
 
 
 def _slot_counts(wanted: BatchOptions, device: str) -> tuple[int, ...]:
@@ -189,6 +169,5 @@ def _shortage_message(needed_bytes: int, budget_bytes: float) -> str:
     return (
         f"There is too little memory to decode lines together: {needed_bytes / 1e9:.1f} GB are "
         f"needed beside the weights, and {max(0.0, budget_bytes) / 1e9:.1f} GB can be had. Unload "
-        "other models, set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number, or choose "
-        "a backend that makes one line at a time."
+        "other models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
     )

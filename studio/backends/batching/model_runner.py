@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import ClassVar, Generic
 
 import torch
 
@@ -143,12 +143,12 @@ class SlotModelRunner(ABC, Generic[LineT]):
 
     On CUDA and on a CPU the same step runs; see `runner_contract.ModelRunner` for
     what each method promises.
+
+    Attributes:
+        _too_long: Why a line is refused whose prompt fills a slot's cache, with the remedy.
     """
 
-    _too_long = (
-        "The speaker's sample and this line are too long together. Cut the sample to "
-        "under 30 s, or split the line."
-    )
+    _too_long: ClassVar[str]
 
     def __init__(
         self,

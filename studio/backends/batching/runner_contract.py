@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from studio.errors import ModelUnavailable
+
 if TYPE_CHECKING:
     import torch
+
+
+class BatchingUnavailable(ModelUnavailable):
+    """Lines can't be decoded together here; one at a time they can."""
 
 
 class StopReason(Enum):
@@ -104,7 +110,7 @@ class SlotProgress:
 class ModelRunner(Protocol):
     """Decodes many lines together; see `studio.backends.batching.model_runner.SlotModelRunner`.
 
-    What a line brings with it is each model's own; `Task.admission` makes it.
+    What a line brings with it is each model's own; `TtsRequest.admission` makes it.
     """
 
     @property
@@ -124,7 +130,8 @@ class ModelRunner(Protocol):
 
         Raises:
             SpeechFailed: A prompt leaves no room for a frame.
-            ValueError: A slot isn't free or named twice; a bound or a top-k is out of range.
+            ValueError: A slot isn't free or named twice; a bound, or a limit of the model's own,
+                is out of range.
             torch.OutOfMemoryError: Reading them takes more than there is; admit fewer.
         """
         ...

@@ -14,9 +14,6 @@ import torch
 _SPREAD = -7_046_029_254_386_353_131  # 2^64 divided by the golden ratio, odd
 _MIX_A = -4_658_895_280_553_007_687  # multipliers of splitmix64
 _MIX_B = -7_723_592_293_110_705_685
-MAX_CODEBOOK_SIZE = 3_072
-"""More than a codebook has."""
-
 _BITS = 23  # one fewer than float32 has, so that no number becomes 1
 
 
@@ -30,9 +27,9 @@ def derive_line_key(seed: int) -> int:
 
 
 def derive_frame_keys(
-    lines: torch.Tensor, frames: torch.Tensor, groups: torch.Tensor
+    lines: torch.Tensor, frames: torch.Tensor, groups: torch.Tensor, _codes: int = 0
 ) -> torch.Tensor:
-    """A key for every codebook of a frame.
+    """A key for every codebook of a frame; may stand in for `draw_frame_noise`.
 
     Args:
         lines: Keys of the lines: int64 [rows].
@@ -50,7 +47,7 @@ def derive_frame_keys(
 
 
 def draw_frame_noise(
-    lines: torch.Tensor, frames: torch.Tensor, groups: torch.Tensor
+    lines: torch.Tensor, frames: torch.Tensor, groups: torch.Tensor, codes: int
 ) -> torch.Tensor:
     """What `negated_gumbel_noise` gives of every code of every codebook of a frame, at once.
 
@@ -61,12 +58,13 @@ def draw_frame_noise(
         lines: As for `derive_frame_keys`, like the others.
         frames: The same.
         groups: The same.
+        codes: Of the largest codebook.
 
     Returns:
-        float32 [groups, rows, CODES].
+        float32 [groups, rows, codes].
     """
-    codes = torch.arange(MAX_CODEBOOK_SIZE, device=lines.device)
-    return negated_gumbel_noise(derive_frame_keys(lines, frames, groups), codes)
+    every = torch.arange(codes, device=lines.device)
+    return negated_gumbel_noise(derive_frame_keys(lines, frames, groups), every)
 
 
 def gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:

@@ -74,7 +74,7 @@ class TtsSequence:
     def __init__(self, task: TtsRequest, deliver: DeliverFn) -> None:
         """Begin; nothing has been made yet."""
         self.task = task
-        self.decoder: Any = None  # the codec thread's, of a line that is heard as it is made
+        self.codec_state: Any = None  # the codec thread's, of a line that is streamed
         self.heard_frames = 0  # handed to that decoder by the engine's thread
         self.steps = 0  # of the engine since it was admitted
         self._deliver = deliver

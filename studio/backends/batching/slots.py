@@ -33,19 +33,17 @@ class SlotPhase(IntEnum):
 
 
 class IntColumn(IntEnum):
-    """Columns of a slot's whole numbers; the first three are what the host reads."""
+    """Columns of a slot's whole numbers; a model's own follow them.
+
+    The first three are what the host reads.
+    """
 
     TURN = 0  # which admission this is, so that news of an earlier one is known as such
     STATE = 1
     FRAME = 2
     LENGTH = 3  # positions in the cache
     LIMIT = 4  # frames
-    TEXT = 5  # frames that have text of their own
-    KEY = 6
-    LAST = 7
-    REST_LAST = 8
-    GREEDY = 9
-    REST_GREEDY = 10
+    KEY = 5  # of the line's noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +51,7 @@ class SlotTensors:
     """Tensors with a row a slot; they stay where they are, as captured graphs hold their addresses.
 
     Attributes:
-        whole: int64 [slots, len(Whole)].
+        whole: int64 [slots, those of `IntColumn` and the model's own].
         real: float32 [slots, settings of the model's sampling].
         hidden: The state that gives the next frame: [slots, hidden].
         said: First codes so far: bool [slots, vocabulary].
@@ -84,7 +82,7 @@ class SlotTensors:
         """Memory of all of them."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
-    def column(self, name: IntColumn, rows: int) -> torch.Tensor:
+    def column(self, name: int, rows: int) -> torch.Tensor:
         """A whole number of the first rows: int64 [rows], a view."""
         return self.whole[:rows, name]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from studio.backends.batching.memory_plan import ExtraMemory, MemoryPlan, plan_memory
+from studio.backends.batching.memory_plan import MemoryNeeds, MemoryPlan, plan_memory
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.text_limits import MAX_TOKENS
 from studio.backends.chatterbox.variants import ChatterboxVariant
@@ -107,18 +107,15 @@ def plan_t3_memory(
     """Choose slots and positions; see `plan_memory`."""
     line_bytes = _LINE_SOUND_BYTES[variant.name]
     beginnings = count_prefix_bytes(variant, dimensions)
-    beside = ExtraMemory(
-        beginnings + _PARTS_BYTES, (line_bytes, _MAX_BATCH_LINES[device] * line_bytes)
+    most_bytes = _MAX_BATCH_LINES[device] * line_bytes
+    needs = MemoryNeeds(
+        max_frames=MAX_TOKENS,
+        plan_sound=lambda share_bytes: (0, min(most_bytes, max(line_bytes, share_bytes))),
+        kept_bytes=beginnings + _PARTS_BYTES,
+        lengths=T3_POSITIONS[variant.name],
     )
-    room = plan_memory(
-        dimensions, free_bytes, device, batch, lengths=T3_POSITIONS[variant.name], beside=beside
-    )
-    layout = replace(
-        room.layout,
-        max_frames=min(MAX_TOKENS, room.layout.max_frames),
-        kept_bytes=beginnings,
-    )
-    return replace(room, layout=layout)
+    room = plan_memory(dimensions, free_bytes, device, batch, needs)
+    return replace(room, layout=replace(room.layout, kept_bytes=beginnings))
 
 
 def count_prefix_bytes(variant: ChatterboxVariant, dimensions: T3Dims) -> int:

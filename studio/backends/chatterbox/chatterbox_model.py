@@ -6,8 +6,8 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,11 @@ from studio.backends.chatterbox.sequential_t3 import (
     T3LoopParams,
     generate_speech_tokens,
 )
+from studio.backends.chatterbox.t3_slots import T3Request
 from studio.backends.chatterbox.text_limits import (
     NO_SEGMENTER,
     TOKENS_PER_S,
     choose_language,
-    estimate_token_bound,
     load_segmenter,
 )
 from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO, ChatterboxVariant
@@ -138,18 +138,6 @@ TURBO_TAIL = (4_299, 4_299, 4_299)
 
 
 @dataclass(frozen=True, slots=True)
-class ChatterboxLineParams:
-    """One line to speak: its text, voice and settings, complete."""
-
-    text: str
-    voice: ClonedVoice
-    language: str | None
-    params: Mapping[str, Any]
-    seed: int
-    cancelled: Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
 class SpokenLine:
     """A line's sound, and whether it ended with its text spoken."""
 
@@ -215,7 +203,7 @@ class ChatterboxModel:
         with turn(self.device):
             return clone_voice(self._package, clip)
 
-    def speak(self, line: ChatterboxLineParams) -> SpokenLine:
+    def speak(self, line: T3Request) -> SpokenLine:
         """Speak a line.
 
         Raises:
@@ -296,19 +284,18 @@ class ChatterboxModel:
             return wave
         return wave[: max(TOKEN_SAMPLES, len(wave) - TOKEN_SAMPLES)]
 
-    def _tokens(self, line: ChatterboxLineParams, noise: RequestNoise) -> SpeechTokens:
-        steps = T3LoopParams(estimate_token_bound(line.text), noise, line.cancelled)
+    def _tokens(self, line: T3Request, noise: RequestNoise) -> SpeechTokens:
+        steps = T3LoopParams(line.max_frames, noise, line.cancelled)
         with self._precision():
             return generate_speech_tokens(self._decoder(line), steps)
 
-    def _decoder(self, line: ChatterboxLineParams) -> T3Decoder:
+    def _decoder(self, line: T3Request) -> T3Decoder:
         t3 = self._package.t3
-        exaggeration = float(line.params.get("exaggeration", 0.0))
-        conditioning = line.voice.to(self.device).for_t3(exaggeration)
-        text = self.text_tokens(line.text, line.language).to(self.device)
+        conditioning = line.voice.to(self.device).for_t3(line.exaggeration)
+        text, params = line.text.to(self.device), asdict(line.sampling)
         if self._variant is TURBO:
-            return Gpt2T3Decoder(t3, conditioning, text, line.params)
-        return LlamaT3Decoder(t3, conditioning, text, line.params, ends=self._ends)
+            return Gpt2T3Decoder(t3, conditioning, text, params)
+        return LlamaT3Decoder(t3, conditioning, text, params, ends=self._ends)
 
     @property
     def ends(self) -> StopRule:

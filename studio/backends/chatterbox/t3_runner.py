@@ -166,7 +166,7 @@ class T3Runner(SlotModelRunner[T3Admission]):
             ends: Whose rule ends a multilingual line.
 
         Raises:
-            ModelUnavailable: The checkpoint isn't one that can be run like this.
+            BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = T3PromptBuilder(t3, dtype)

@@ -203,6 +203,12 @@ class T3Request:
 NO_TOP_P = 2.0  # above any sum of likelihoods, whatever its rounding
 
 
+class T3IntColumn(IntEnum):
+    """Columns of a slot's whole numbers, behind those of `IntColumn`."""
+
+    LAST = len(IntColumn)  # rank of the last token that competes
+
+
 class T3FloatColumn(IntEnum):
     """Columns of a slot's real numbers."""
 
@@ -235,9 +241,9 @@ class T3Slots(SlotTensors):
         heads = weights.rows * stack.kv_heads
         kept = (len(stack.layers), n, 2, heads, layout.positions, stack.head_dim)
         vocabulary, hidden = like.shape
-        device = like.device
+        columns, device = len(IntColumn) + len(T3IntColumn), like.device
         return cls(
-            whole=torch.zeros(n, len(IntColumn), dtype=torch.long, device=device),
+            whole=torch.zeros(n, columns, dtype=torch.long, device=device),
             real=torch.ones(n, len(T3FloatColumn), device=device),
             hidden=like.new_zeros(n, weights.rows * hidden),
             said=torch.zeros(n, vocabulary, dtype=torch.bool, device=device),
@@ -253,7 +259,7 @@ class T3Slots(SlotTensors):
             top_p=self.setting(T3FloatColumn.TOP_P, rows),
             min_p=self.setting(T3FloatColumn.MIN_P, rows),
             penalty=self.setting(T3FloatColumn.PENALTY, rows),
-            last=self.whole[:rows, IntColumn.LAST, None],
+            last=self.whole[:rows, T3IntColumn.LAST, None],
             said=self.said[:rows],
         )
 
@@ -292,15 +298,15 @@ class T3Slots(SlotTensors):
 
 
 def _t3_int_columns(line: T3Admission, turn: int, limit: int) -> list[int]:
-    columns = dict.fromkeys(IntColumn, 0) | {
-        IntColumn.TURN: turn,
-        IntColumn.STATE: SlotPhase.RUNNING,
-        IntColumn.LENGTH: line.prompt.embeds.shape[1],
-        IntColumn.LIMIT: limit,
-        IntColumn.KEY: derive_line_key(line.seed),
-        IntColumn.LAST: line.sampling.top_k - 1,
-    }
-    return [int(columns[name]) for name in IntColumn]
+    return [
+        turn,
+        SlotPhase.RUNNING,
+        0,
+        line.prompt.embeds.shape[1],
+        limit,
+        derive_line_key(line.seed),
+        line.sampling.top_k - 1,
+    ]
 
 
 def _t3_float_columns(line: T3Admission) -> list[float]:

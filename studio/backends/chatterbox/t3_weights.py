@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from chatterbox.models.t3.inference.alignment_stream_analyzer import LLAMA_ALIGNED_HEADS
 
 from studio.backends.batching.decoder_stack import AttentionFn, DecoderBackbone, linear, pack_stack
-from studio.errors import ModelUnavailable
+from studio.backends.batching.runner_contract import BatchingUnavailable
 
 # The transformer of the turbo T3, packed like the others for the common core.
 #
@@ -173,8 +173,9 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
             can still be laid out with it.
 
     Raises:
-        ModelUnavailable: The checkpoint has a part that this way of running it doesn't know.
+        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
     """
+    _check_supported(t3)
     with torch.no_grad():
         if dtype is not torch.float32:
             t3.tfmr.to(dtype)
@@ -194,7 +195,8 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
         )
 
 
-def _pack_t3_stack(t3: Any, positions: int, *, release: bool) -> DecoderBackbone:
+def _check_supported(t3: Any) -> None:
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
     config = t3.cfg
     if t3.is_gpt:
         known = config.activation_function == "gelu_new" and config.scale_attn_weights
@@ -202,10 +204,12 @@ def _pack_t3_stack(t3: Any, positions: int, *, release: bool) -> DecoderBackbone
     else:
         known = config.hidden_act == "silu" and not config.attention_bias and not config.mlp_bias
     if not known:
-        raise ModelUnavailable(
-            "This Chatterbox checkpoint can't be decoded many lines at once. Choose the backend of "
-            "the same name without “-batched”."
+        raise BatchingUnavailable(
+            "This Chatterbox checkpoint has layers that the batched T3 doesn't know."
         )
+
+
+def _pack_t3_stack(t3: Any, positions: int, *, release: bool) -> DecoderBackbone:
     if t3.is_gpt:
         return pack_gpt2_stack(t3.tfmr, positions, release=release)
-    return pack_stack(t3.tfmr, config, positions, release=release)
+    return pack_stack(t3.tfmr, t3.cfg, positions, release=release)

@@ -1,4 +1,4 @@
-"""Qwen3-TTS as backends: one line at a time, or many lines in one pass."""
+"""Qwen3-TTS as a backend: many lines in one pass, or one line at a time."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ import importlib.util
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studio.audio.clip import Clip, Samples
-from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.batching.batched_backend import BatchedBackendMixin
-from studio.backends.batching.memory_plan import (
-    ExtraMemory,
-    MemoryPlan,
-    measure_free_bytes,
-    plan_memory,
+from studio.audio.clip import Samples
+from studio.backends.base import (
+    Capabilities,
+    Conditioning,
+    Health,
+    LoadProgress,
+    SpeechRequest,
 )
-from studio.backends.batching.runner_contract import PREFIX_CACHE_BYTES
+from studio.backends.batching.line_runner import (
+    LineRunner,
+    SequentialRunner,
+    describe_room,
+    fit_runner,
+    known_slots,
+    open_model,
+    start_runner,
+)
+from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.device import (
     check_room,
     choose_device,
@@ -44,19 +53,19 @@ from studio.backends.qwen3.checkpoint import (
 )
 from studio.backends.qwen3.qwen3_memory import (
     RELEASED_DIMS,
-    TalkerDims,
     count_weights_bytes,
+    plan_talker_memory,
     read_dims,
 )
-from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.errors import ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.speaker import Voice
 
 if TYPE_CHECKING:
     from studio.backends.qwen3.prompt import Qwen3Voice
-    from studio.backends.qwen3.qwen3_model import Qwen3Model, TalkerLineParams
+    from studio.backends.qwen3.qwen3_model import Qwen3Model
     from studio.backends.qwen3.talker_slots import TalkerRequest
 
-# The qwen3 backend: Qwen3-TTS, with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
+# One line at a time is spoken with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
 #
 # What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
 # VoiceDesign makes them from a description.
@@ -68,8 +77,9 @@ _CHOOSE_ANOTHER = "Or set QWEN3_TTS_MODEL to a"
 class Qwen3Backend:
     """Qwen3-TTS as a backend.
 
-    On a CPU and on MPS any number of lines is made at once, each with state of its own; on CUDA
-    the graphs hold one line at a time, and the others wait.
+    It decodes as many lines together as the memory holds, where `should_batch` says so and the
+    checkpoint can be batched. Else each line is made alone: on a CPU and on MPS any number at once,
+    each with state of its own; on CUDA the graphs hold one line at a time, and the others wait.
     """
 
     name = "qwen3"
@@ -83,7 +93,9 @@ class Qwen3Backend:
         self._silence_s = options.reference_silence_s
         self._known: tuple[Path, Checkpoint, str] | None = None  # what is in the folder at hand
         self._device = "cpu"
+        self._batch = options.batch
         self._model: Qwen3Model | None = None
+        self._runner: LineRunner | None = None
 
     @property
     def revision(self) -> str:
@@ -94,8 +106,12 @@ class Qwen3Backend:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the checkpoint can do; that of a Base model while it isn't here."""
-        return self._checkpoint().capabilities
+        """What the checkpoint can do; that of a Base model while it isn't here.
+
+        How many lines it takes at once is known when it is loaded.
+        """
+        slots = known_slots(self._runner, self._batch, self._wanted_device)
+        return replace(self._checkpoint().capabilities, slots=slots or None, beyond_slots=slots)
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its packages are there."""
@@ -133,7 +149,7 @@ class Qwen3Backend:
         check_room(self.title, count_weights_bytes(folder, self._device), self._device)
         try:
             with turn(self._device):
-                self._model = self._read_model(folder, progress)
+                self._model, self._runner = self._open(folder, progress)
         except BaseException:
             give_back(self._device)
             raise
@@ -154,8 +170,37 @@ class Qwen3Backend:
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
+        self._close_runner()
         self._model = None
         give_back(self._device)
+
+    def _close_runner(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+    def health(self) -> Health:
+        """How the threads are; all is well when there are none."""
+        return Health() if self._runner is None else self._runner.health()
+
+    def room(self) -> str | None:
+        """How many lines fit beside the weights; None while the packages are missing."""
+        if self.unavailable() is not None:
+            return None
+        return describe_room(self._usual_plan, self._batch, self._wanted_device)
+
+    def _usual_plan(self, device: str) -> MemoryPlan:
+        """What fits beside the weights, which may be in memory already, or not even here.
+
+        Raises:
+            BatchingUnavailable: Nothing does.
+        """
+        folder = weights_at_hand(self._source, NEEDS)
+        folder = None if self._at_hand() is None else folder
+        dimensions = RELEASED_DIMS if folder is None else read_dims(folder)
+        taken = 0 if self._runner else count_weights_bytes(folder, device)
+        free_bytes = measure_free_bytes(device) - taken
+        return plan_talker_memory(dimensions, free_bytes, device, self._batch)
 
     def condition(self, voice: Voice) -> Conditioning:
         """Encode a sample, or look up a preset or an instruction.
@@ -182,43 +227,88 @@ class Qwen3Backend:
         return Conditioning(voice, voice.size_bytes)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
-        """Speak one segment, chunk by chunk.
+        """Speak one segment, beside all others in flight.
 
-        A line that doesn't stop within its `estimate_frame_bound` is cut there: what was made is
-        yielded, then `SpeechFailed` marks the line.
+        Where lines are decoded together, one at the play-head comes chunk by chunk, the first a
+        single frame, and others come whole; else each comes chunk by chunk. A line that doesn't
+        stop within its `estimate_frame_bound` is cut there: what was made is yielded, then
+        `SpeechFailed` marks the line.
 
         Raises:
-            SpeechFailed: There is nothing to speak, the language is unknown, or it never stops.
+            SpeechFailed: There is nothing to speak, the language is unknown, it never stops, or a
+                step failed.
             OutOfMemory: The line doesn't fit beside the others.
             Cancelled: `request.cancelled` became true.
         """
-        model, task = self._loaded(), self._task(request)
-        with speech_faults(self.title):
-            yield from model.speak(task)
+        line, runner = self._line(request), self._runner
+        if runner is None:
+            raise self._not_loaded()
+        yield from runner.speak(line)
 
-    def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
-        """Bring the weights in a folder into memory."""
+    def _open(
+        self, folder: Path, progress: Callable[[LoadProgress], None]
+    ) -> tuple[Qwen3Model, LineRunner]:
+        """Bring the weights in a folder into memory, with what speaks lines by them."""
+        return open_model(
+            self._device,
+            self._batch,
+            title=self.title,
+            batched=partial(self._open_batched, folder, progress),
+            sequential=partial(self._open_sequential, folder),
+        )
+
+    def _open_sequential(self, folder: Path) -> tuple[Qwen3Model, LineRunner]:
         from studio.backends.qwen3.qwen3_model import load_model
 
-        return load_model(folder, self._device, graphs=self._graphs)
+        model = load_model(folder, self._device, graphs=self._graphs)
+        return model, SequentialRunner(model.speak, title=self.title)
 
-    def _task(self, request: SpeechRequest) -> TalkerLineParams:
-        from studio.backends.qwen3.qwen3_model import TalkerLineParams
+    def _open_batched(
+        self, folder: Path, progress: Callable[[LoadProgress], None]
+    ) -> tuple[Qwen3Model, LineRunner]:
+        from studio.backends.batching.kernel_set import select_kernels
+        from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
+        from studio.backends.qwen3.qwen3_model import load_model
+        from studio.backends.qwen3.talker import TalkerRunner
+
+        device, batch = self._device, self._batch
+        parts = select_kernels(device, compiles=batch.compiles, fuses=batch.fuses)
+
+        def plan_of(_model: Qwen3Model) -> MemoryPlan:
+            return plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
+
+        model, talker, plan = fit_runner(
+            lambda: load_model(folder, device, graphs=False),
+            plan_of,
+            lambda model, layout: TalkerRunner(model.package, layout, release=True, parts=parts),
+            batch,
+            title=self.title,
+        )
+        progress(LoadProgress(f"Preparing {plan.layout.slots} lines at once"))
+        codec = partial(
+            Qwen3CodecWorker,
+            model.codec_decoder,
+            title=self.title,
+            convolved_at_once=plan.codec_frames,
+        )
+        return model, start_runner(talker, codec, batch, title=self.title)
+
+    def _line(self, request: SpeechRequest) -> TalkerRequest:
+        from studio.backends.qwen3.talker_slots import TalkerRequest
 
         text = strip_speakable(request.text)
-
-        def stop() -> None:
-            if request.cancelled():
-                raise Cancelled("The line was stopped before it was finished.")
-
-        return TalkerLineParams(
-            text=text,
+        bound = estimate_frame_bound(text)
+        return TalkerRequest(
+            tokens=self._loaded().tokens.line(text),
             voice=unwrap_voice(request.conditioning),
             language=self._language(request.language),
-            seed=request.seed,
             sampling=read_sampling(request, self._checkpoint().sampling),
-            max_frames=estimate_frame_bound(text),
-            stop=stop,
+            rest=self._checkpoint().rest,
+            seed=secrets.randbits(63) if request.seed is None else request.seed,
+            max_frames=bound,
+            expected_frames=bound,
+            cancelled=request.cancelled,
+            urgency=request.urgency,
         )
 
     def _language(self, code: str | None) -> str | None:
@@ -252,8 +342,11 @@ class Qwen3Backend:
 
     def _loaded(self) -> Qwen3Model:
         if self._model is None:
-            raise ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
+            raise self._not_loaded()
         return self._model
+
+    def _not_loaded(self) -> ModelUnavailable:
+        return ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
 
     def _checkpoint(self) -> Checkpoint:
         return self._at_hand() or Checkpoint()
@@ -307,102 +400,3 @@ def unwrap_voice(conditioning: Conditioning) -> Qwen3Voice:
     voice = conditioning.payload
     assert isinstance(voice, Qwen3Voice), "conditioning of another backend"
     return voice
-
-
-# The qwen3-batched backend: Qwen3-TTS with many lines in one pass.
-#
-# Voices, languages and parameters are those of `qwen3`; what differs is who makes the frames.
-
-
-class Qwen3BatchedBackend(BatchedBackendMixin, Qwen3Backend):
-    """Qwen3-TTS as a backend that decodes as many lines at once as the memory holds."""
-
-    name = "qwen3-batched"
-    title = "Qwen3-TTS (many lines at once)"
-
-    def __init__(self, options: BackendOptions) -> None:
-        """Load nothing yet."""
-        super().__init__(options)
-        self._begin(options)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the checkpoint can do, and how many lines at once; known when it is loaded."""
-        return replace(super().capabilities, slots=self._slots, beyond_slots=self._slots)
-
-    def _usual_room(self, device: str) -> MemoryPlan:
-        """What fits beside the weights, which may be in memory already, or not even here."""
-        folder = weights_at_hand(self._source, NEEDS)
-        folder = None if self._at_hand() is None else folder
-        dimensions = RELEASED_DIMS if folder is None else read_dims(folder)
-        taken = 0 if self._engine else count_weights_bytes(folder, device)
-        return self._room(dimensions, measure_free_bytes(device) - taken, device)
-
-    def _room(self, dimensions: TalkerDims, free_bytes: int, device: str) -> MemoryPlan:
-        beside = ExtraMemory(kept_bytes=PREFIX_CACHE_BYTES[device])
-        return plan_memory(dimensions, free_bytes, device, self._batch, beside=beside)
-
-    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
-        """Speak one segment beside all others in flight.
-
-        A line at the play-head comes chunk by chunk, the first one a single frame; others come
-        whole. A line that doesn't stop within its `estimate_frame_bound` is cut there: what was
-        made is yielded, then `SpeechFailed` marks the line.
-
-        Raises:
-            SpeechFailed: As from `qwen3`, or a step failed.
-            OutOfMemory: The line doesn't fit beside the others.
-            Cancelled: `request.cancelled` became true.
-        """
-        yield from self._spoken(self._line(request))
-
-    async def infer(self, request: SpeechRequest) -> Clip:
-        """Speak one segment without a thread of its own; cancelling it frees its slot.
-
-        Raises:
-            StudioError: As from `speak`.
-        """
-        return await self._inferred(self._line(request))
-
-    def _line(self, request: SpeechRequest) -> TalkerRequest:
-        from studio.backends.qwen3.talker_slots import TalkerRequest
-
-        text = strip_speakable(request.text)
-        bound = estimate_frame_bound(text)
-        return TalkerRequest(
-            tokens=self._loaded().tokens.line(text),
-            voice=unwrap_voice(request.conditioning),
-            language=self._language(request.language),
-            sampling=read_sampling(request, self._checkpoint().sampling),
-            rest=self._checkpoint().rest,
-            seed=secrets.randbits(63) if request.seed is None else request.seed,
-            max_frames=bound,
-            expected_frames=bound,
-            cancelled=request.cancelled,
-            urgency=request.urgency,
-        )
-
-    def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
-        """Load the package's model, and start the engine on it."""
-        from studio.backends.batching.kernel_set import select_kernels
-        from studio.backends.qwen3.batched_codec import start_qwen3_engine
-        from studio.backends.qwen3.qwen3_model import load_model
-        from studio.backends.qwen3.talker import TalkerRunner
-
-        parts = select_kernels(self._device, compiles=self._batch.compiles, fuses=self._batch.fuses)
-
-        def room_of(_model: Qwen3Model) -> MemoryPlan:
-            free_bytes = measure_free_bytes(self._device)
-            return self._room(read_dims(folder), free_bytes, self._device)
-
-        model, core, room = self._fitted(
-            # Anew for each try: a core takes the model's own layers away while it is made.
-            lambda: load_model(folder, self._device, graphs=False),
-            room_of,
-            lambda model, layout: TalkerRunner(model.package, layout, release=True, parts=parts),
-        )
-        progress(LoadProgress(f"Preparing {room.layout.slots} lines at once"))
-        self._engine, self._slots = start_qwen3_engine(
-            model, core, room, self._batch, title=self.title
-        )
-        return model

@@ -13,14 +13,11 @@ import numpy as np
 import torch
 
 from studio.audio.clip import Samples
-from studio.backends.batching.batch_engine import BatchEngine, start_engine
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.batching.cuda_graphs import synchronize
-from studio.backends.batching.memory_plan import MemoryPlan
 from studio.backends.batching.prefix_cache import EmbeddingCache
 from studio.backends.batching.slots import to_device
 from studio.backends.device import turn
-from studio.backends.options import BatchOptions
 from studio.backends.qwen3.checkpoint import FRAMES_PER_S
 from studio.backends.qwen3.codec import CodecDecoder
 from studio.backends.qwen3.codec_batch import CodecGraphBuffers, CodecRound, RowBlock, pack_rounds
@@ -31,8 +28,6 @@ from studio.backends.qwen3.qwen3_memory import (
     MAX_STREAMED_LINES,
     STREAM_CHUNK_FRAMES,
 )
-from studio.backends.qwen3.qwen3_model import Qwen3Model
-from studio.backends.qwen3.talker import TalkerRunner
 
 
 class StreamedLine:
@@ -369,14 +364,14 @@ class Qwen3CodecWorker(CodecWorker):
         """
         lines = [frames.line for frames in batch]
         for line in lines:
-            if line.decoder is None:
-                line.decoder = self._codec.stream(line.task.voice.ref_codes)
-                self._heard_now.add(line.decoder)
-        made = self._codec.decode_chunks([(one.line.decoder, one.codes) for one in batch])
+            if line.codec_state is None:
+                line.codec_state = self._codec.stream(line.task.voice.ref_codes)
+                self._heard_now.add(line.codec_state)
+        made = self._codec.decode_chunks([(one.line.codec_state, one.codes) for one in batch])
         for frames, samples in zip(batch, made, strict=True):
             frames.line.give(samples)
             if frames.last:
-                frames.line.decoder = None
+                frames.line.codec_state = None
                 frames.line.end(frames.error)
 
     def _whole(self, batch: list[CodecFrames]) -> None:
@@ -410,29 +405,3 @@ def _prepare_codec(decoder: Any, at_once: int | None) -> BatchedCodec:
         else:
             synchronize(decoder.device)  # the threads have streams of their own
             return codec
-
-
-def start_qwen3_engine(
-    model: Qwen3Model, core: TalkerRunner, room: MemoryPlan, batch: BatchOptions, *, title: str
-) -> tuple[BatchEngine, int]:
-    """Start an engine of Qwen3-TTS.
-
-    Args:
-        model: Whose codec turns frames into audio.
-        core: All its slots are free.
-        room: What the core was made for.
-        batch: How lines are gathered.
-        title: The backend's name, for messages.
-
-    Returns:
-        As `start_engine`.
-
-    Raises:
-        torch.OutOfMemoryError: There was none even for one slot.
-    """
-
-    def codec() -> Qwen3CodecWorker:
-        decoder = model.codec_decoder
-        return Qwen3CodecWorker(decoder, title=title, convolved_at_once=room.codec_frames)
-
-    return start_engine(core, codec, batch, title=title)

@@ -6,11 +6,15 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.memory_plan import MemoryNeeds, MemoryPlan, plan_memory
+from studio.backends.batching.runner_contract import PREFIX_CACHE_BYTES, SlotLayout
 from studio.backends.device import model_dtype
+from studio.backends.options import BatchOptions
+from studio.backends.qwen3.checkpoint import MAX_FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +141,28 @@ def codec_bytes(frames: int) -> int:
     kept = (rows + MAX_CACHED_SAMPLES) * _CODEC_STATE_BYTES
     heard = MAX_STREAMED_LINES * max(STREAM_CHUNK_FRAMES)
     return (frames + heard) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
+
+
+def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
+    """The codec's frames at once, and the bytes that it takes for them.
+
+    Args:
+        budget_bytes: What it may take, where that is enough for the fewest frames.
+        device: Where it runs.
+    """
+    least, most = CODEC_FRAMES[device]
+    rows = budget_bytes // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
+    frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
+    return frames, codec_bytes(frames)
+
+
+def plan_talker_memory(
+    dimensions: TalkerDims, free_bytes: int, device: str, batch: BatchOptions
+) -> MemoryPlan:
+    """Choose slots and positions; see `plan_memory`."""
+    needs = MemoryNeeds(
+        max_frames=MAX_FRAMES,
+        plan_sound=partial(plan_codec, device=device),
+        kept_bytes=PREFIX_CACHE_BYTES[device],
+    )
+    return plan_memory(dimensions, free_bytes, device, batch, needs)

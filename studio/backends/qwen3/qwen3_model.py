@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from studio.audio.clip import Clip, Samples, resample
+from studio.backends.batching.sequence import stop_error
 from studio.backends.device import in_turns, model_dtype, turn
 from studio.backends.faults import load_faults
-from studio.backends.qwen3.checkpoint import Checkpoint, SamplingParams, read_checkpoint
+from studio.backends.qwen3.checkpoint import Checkpoint, read_checkpoint
 from studio.backends.qwen3.codec import CodecStream
 from studio.backends.qwen3.prompt import PromptBuilder, Qwen3Tokenizer, Qwen3Voice
 from studio.backends.qwen3.sequential_talker import (
@@ -25,30 +26,11 @@ from studio.backends.qwen3.sequential_talker import (
     TalkerCudaGraphs,
     TalkerForward,
 )
+from studio.backends.qwen3.talker_slots import TalkerRequest
 from studio.errors import SpeechFailed
 
 FIRST_CHUNK_FRAMES = 4  # 0.3 s of audio, so that a listener waits little
 CHUNK_FRAMES = 16  # each chunk costs ten frames of context
-
-
-@dataclass(frozen=True, slots=True)
-class TalkerLineParams:
-    """One line to make.
-
-    Attributes:
-        text: Checked by `speakable`.
-        language: The model's own name for it; None lets it find out.
-        max_frames: Where a line that doesn't stop is cut.
-        stop: Called after every frame; raises to end the line.
-    """
-
-    text: str
-    voice: Qwen3Voice
-    language: str | None
-    seed: int | None
-    sampling: SamplingParams
-    max_frames: int
-    stop: Callable[[], None]
 
 
 class Qwen3Model:
@@ -108,25 +90,26 @@ class Qwen3Model:
             ref_tokens=self.tokens.transcript(transcript),
         )
 
-    def frames(self, task: TalkerLineParams) -> Generator[torch.Tensor, None, None]:
+    def frames(self, task: TalkerRequest) -> Generator[torch.Tensor, None, None]:
         """Make a line's frames; int64 [groups] each.
 
         Raises:
             SpeechFailed: The line didn't end within `max_frames`, all of which were yielded.
+            Cancelled: `task.cancelled` became true.
         """
-        task.stop()
+        _check_wanted(task)
         talker = self._model.talker
         rest = self.checkpoint.rest
         sampler = Sampler(task.sampling, task.seed, self._device, rest=rest)
         with torch.inference_mode(), turn(self._device):
-            prompt = self._prompts.build(self.tokens.line(task.text), task.voice, task.language)
+            prompt = self._prompts.build(task.tokens, task.voice, task.language)
         with self._steps(task, sampler) as steps:
             frames = FrameGenerator(talker, prompt, sampler, steps).frames(task.max_frames)
             for codes in in_turns(frames, self._device):
                 yield codes
-                task.stop()
+                _check_wanted(task)
 
-    def speak(self, task: TalkerLineParams) -> Iterator[Samples]:
+    def speak(self, task: TalkerRequest) -> Iterator[Samples]:
         """Make a line's audio; float32 [samples], a small chunk first.
 
         Raises:
@@ -154,11 +137,12 @@ class Qwen3Model:
         return self._model.talker.device
 
     def _steps(
-        self, task: TalkerLineParams, sampler: Sampler
+        self, task: TalkerRequest, sampler: Sampler
     ) -> AbstractContextManager[TalkerForward]:
         if self._graphs is None:
             return nullcontext(EagerTalkerForward(self._model.talker, sampler))
-        return self._graphs.line(greedy=task.sampling.greedy, seed=task.seed, stop=task.stop)
+        stop = partial(_check_wanted, task)
+        return self._graphs.line(greedy=task.sampling.greedy, seed=task.seed, stop=stop)
 
     def _stream(self, voice: Qwen3Voice) -> CodecStream:
         """A decoder that has heard the voice's sample, if it has one."""
@@ -174,6 +158,12 @@ class Qwen3Model:
 
     def _instruction(self, text: str | None) -> torch.Tensor | None:
         return self.tokens.instruction(text) if text and text.strip() else None
+
+
+def _check_wanted(task: TalkerRequest) -> None:
+    """End a line that nobody wants any more."""
+    if task.cancelled():
+        raise stop_error()
 
 
 def load_model(

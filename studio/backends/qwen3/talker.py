@@ -16,7 +16,12 @@ from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
 from studio.backends.qwen3.code_predictor import CodePredictor
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
-from studio.backends.qwen3.talker_slots import TalkerAdmission, TalkerFloatColumn, TalkerSlots
+from studio.backends.qwen3.talker_slots import (
+    TalkerAdmission,
+    TalkerFloatColumn,
+    TalkerIntColumn,
+    TalkerSlots,
+)
 from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
 
 # One frame of all lines in flight, with everything that decides on the device.
@@ -39,6 +44,7 @@ class TalkerStep(DecodeStep):
         self._weights = weights
         self._slots = slots
         self._groups = torch.arange(weights.groups, device=weights.head.device)
+        self._most_codes = max(len(head) for head in (weights.head, *weights.rest_heads))
         self._rest = CodePredictor(weights, slots)
 
     def __call__(self, shape: StepShape) -> None:
@@ -46,7 +52,8 @@ class TalkerStep(DecodeStep):
         slots, rows = self._slots, shape.rows
         frame = slots.column(IntColumn.FRAME, rows)
         parts = self._weights.talker.parts
-        chance = parts.chance(slots.column(IntColumn.KEY, rows), frame, self._groups)
+        key = slots.column(IntColumn.KEY, rows)
+        chance = parts.chance(key, frame, self._groups, self._most_codes)
         rules = slots.first_rules(rows)
         first = parts.choose(self._first_scores(rows), chance[0], rules, shape.breadth)
         goes = self._decided(first == self._weights.end)
@@ -71,7 +78,7 @@ class TalkerStep(DecodeStep):
         weights, slots, rows = self._weights, self._slots, shape.rows
         heard = F.embedding(codes + weights.offsets, weights.tables).sum(dim=1)
         spoken = torch.minimum(
-            slots.column(IntColumn.FRAME, rows), slots.column(IntColumn.TEXT, rows)
+            slots.column(IntColumn.FRAME, rows), slots.column(TalkerIntColumn.TEXT, rows)
         )
         at = self._places(shape)
         attend = self._attention(at, shape, weights.talker.group)
@@ -84,6 +91,11 @@ MAX_TOP_K = 256
 
 class TalkerRunner(SlotModelRunner[TalkerAdmission]):
     """Many lines of one Qwen3-TTS checkpoint, decoded together."""
+
+    _too_long = (
+        "The speaker's sample and this line are too long together. Cut the sample to "
+        "under 30 s, or split the line."
+    )
 
     def __init__(
         self,
@@ -104,7 +116,7 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             parts: What a frame is made of; None for what suits the device.
 
         Raises:
-            ModelUnavailable: The checkpoint isn't one that can be run like this.
+            BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = CachingPromptBuilder(model)

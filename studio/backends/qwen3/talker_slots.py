@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from studio.backends.qwen3.prompt import PrefixedPrompt
 
 _NO_TOP_P = 2.0  # above any sum of likelihoods, whatever its rounding
+
+
+class TalkerIntColumn(IntEnum):
+    """Columns of a slot's whole numbers, behind those of `IntColumn`."""
+
+    TEXT = len(IntColumn)  # frames that have text of their own
+    LAST = auto()  # rank of the last code that competes
+    REST_LAST = auto()
+    GREEDY = auto()
+    REST_GREEDY = auto()
 
 
 class TalkerFloatColumn(IntEnum):
@@ -59,9 +69,9 @@ class TalkerSlots(SlotTensors):
         cache, rest = weights.talker, weights.predictor
         kept = (len(cache.layers), n, 2, cache.kv_heads, layout.positions, cache.head_dim)
         brief = 2 * PREDICTOR_POSITIONS * n * rest.kv_heads * (rest.group + 2) * rest.head_dim
-        device = like.device
+        columns, device = len(IntColumn) + len(TalkerIntColumn), like.device
         return cls(
-            whole=torch.zeros(n, len(IntColumn), dtype=torch.long, device=device),
+            whole=torch.zeros(n, columns, dtype=torch.long, device=device),
             real=torch.ones(n, len(TalkerFloatColumn), device=device),
             hidden=like.new_zeros(n, weights.hidden),
             text=like.new_zeros(n, frames, weights.hidden),
@@ -73,12 +83,17 @@ class TalkerSlots(SlotTensors):
 
     def first_rules(self, rows: int) -> SamplingTensors:
         """How a frame's first code is chosen."""
-        return self._rules(rows, TalkerFloatColumn.TEMPERATURE, IntColumn.LAST, IntColumn.GREEDY)
+        return self._rules(
+            rows, TalkerFloatColumn.TEMPERATURE, TalkerIntColumn.LAST, TalkerIntColumn.GREEDY
+        )
 
     def rest_rules(self, rows: int) -> SamplingTensors:
         """How its other codes are chosen."""
         return self._rules(
-            rows, TalkerFloatColumn.REST_TEMPERATURE, IntColumn.REST_LAST, IntColumn.REST_GREEDY
+            rows,
+            TalkerFloatColumn.REST_TEMPERATURE,
+            TalkerIntColumn.REST_LAST,
+            TalkerIntColumn.REST_GREEDY,
         )
 
     def rest_heads(self, rows: int, shape: tuple[int, int, int]) -> torch.Tensor:
@@ -113,7 +128,7 @@ class TalkerSlots(SlotTensors):
         self.rest.zero_()
 
     def _rules(
-        self, rows: int, real: TalkerFloatColumn, last: IntColumn, greedy: IntColumn
+        self, rows: int, real: TalkerFloatColumn, last: TalkerIntColumn, greedy: TalkerIntColumn
     ) -> SamplingTensors:
         return SamplingTensors(
             temperature=self.real[:rows, real, None],
@@ -138,8 +153,8 @@ def _int_columns(line: TalkerAdmission, turn: int, limit: int) -> list[int]:
         0,
         line.prompt.embeds.shape[1],
         limit,
-        min(line.prompt.trailing.shape[1], limit),
         derive_line_key(line.seed),
+        min(line.prompt.trailing.shape[1], limit),
         0 if line.sampling.greedy else line.sampling.top_k - 1,
         0 if line.sampling.greedy else line.rest.top_k - 1,
         int(line.sampling.greedy),

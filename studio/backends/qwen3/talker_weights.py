@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
-from studio.errors import ModelUnavailable
+from studio.backends.batching.runner_contract import BatchingUnavailable
 
 # The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
 #
@@ -66,6 +66,7 @@ class TalkerWeights:
         return replace(self, talker=talker, predictor=predictor)
 
 
+_ROPE_AXES = 3  # of the talker's positions; the predictor's have one
 _COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
@@ -79,7 +80,7 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
             run by itself then; prompts can still be laid out with it.
 
     Raises:
-        ModelUnavailable: The checkpoint has a part that this way of running it doesn't know.
+        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
     """
     config, predictor = talker.config, talker.code_predictor
     _check_supported(config)
@@ -88,7 +89,9 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
         rest = [table.weight for table in predictor.model.codec_embedding]
         project = predictor.small_to_mtp_projection
         return TalkerWeights(
-            talker=pack_stack(talker.model, config, positions, release=release),
+            talker=pack_stack(
+                talker.model, config, positions, release=release, rope_axes=_ROPE_AXES
+            ),
             predictor=pack_stack(
                 predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
             ),
@@ -108,9 +111,8 @@ def _check_supported(config: Any) -> None:
     """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
     for part in (config, config.code_predictor_config):
         if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
-            raise ModelUnavailable(
-                "This Qwen3-TTS checkpoint has attention that the batched backend doesn't know. "
-                "Set TTS_BACKEND=qwen3, which runs it one line at a time."
+            raise BatchingUnavailable(
+                "This Qwen3-TTS checkpoint has attention that the batched talker doesn't know."
             )
 
 

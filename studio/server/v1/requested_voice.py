@@ -17,6 +17,7 @@ from typing import TypeVar
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.decode import DecodeLimits
 from studio.audio.guarded_decode import decode_guarded
+from studio.backends.aliases import canonical_name
 from studio.backends.base import Backend, Preset
 from studio.backends.registry import offer_of
 from studio.dialog.names import clean_name
@@ -118,7 +119,7 @@ def backend_for(studio: Studio, model: str | None) -> Backend:
         ModelUnavailable: It can't speak here now.
     """
     name = studio.backend_name if model is None or model in OWN_CHOICE else model
-    backend = studio.backends().get(name)
+    backend = studio.backends().get(canonical_name(name))
     if backend is None:
         raise NotFound(f"There is no model “{name}” here. GET /v1/models lists those there are.")
     offer = offer_of(backend)

@@ -26,7 +26,7 @@ from studio.backends.batching import decoder_stack, kernel_set
 from studio.backends.batching.decoder_stack import PointwiseKernels
 from studio.backends.batching.prefill import prefill
 from studio.backends.batching.runner_contract import SlotLayout
-from studio.backends.batching.sampling import MAX_CODEBOOK_SIZE, SamplingBounds, SamplingTensors
+from studio.backends.batching.sampling import SamplingBounds, SamplingTensors
 from studio.backends.batching.slots import StepShape
 from studio.backends.qwen3.prompt import PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker import TalkerStep
@@ -73,7 +73,7 @@ def a_choice() -> int:
     scores = torch.zeros(ROWS, 2_048, device="meta")
     column = torch.zeros(ROWS, 1, device="meta")
     rules = SamplingTensors(column, column, column.long(), column[:, 0].bool())
-    noise = torch.zeros(ROWS, MAX_CODEBOOK_SIZE, device="meta")
+    noise = torch.zeros(ROWS, 3_072, device="meta")
     return count_kernels(
         lambda: kernel_set.EAGER_CUDA_KERNELS.choose(scores, noise, rules, SamplingBounds())
     ).total()

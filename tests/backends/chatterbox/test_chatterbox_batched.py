@@ -1,4 +1,4 @@
-"""The batched Chatterbox backends on small checkpoints: contract, lines, memory."""
+"""Chatterbox with many lines in one pass, on small checkpoints: contract, lines, memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from scenes import OpenStudio, finish
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import Conditioning, TellsHealth, TellsRoom
-from studio.backends.chatterbox.backend import ChatterboxBatchedBackend
+from studio.backends.batching.runner_contract import BatchingUnavailable
+from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.chatterbox_memory import (
     RELEASED_T3_DIMS,
     T3_POSITIONS,
@@ -57,17 +58,13 @@ WITHIN = 1e-4
 GB = 10**9
 
 
-def made_backend(
-    variant: str, folder: Path, batch: BatchOptions = FOUR
-) -> ChatterboxBatchedBackend:
+def made_backend(variant: str, folder: Path, batch: BatchOptions = FOUR) -> ChatterboxBackend:
     options = BackendOptions(chatterbox_model=str(folder), device="cpu", batch=batch)
-    return ChatterboxBatchedBackend(BY_NAME[variant], options)
+    return ChatterboxBackend(BY_NAME[variant], options)
 
 
 @contextmanager
-def opened(
-    variant: str, folder: Path, batch: BatchOptions = FOUR
-) -> Iterator[ChatterboxBatchedBackend]:
+def opened(variant: str, folder: Path, batch: BatchOptions = FOUR) -> Iterator[ChatterboxBackend]:
     backend = made_backend(variant, folder, batch)
     with small_architecture(variant), one_thread():
         backend.load(lambda _progress: None)
@@ -121,7 +118,7 @@ def spoken(backend, voices, line: tuple[str, str, int], **fields: object) -> Sam
     return np.concatenate(chunks_of(backend.speak(asked)))
 
 
-def language_of(backend: ChatterboxBatchedBackend, number: int) -> str:
+def language_of(backend: ChatterboxBackend, number: int) -> str:
     """English, or one after the other where it speaks more."""
     several = MULTILINGUAL in backend.name
     return LANGUAGES[number % len(LANGUAGES)] if several else "en"
@@ -143,7 +140,7 @@ def test_contract(check, variant, backend):
 
 
 def test_it_says_how_many_lines_it_takes(backend, variant):
-    assert backend.name == f"{variant}-batched"
+    assert backend.name == variant
     assert (backend.capabilities.slots, backend.capabilities.beyond_slots) == (SLOTS, SLOTS)
     assert not backend.capabilities.streaming
     assert backend.capabilities.params == BY_NAME[variant].capabilities.params
@@ -199,7 +196,7 @@ def test_cancels_change_no_survivor(backend, voices, alone):
 
 
 def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, voices, alone, monkeypatch):
-    core = backend._engine._core
+    core = backend._runner._engine._core
     step, failing = core.step, iter([True])
 
     def fail_once(bucket: int) -> None:
@@ -217,16 +214,6 @@ def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, voices, 
     assert backend.health().alive
 
 
-async def test_infer_is_the_same(backend, voices):
-    name, text, seed = LINES[0]
-    line = request(text, voices[name], seed=seed)
-    try:
-        clip = await backend.infer(line)
-    except SpeechFailed:
-        pytest.skip("this line is cut at its bound")
-    assert_same(clip.samples, np.concatenate(chunks_of(backend.speak(line))))
-
-
 def test_a_line_that_does_not_end_is_marked_and_heard(variant, tmp_path_factory):
     with opened(variant, checkpoint(variant, tmp_path_factory, ends=False)) as backend:
         chunks, line = [], request("No.", backend.condition(Voice("Ida")))
@@ -237,7 +224,7 @@ def test_a_line_that_does_not_end_is_marked_and_heard(variant, tmp_path_factory)
 
 def test_a_line_at_the_end_of_its_slot_is_marked(variant, tmp_path_factory):
     endless = checkpoint(variant, tmp_path_factory, ends=False)
-    with opened(variant, endless, BatchOptions(slots=1, positions=256, max_wait_s=0)) as backend:
+    with opened(variant, endless, BatchOptions(slots=2, positions=256, max_wait_s=0)) as backend:
         line = request("Long, long ago, in a house by the sea.", backend.condition(Voice("Ida")))
         with pytest.raises(SpeechFailed, match=r"longer than the memory.*cut"):
             whole(backend.speak(line))
@@ -250,7 +237,7 @@ def test_unload_stops_the_threads_and_frees_the_model(variant, folder):
         backend.load(lambda _progress: None)
     line = request("Yes.", backend.condition(Voice("Ida")))
     assert chunks_of(backend.speak(line))
-    caches = weakref.ref(backend._engine._core._slots.cache)
+    caches = weakref.ref(backend._runner._engine._core._slots.cache)
     package = weakref.ref(backend._model._package)
     assert threading.active_count() == before + 2
     backend.unload()
@@ -271,6 +258,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(variant, folder
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(T3Slots, "allocate", classmethod(allocate_few))
+    monkeypatch.setattr("studio.backends.batching.line_runner.should_batch", lambda *_: True)
     with opened(variant, folder, BatchOptions(positions=512)) as backend:
         assert backend.capabilities.slots == 2
         assert len(whole(backend.speak(request("Yes.", backend.condition(Voice("Ida"))))))
@@ -282,8 +270,23 @@ def test_a_model_of_another_kind_is_refused():
     with small_architecture(ENGLISH):
         t3 = T3()
     t3.cfg.hidden_act = "gelu"
-    with pytest.raises(ModelUnavailable, match="without “-batched”"):
+    with pytest.raises(BatchingUnavailable, match="layers that the batched T3 doesn't know"):
         pack_t3(t3, 256, torch.float32)
+
+
+def test_where_lines_cannot_be_batched_each_is_made_alone(variant, folder, monkeypatch, caplog):
+    def unknown(_t3):
+        raise BatchingUnavailable("This Chatterbox checkpoint has other layers.")
+
+    monkeypatch.setattr("studio.backends.chatterbox.t3_weights._check_supported", unknown)
+    with opened(variant, folder) as backend:
+        assert backend.capabilities.slots is None
+        assert "speaks one line at a time: This Chatterbox checkpoint" in caplog.text
+        assert len(np.concatenate(chunks_of(line_of(backend))))
+
+
+def line_of(backend: ChatterboxBackend) -> Iterator[Samples]:
+    return backend.speak(request("Yes.", backend.condition(Voice("Ida"))))
 
 
 def test_doctor_is_told_what_fits(variant, folder):
@@ -327,7 +330,7 @@ def test_slots_on_cards_of_some_sizes(variant, small):
 
 
 def test_a_slot_takes_what_was_reckoned(backend):
-    core = backend._engine._core
+    core = backend._runner._engine._core
     dimensions = T3Dims.of(backend._model.t3, half=False)
     reckoned = SLOTS * dimensions.slot_bytes(core.layout, "cpu")
     assert abs(core.state_bytes() - reckoned) < 0.05 * reckoned
@@ -349,9 +352,9 @@ def test_a_render_from_the_command_line(variant, folder, tmp_path: Path, monkeyp
     script = "\n".join(f"Ida: {text}" for _, text, _ in LINES[:5])
     (tmp_path / "scene.txt").write_text(script)
     argv = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "scene.wav"), "--json"]
-    argv += ["--backend", f"{variant}-batched", "--workspace", str(tmp_path / "workspace")]
+    argv += ["--backend", variant, "--workspace", str(tmp_path / "workspace")]
     with small_architecture(variant), one_thread():
         main([*argv, "--seed", "3"])
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (report["backend"], report["segments"]) == (f"{variant}-batched", 5)
+    assert (report["backend"], report["segments"]) == (variant, 5)
     assert all("cut after" in one["message"] for one in report["failed"])

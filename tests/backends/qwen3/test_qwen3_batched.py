@@ -1,10 +1,11 @@
-"""The qwen3-batched backend on small checkpoints: contract, many lines, streams, memory."""
+"""Qwen3-TTS, many lines in one pass, on small checkpoints: contract, lines, streams, memory."""
 
 from __future__ import annotations
 
 import gc
 import json
 import random
+import re
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +35,9 @@ from studio.app import main
 from studio.audio.clip import Samples
 from studio.audio.encode import write_wav
 from studio.backends.base import Conditioning, TellsHealth, TellsRoom
+from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.qwen3.backend import Qwen3BatchedBackend
+from studio.backends.qwen3.backend import Qwen3Backend
 from studio.dialog.model import Dialog, Speech
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.services.studio import RenderOptions
@@ -57,11 +59,11 @@ def options_for(kind: str, batch: BatchOptions = EIGHT) -> BackendOptions:
     return BackendOptions(qwen3_model=str(small_checkpoint(kind)), device="cpu", batch=batch)
 
 
-def made_backend(kind: str = "base", *, batch: BatchOptions = EIGHT) -> Qwen3BatchedBackend:
-    return Qwen3BatchedBackend(options_for(kind, batch))
+def made_backend(kind: str = "base", *, batch: BatchOptions = EIGHT) -> Qwen3Backend:
+    return Qwen3Backend(options_for(kind, batch))
 
 
-class WithVoice(Qwen3BatchedBackend):
+class WithVoice(Qwen3Backend):
     """Gives its own voice to speakers that the checkpoint can't serve as they are."""
 
     def __init__(self, kind: str) -> None:
@@ -106,7 +108,7 @@ LINES = tuple(
 )
 
 
-def spoken(backend: Qwen3BatchedBackend, line: tuple[str, str, int], **fields: object) -> Samples:
+def spoken(backend: Qwen3Backend, line: tuple[str, str, int], **fields: object) -> Samples:
     name, text, seed = line
     made = collected(backend.speak(request_for(backend, CAST[name], text, seed=seed, **fields)))
     return np.concatenate(made)
@@ -187,16 +189,6 @@ def test_a_line_at_the_play_head_comes_frame_by_frame(backend, alone):
     assert_same(np.concatenate(chunks), alone[1])
 
 
-async def test_infer_is_the_same(backend, alone):
-    name, text, seed = LINES[0]
-    request = request_for(backend, CAST[name], text, seed=seed)
-    try:
-        clip = await backend.infer(request)
-    except SpeechFailed:
-        pytest.skip("this line is cut at its bound")
-    assert_same(clip.samples, alone[0])
-
-
 def test_batch_and_wait_is_the_same(alone):
     options = BatchOptions(slots=4, positions=1_024, max_wait_s=0.01, continuous=False)
     backend = made_backend(batch=options)
@@ -219,7 +211,7 @@ def test_a_line_at_the_end_of_its_cache_is_marked():
 
 
 def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, alone, monkeypatch):
-    core = backend._engine._core
+    core = backend._runner._engine._core
     step, failing = core.step, iter([True])
 
     def fail_once(bucket: int) -> None:
@@ -236,7 +228,7 @@ def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, alone, m
     assert backend.health().alive
 
 
-def spoken_or_raise(backend: Qwen3BatchedBackend, line: tuple[str, str, int]) -> Samples:
+def spoken_or_raise(backend: Qwen3Backend, line: tuple[str, str, int]) -> Samples:
     name, text, seed = line
     return whole(backend.speak(request_for(backend, CAST[name], text, seed=seed)))
 
@@ -247,7 +239,7 @@ def test_unload_stops_the_threads_and_frees_the_model():
     backend.load(lambda _progress: None)
     spoken(backend, LINES[0])
     decoder = weakref.ref(backend._model.codec_decoder)
-    core = weakref.ref(backend._engine._core)
+    core = weakref.ref(backend._runner._engine._core)
     assert threading.active_count() == before + 3
     backend.unload()
     gc.collect()
@@ -276,6 +268,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(monkeypatch):
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(TalkerSlots, "allocate", classmethod(allocate_few))
+    monkeypatch.setattr("studio.backends.batching.line_runner.should_batch", lambda *_: True)
     backend = made_backend(batch=BatchOptions(positions=1_024))
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots == 2
@@ -283,17 +276,55 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(monkeypatch):
     backend.unload()
 
 
-def test_a_number_of_slots_that_is_set_and_does_not_fit_is_told(monkeypatch):
-    from studio.backends.qwen3.talker_slots import TalkerSlots
+def no_memory(*_):
+    raise torch.OutOfMemoryError("CUDA out of memory")
 
-    def allocate_none(*_):
-        raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(TalkerSlots, "allocate", allocate_none)
+def no_such_attention(_config):
+    raise BatchingUnavailable("This Qwen3-TTS checkpoint has another attention.")
+
+
+@pytest.mark.parametrize(
+    ("where", "fault", "reason"),
+    [
+        ("studio.backends.qwen3.talker_slots.TalkerSlots.allocate", no_memory, "TTS_BATCH_SIZE"),
+        ("studio.backends.qwen3.talker_weights._check_supported", no_such_attention, "attention"),
+        ("studio.backends.qwen3.batched_codec._prepare_codec", no_memory, "TTS_BATCH_SIZE"),
+    ],
+)
+def test_where_lines_cannot_be_batched_each_is_made_alone(
+    where, fault, reason, monkeypatch, caplog
+):
+    monkeypatch.setattr(where, fault)
     backend = made_backend()
-    with pytest.raises(ModelUnavailable, match="TTS_BATCH_SIZE"):
-        backend.load(lambda _progress: None)
-    assert backend.health().running == 0
+    assert backend.capabilities.slots == SLOTS
+    before = threading.active_count()
+    backend.load(lambda _progress: None)
+    assert backend.capabilities.slots is None
+    assert threading.active_count() == before
+    assert re.search(f"speaks one line at a time: .*{reason}", caplog.text)
+    lone = made_backend(batch=BatchOptions(slots=1))
+    lone.load(lambda _progress: None)
+    assert np.array_equal(spoken(backend, LINES[0]), spoken(lone, LINES[0]))
+    backend.unload()
+    lone.unload()
+
+
+@pytest.mark.parametrize(
+    ("batch", "slots"),
+    [
+        (BatchOptions(), None),
+        (BatchOptions(slots=1), None),
+        (BatchOptions(slots=2), 2),
+        (BatchOptions(enabled=False, slots=2), None),
+    ],
+)
+def test_on_a_cpu_lines_are_decoded_together_where_slots_are_asked_for(batch, slots):
+    backend = made_backend(batch=replace(batch, positions=512))
+    assert backend.capabilities.slots == slots
+    backend.load(lambda _progress: None)
+    assert backend.capabilities.slots == slots
+    assert backend.capabilities.beyond_slots == (slots or 0)
     backend.unload()
 
 
@@ -301,8 +332,11 @@ def test_doctor_is_told_what_fits():
     backend = made_backend()
     assert isinstance(backend, TellsRoom)
     assert backend.room().startswith("8 lines at once on cpu, of 1,024 positions each")
-    none = Qwen3BatchedBackend(BackendOptions(qwen3_model="nobody/here", device="cpu"))
+    options = BackendOptions(qwen3_model="nobody/here", device="cpu", batch=EIGHT)
+    none = Qwen3Backend(options)
     assert "lines at once on cpu" in none.room() or "TTS_BATCH_SIZE" in none.room()
+    lone = Qwen3Backend(replace(options, batch=BatchOptions()))
+    assert lone.room().startswith("one line at a time on cpu")
 
 
 def test_the_engine_fills_the_slots_and_the_takes_are_those_of_one_at_a_time(
@@ -326,12 +360,12 @@ def test_a_render_from_the_command_line(tmp_path: Path, monkeypatch, capsys):
     script = "\n".join(f"{name}: Line {number}." for number in range(4) for name in CAST)
     (tmp_path / "scene.txt").write_text(script)
     argv = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "scene.wav"), "--json"]
-    argv += ["--backend", "qwen3-batched", "--workspace", str(tmp_path / "workspace")]
+    argv += ["--backend", "qwen3", "--workspace", str(tmp_path / "workspace")]
     for name in CAST:
         write_wav(tmp_path / f"{name}.wav", recording(120 if name == "Ida" else 90))
         argv += ["--voice", f"{name}={tmp_path / name}.wav"]
     status = main([*argv, "--seed", "3"])
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (status, report["failed"], report["segments"]) == (0, [], 8)
-    assert report["backend"] == "qwen3-batched"
+    assert report["backend"] == "qwen3"
     assert report["max_in_flight"] == 8

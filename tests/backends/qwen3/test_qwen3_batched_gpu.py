@@ -18,7 +18,7 @@ from qwen3_speakers import VOICES, collected, request_for
 
 from studio.backends.device import give_back
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.qwen3.backend import Qwen3BatchedBackend
+from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.qwen3.qwen3_memory import STREAM_CHUNK_FRAMES
 from studio.errors import StudioError
 from studio.voices.speaker import Voice
@@ -32,7 +32,7 @@ pytestmark = [
 SAMPLES_PER_FRAME = 1_920
 
 
-class OnCuda(Qwen3BatchedBackend):
+class OnCuda(Qwen3Backend):
     """Gives every speaker the same voice."""
 
     def condition(self, voice: Voice):
@@ -79,7 +79,7 @@ def test_40_lines_through_8_slots_some_of_them_heard(backend):
 
 
 def test_the_codec_replays_graphs_too(backend):
-    codec = backend._engine._codec._codec
+    codec = backend._runner._engine._codec._codec
     prepared = codec.captured
     assert prepared > len(STREAM_CHUNK_FRAMES)
     for urgency in (None, 0):
@@ -127,7 +127,7 @@ def test_too_little_memory_for_a_bucket_means_a_smaller_one_and_all_lines_whole(
     )
     backend = OnCuda(options)
     backend.load(lambda _progress: None)
-    core = backend._engine._core
+    core = backend._runner._engine._core
     refused: list[int] = []
     run = core._replays.run
 
