@@ -28,7 +28,8 @@ from studio.server.deps import key_guard
 from studio.server.error_responses import HANDLERS
 from studio.server.middleware.security import OriginGuard
 from studio.server.middleware.stack import ServerEntry
-from studio.server.middleware.visitors import ENTER, token_of
+from studio.server.middleware.visitors import token_of
+from studio.server.policies import ENTER
 from studio.server.route_table import service_routes, studio_routes
 from studio.server.v1.speech_errors import error_response
 from studio.services.studio import Studio

@@ -21,6 +21,7 @@ from studio.engine.engine import Engine
 from studio.engine.job import Job, SegmentState
 from studio.engine.model_manager import ModelState
 from studio.engine.model_pool import ModelStatus
+from studio.server.policies import Access, RequestClass, RoutePolicy
 from studio.services.studio import Studio
 
 _STUCK_S = 60.0
@@ -39,6 +40,7 @@ def health_routes(studio: Studio) -> APIRouter:
     began_s = time.monotonic()
 
     @routes.get("")
+    @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def ready() -> JSONResponse:
         reason = await _trouble(studio)
         body = {
@@ -50,6 +52,7 @@ def health_routes(studio: Studio) -> APIRouter:
         return JSONResponse(body, 200 if reason is None else 503)
 
     @routes.get("/live")
+    @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def live() -> JSONResponse:
         return JSONResponse({"alive": True})
 
@@ -254,6 +257,7 @@ def metrics_routes(metrics: Metrics) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/metrics")
+    @RoutePolicy(Access.OWNER, request_class=RequestClass.POLLED)
     def scrape() -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
