@@ -73,7 +73,7 @@ def service_routes(
     """
     router = APIRouter()
     router.include_router(health_routes(studio))
-    router.include_router(metrics_routes(Metrics(studio.engine)), dependencies=[Depends(guard)])
+    router.include_router(metrics_routes(Metrics(studio)), dependencies=[Depends(guard)])
     return [*router.routes, Mount("/v1", speech_api(studio_of, guard=guard))]
 
 

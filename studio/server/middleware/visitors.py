@@ -15,6 +15,7 @@ from studio.server.middleware.request_bodies import stated_bytes
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.server.v1.speech_errors import response_for_error
 from studio.services.studio import Studio
+from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
@@ -107,7 +108,7 @@ class VisitorMiddleware:
 
     def _spend(self, visitor: VisitorSession, policy: RoutePolicy) -> None:
         if policy.access is Access.OWNER:
-            raise NotAllowed("Only the owner of this studio may do that.")
+            raise NotAllowed(OWNERS_ONLY)
         known = visitor.came_back or visitor is self._desks.programs
         allowance = visitor.allowance if known else self._desks.newcomers
         assert allowance is not None
