@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
@@ -19,7 +19,7 @@ from studio.engine.model_pool import ModelPool
 from studio.engine.renderer import Renderer
 from studio.engine.segment_synthesis import SaveClip
 from studio.engine.voice_conversion import VoiceConverter
-from studio.errors import ModelInUse
+from studio.errors import ModelInUse, ModelUnavailable
 from studio.voices.speaker import Voice
 
 # The engine's own event loop, in its own thread.
@@ -93,6 +93,91 @@ async def _ping() -> None:
 
 RenderListener = Callable[[float, float | None], None]
 """Told how long a render took and when its first sound was there, in seconds."""
+
+
+class SpeechEngine(Protocol):
+    """What projects and services ask of an engine; `Engine` says what each method does."""
+
+    @property
+    def models(self) -> ModelPool:
+        """All backends with their models."""
+        ...
+
+    @property
+    def renderer(self) -> Renderer:
+        """Where segments wait and are spoken."""
+        ...
+
+    @property
+    def max_concurrency(self) -> int:
+        """Segments in flight on a backend that has no slots of its own."""
+        ...
+
+    def submit(self, job: Job, *, listen: bool) -> None:
+        """Begin a job."""
+        ...
+
+    def focus(self, job: Job, segment_idx: int) -> None:
+        """Let a job go first from a segment on."""
+        ...
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job."""
+        ...
+
+    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+        """Count a render of many jobs as one."""
+        ...
+
+    def convert(
+        self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
+    ) -> Clip:
+        """Say a recording again in another voice."""
+        ...
+
+    def catch_up(self) -> None:
+        """Wait until the loop has done what was ready."""
+        ...
+
+
+class ManagedEngine(SpeechEngine, Protocol):
+    """What a studio asks too: to choose and load models, and to start and close the engine."""
+
+    def check_choice(self, name: str) -> None:
+        """See that a backend may be chosen."""
+        ...
+
+    def retire(self, name: str) -> None:
+        """Unload a backend that isn't chosen any more."""
+        ...
+
+    def start(self) -> None:
+        """Start the loop."""
+        ...
+
+    def close(self) -> None:
+        """Stop all."""
+        ...
+
+    def load(self, name: str) -> None:
+        """Load a model."""
+        ...
+
+    def cancel_load(self, name: str) -> bool:
+        """Stop the load of a model."""
+        ...
+
+    def unload(self, name: str) -> None:
+        """Unload a model."""
+        ...
+
+    def set_idle_timeout(self, idle_timeout_s: float) -> None:
+        """Change after how many idle seconds models are unloaded."""
+        ...
+
+    def set_max_concurrency(self, max_concurrency: int) -> None:
+        """Change how many segments are in flight."""
+        ...
 
 
 class Engine:
@@ -191,6 +276,17 @@ class Engine:
             ModelInUse: It is speaking.
         """
         self._loop.run(self.models.manager(name).unload())
+
+    def check_choice(self, name: str) -> None:
+        """See that a backend may be chosen.
+
+        Raises:
+            SettingError: There is no such backend.
+            ModelUnavailable: It can't run here.
+        """
+        reason = self.models.manager(name).backend.unavailable()
+        if reason is not None:
+            raise ModelUnavailable(reason)
 
     def retire(self, name: str) -> None:
         """Unload a backend that isn't chosen any more, unless somebody uses it."""

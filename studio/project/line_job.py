@@ -15,7 +15,7 @@ from studio.audio.timeline import SilencePart, TakePart, TimelinePart, lay_out
 from studio.dialog.line_text import Pronounce
 from studio.dialog.model import Dialog
 from studio.dialog.planning import SilenceSegment, plan
-from studio.engine.engine import Engine
+from studio.engine.engine import SpeechEngine
 from studio.engine.job import Job, JobEvent, JobSpec, SegmentState
 from studio.engine.segment_synthesis import derive_quality_retry_seed
 from studio.errors import AudioRejected, BadInput, StorageFailed
@@ -58,7 +58,7 @@ class RenderDeps:
         audio: Folder of the files that audio lines play.
     """
 
-    engine: Engine
+    engine: SpeechEngine
     cast: Cast
     making: Path
     audio: Path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from studio.dialog.model import Dialog
-from studio.engine.engine import Engine
+from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
 from studio.project import folder as layout
 from studio.project.document import (
@@ -173,7 +173,7 @@ class Projects:
     def __init__(
         self,
         root: Path,
-        engine: Engine,
+        engine: SpeechEngine,
         library: SpeakerLibrary,
         backend_name: Callable[[], str],
         *,

@@ -19,7 +19,7 @@ from studio.dialog.model import Dialog, Notice, ParamValue
 from studio.dialog.names import name_key
 from studio.dialog.planning import MOOD, plan
 from studio.dialog.pronunciation import PronunciationRules
-from studio.engine.engine import Engine
+from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
 from studio.voices.cast import Cast
@@ -297,7 +297,7 @@ class ProjectDeps:
         now_s: The time of day in seconds since 1970.
     """
 
-    engine: Engine
+    engine: SpeechEngine
     library: SpeakerLibrary
     backend_name: Callable[[], str]
     threads: Executor

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 
 from studio.server.deps import StudioOf, current_studio
+from studio.server.policies import Access, RoutePolicy
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
 from studio.server.routes.project_audio import project_audio_routes
@@ -56,7 +57,8 @@ def studio_routes(
     router = APIRouter(dependencies=[Depends(guard), Depends(current_studio(studio_of))])
     for part in page_parts(setup):
         router.include_router(part)
-    return [*router.routes, Mount("/studio/assets", _PageFiles(directory=assets))]
+    files = RoutePolicy(Access.ANYBODY)(_PageFiles(directory=assets))
+    return [*router.routes, Mount("/studio/assets", files)]
 
 
 def service_routes(
@@ -71,7 +73,7 @@ def service_routes(
     """
     router = APIRouter()
     router.include_router(health_routes(studio))
-    router.include_router(metrics_routes(Metrics(studio.engine)), dependencies=[Depends(guard)])
+    router.include_router(metrics_routes(Metrics(studio)), dependencies=[Depends(guard)])
     return [*router.routes, Mount("/v1", speech_api(studio_of, guard=guard))]
 
 

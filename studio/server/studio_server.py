@@ -11,7 +11,7 @@ import threading
 import webbrowser
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 from fastapi import FastAPI
 from gradio.blocks import Blocks
@@ -28,7 +28,8 @@ from studio.server.deps import key_guard
 from studio.server.error_responses import HANDLERS
 from studio.server.middleware.security import OriginGuard
 from studio.server.middleware.stack import ServerEntry
-from studio.server.middleware.visitors import ENTER, token_of
+from studio.server.middleware.visitors import token_of
+from studio.server.policies import ENTER
 from studio.server.route_table import service_routes, studio_routes
 from studio.server.v1.speech_errors import error_response
 from studio.services.studio import Studio
@@ -37,7 +38,7 @@ from studio.sharing.quota import VisitLimits
 from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
-from studio.ui.speak import offer
+from studio.ui.speak import offer_speak
 
 _THREADS_TAKE_TURNS_S = 0.0005
 _HEAPS = 2
@@ -100,10 +101,9 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         front = _entry(arguments, studio, opening_script)
         if front.desks is not None:
             front.desks.start()
-        page_studio = _page_studio(front)
         page = create_ui(opening_script=opening_script)
         with page:
-            offer(page_studio)
+            offer_speak(lambda: _studio_of_event(front))
         _launch(page, arguments, StudioServer(front, setup))
         _announce(page, arguments, front)
         wait_for_interrupt()
@@ -241,27 +241,15 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _page_studio(front: ServerEntry) -> Studio:
-    """The studio as the page's handlers have it, which Gradio calls without a request."""
+def _studio_of_event(front: ServerEntry) -> Studio:
+    """The studio of whoever's event Gradio is handling, which it does without a request."""
     if front.desks is None:
         return front.studio
-    return cast(Studio, RequestScopedStudio(front.desks))
-
-
-class RequestScopedStudio:
-    """Stands for the studio of whoever's event is being handled."""
-
-    def __init__(self, desks: VisitorSessions) -> None:
-        """Stand for the studios of these sessions."""
-        self._desks = desks
-
-    def __getattr__(self, name: str) -> Any:
-        """The studio's own attribute."""
-        event: Any = LocalContext.request.get()
-        if event is None:
-            raise NotAllowed("Your visit is over; load the page again.")
-        visitor = self._desks.find(token_of(event.request)) or self._desks.programs
-        return getattr(visitor.studio, name)
+    event: Any = LocalContext.request.get()
+    if event is None:
+        raise NotAllowed("Your visit is over; load the page again.")
+    visitor = front.desks.find(token_of(event.request)) or front.desks.programs
+    return visitor.studio
 
 
 def _welcome(studio: Studio, opening_script: str) -> None:

@@ -17,7 +17,7 @@ from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.names import clean_name
 from studio.dialog.planning import MOOD, plan
-from studio.engine.engine import Engine
+from studio.engine.engine import SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState
 from studio.engine.job_results import export_job
 from studio.engine.voice_conversion import check_can_convert
@@ -46,7 +46,7 @@ class VoicePreviews:
     it, and its files are gone when it has been heard.
     """
 
-    def __init__(self, library: SpeakerLibrary, engine: Engine) -> None:
+    def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
         """Try out a library's voices."""
         self._library = library
         self._engine = engine

@@ -13,7 +13,7 @@ from studio.backends.aliases import canonical_name
 from studio.dialog.line_text import Pronounce
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
-from studio.engine.engine import Engine
+from studio.engine.engine import SpeechEngine
 from studio.engine.job import Job, JobSpec
 from studio.errors import AudioRejected, EngineBusy, NotFound
 from studio.storage.workspace import ensure_writable
@@ -55,7 +55,7 @@ class RenderOptions:
 class RenderJobs:
     """The renders of one workspace; methods may be called from any thread but the engine's own."""
 
-    def __init__(self, root: Path, engine: Engine, library: SpeakerLibrary) -> None:
+    def __init__(self, root: Path, engine: SpeechEngine, library: SpeakerLibrary) -> None:
         """Keep renders in a folder.
 
         Raises:

@@ -10,11 +10,10 @@ from studio.audio.encode import write_wav
 from studio.backends.aliases import canonical_name
 from studio.backends.base import Backend
 from studio.dialog.model import Dialog
-from studio.engine.engine import Engine
+from studio.engine.engine import Engine, ManagedEngine
 from studio.engine.job import Job
 from studio.engine.model_manager import EvictionPolicy, LoadListener
 from studio.engine.segment_synthesis import SaveClip
-from studio.errors import ModelUnavailable
 from studio.project.projects import Projects
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
@@ -47,7 +46,7 @@ class Studio:
     """One workspace on an engine. Methods may be called from any thread but the engine's own."""
 
     def __init__(
-        self, options: StudioOptions, engine: Engine, room: DiskQuota | None = None
+        self, options: StudioOptions, engine: ManagedEngine, room: DiskQuota | None = None
     ) -> None:
         """Open a workspace; `start` brings the engine to life.
 
@@ -166,19 +165,18 @@ class Studio:
         return self._backend_reason
 
     def choose_backend(self, name: str) -> None:
-        """Let another backend speak from now on; the former's model is unloaded unless in use.
+        """Let another backend speak from now on; the previous model is unloaded unless in use.
 
         Raises:
             SettingError: There is no such backend.
             ModelUnavailable: It can't run here.
+            NotAllowed: A visitor can't have it downloaded.
         """
         name = canonical_name(name)
-        reason = self.engine.models.manager(name).backend.unavailable()
-        if reason is not None:
-            raise ModelUnavailable(reason)
-        former, self._backend_name, self._backend_reason = self._backend_name, name, None
-        if former != name:
-            self.engine.retire(former)
+        self.engine.check_choice(name)
+        previous, self._backend_name, self._backend_reason = self._backend_name, name, None
+        if previous != name:
+            self.engine.retire(previous)
 
     def load_model(self, name: str | None = None) -> None:
         """Load a backend's model now.

@@ -7,38 +7,47 @@ from collections.abc import Callable
 from studio.audio.clip import Clip
 from studio.backends.base import FetchesWeights
 from studio.backends.registry import offer_of
-from studio.engine.engine import Engine
+from studio.engine.engine import ManagedEngine
 from studio.engine.job import Job
 from studio.engine.model_manager import ModelState
+from studio.engine.model_pool import ModelPool
+from studio.engine.renderer import Renderer
 from studio.errors import NotAllowed
 from studio.sharing.quota import RateLimits
 from studio.voices.speaker import Voice
+
+OWNERS_ONLY = "Only the owner of this studio may do that."
 
 MOST_RESIDENT = 2
 """Models with weights that visitors' choices keep in memory together, as far as they are idle."""
 
 
-class MeteredEngine(Engine):
-    """What is spoken counts, and nothing is downloaded for it.
+class MeteredEngine:
+    """A `ManagedEngine` on which what is spoken counts, and nothing is downloaded for it.
 
-    It has all of the shared engine's parts and starts none of its own.
+    Models are the owner's to load and to unload; the engine is the owner's to start and to close.
     """
 
-    def __init__(self, shared: Engine, allowance: RateLimits) -> None:
+    def __init__(self, shared: ManagedEngine, allowance: RateLimits) -> None:
         """Put a visitor before an engine."""
-        self.__dict__.update(shared.__dict__)
         self._shared = shared
         self._allowance = allowance
         self._jobs: list[Job] = []
 
     @property
+    def models(self) -> ModelPool:
+        """The shared engine's."""
+        return self._shared.models
+
+    @property
+    def renderer(self) -> Renderer:
+        """The shared engine's."""
+        return self._shared.renderer
+
+    @property
     def max_concurrency(self) -> int:
         """Segments in flight on a backend without slots, as the owner chose."""
         return self._shared.max_concurrency
-
-    @max_concurrency.setter
-    def max_concurrency(self, segments: int) -> None:
-        self._shared.max_concurrency = segments
 
     @property
     def is_at_work(self) -> bool:
@@ -53,7 +62,7 @@ class MeteredEngine(Engine):
             NotAllowed: Its model isn't here yet.
         """
         name = job.order.backend_name
-        self.check_ready(name)
+        self._check_fetched(name)
         self._allowance.spend_job(job)
         self._make_room(name)
         # Replaced whole: others look at it meanwhile.
@@ -68,11 +77,71 @@ class MeteredEngine(Engine):
         Raises:
             NotAllowed: The model isn't here yet.
         """
-        self.check_ready(backend_name)
+        self._check_fetched(backend_name)
         self._make_room(backend_name)
         return self._shared.convert(backend_name, recording, voice, stopped)
 
-    def check_ready(self, name: str) -> None:
+    def focus(self, job: Job, segment_idx: int) -> None:
+        """As the shared engine does."""
+        self._shared.focus(job, segment_idx)
+
+    def cancel(self, job: Job) -> None:
+        """As the shared engine does."""
+        self._shared.cancel(job)
+
+    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+        """As the shared engine does."""
+        self._shared.count_render(wall_s, first_audio_s)
+
+    def catch_up(self) -> None:
+        """As the shared engine does."""
+        self._shared.catch_up()
+
+    def check_choice(self, name: str) -> None:
+        """See that a backend may be chosen.
+
+        Raises:
+            SettingError: There is no such backend.
+            NotAllowed: It would have to be downloaded first.
+            ModelUnavailable: It can't run here.
+        """
+        self._check_fetched(name)
+        self._shared.check_choice(name)
+
+    def retire(self, name: str) -> None:
+        """Leave the model to the others; the idle check unloads it."""
+
+    def start(self) -> None:
+        """Do nothing: the owner's studio has started the engine."""
+
+    def close(self) -> None:
+        """Do nothing: others use the engine."""
+
+    def load(self, name: str) -> None:
+        """Refuse.
+
+        Raises:
+            NotAllowed: Always.
+        """
+        raise NotAllowed(OWNERS_ONLY)
+
+    def cancel_load(self, name: str) -> bool:
+        """Refuse, as `load`."""
+        raise NotAllowed(OWNERS_ONLY)
+
+    def unload(self, name: str) -> None:
+        """Refuse, as `load`."""
+        raise NotAllowed(OWNERS_ONLY)
+
+    def set_idle_timeout(self, idle_timeout_s: float) -> None:
+        """Refuse, as `load`."""
+        raise NotAllowed(OWNERS_ONLY)
+
+    def set_max_concurrency(self, max_concurrency: int) -> None:
+        """Refuse, as `load`."""
+        raise NotAllowed(OWNERS_ONLY)
+
+    def _check_fetched(self, name: str) -> None:
         """See that a backend can speak without a download.
 
         Raises:
@@ -89,9 +158,6 @@ class MeteredEngine(Engine):
                 f"{offer.title} isn't on this studio yet, and only its owner can fetch it. Choose "
                 "another voice engine."
             )
-
-    def retire(self, name: str) -> None:
-        """Leave the model to the others; the idle check unloads it."""
 
     def _make_room(self, name: str) -> None:
         """Before another model is loaded, unload those that were not used for the longest."""

@@ -252,7 +252,7 @@ class VisitorSessions:
         shared = self.owner.studio
         remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
-        studio = VisitorStudio(options, MeteredEngine(shared.engine, allowance), room)
+        studio = Studio(options, MeteredEngine(shared.engine, allowance), room)
         self._prepare(studio)
         return studio
 
@@ -291,16 +291,6 @@ class VisitorSessions:
                 remove_temp_files(visitor.workspace)
             else:
                 _remove(visitor.workspace)
-
-
-class VisitorStudio(Studio):
-    """A workspace in which nobody can have anything downloaded."""
-
-    def choose_backend(self, name: str) -> None:
-        """As the studio does, where nothing has to be downloaded for it."""
-        assert isinstance(self.engine, MeteredEngine)
-        self.engine.check_ready(name)
-        super().choose_backend(name)
 
 
 def _folder_name(token: str) -> str:

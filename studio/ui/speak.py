@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
@@ -20,9 +21,13 @@ MAX_CHARS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SpeakHandler:
-    """A text in, a WAV out; nothing of it stays on the server."""
+    """A text in, a WAV out; nothing of it stays on the server.
 
-    studio: Studio
+    Attributes:
+        studio_of_caller: The studio of whoever calls; raises `NotAllowed` for one who has none.
+    """
+
+    studio_of_caller: Callable[[], Studio]
 
     def speak(self, text: str, voice: str = "Narrator", seed: int | None = None) -> str:
         """Speak a text with a speaker of the library, or with a built-in voice of any name.
@@ -45,7 +50,7 @@ class SpeakHandler:
             raise BadInput(f"The text has {len(text):,} characters; {MAX_CHARS:,} are the most.")
         name = clean_name(voice)
         dialog = Dialog((Speech(name, paragraph(text), line_number=1),))
-        reading = SpeechStream(self.studio, dialog, SpeechOptions(seed=seed))
+        reading = SpeechStream(self.studio_of_caller(), dialog, SpeechOptions(seed=seed))
         try:
             data = encode(reading.clip(), AudioFormat.WAV)
         finally:
@@ -53,6 +58,6 @@ class SpeakHandler:
         return f"data:audio/wav;base64,{base64.b64encode(data).decode()}"
 
 
-def offer(studio: Studio) -> None:
+def offer_speak(studio_of_caller: Callable[[], Studio]) -> None:
     """Offer it as `/speak`; inside the page's Blocks."""
-    gr.api(SpeakHandler(studio).speak, api_name="speak", concurrency_limit=16)
+    gr.api(SpeakHandler(studio_of_caller).speak, api_name="speak", concurrency_limit=16)

@@ -11,7 +11,7 @@ _HEAPS_OF_MANY_THREADS = """
 import ctypes, sys, threading
 from studio.server.studio_server import tune_process
 if {settled}:
-    settle_in()
+    tune_process()
     assert sys.getswitchinterval() == 0.0005
 together = threading.Barrier(16)
 def hold():

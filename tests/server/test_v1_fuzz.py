@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from live import live
 from schemathesis import GenerationMode
@@ -20,6 +21,7 @@ from speech_client import app_of
 
 from studio.backends.registry import create
 from studio.server.middleware.security import OriginGuard, SecurityMiddleware
+from studio.server.policies import RoutePolicies
 from studio.services.studio import Studio, StudioOptions
 
 CHECKS = [
@@ -45,9 +47,13 @@ def address(tmp_path_factory) -> Iterator[str]:
     workspace = tmp_path_factory.mktemp("fuzz") / "workspace"
     with (
         Studio.open(StudioOptions(workspace, "draft"), create) as studio,
-        live(SecurityMiddleware(app_of(studio), OriginGuard(None))) as address,
+        live(secured(app_of(studio))) as address,
     ):
         yield address
+
+
+def secured(app: FastAPI) -> SecurityMiddleware:
+    return SecurityMiddleware(app, OriginGuard(None), RoutePolicies(app.routes))
 
 
 def _drive(address: str, method: str, path: str, cases: int) -> dict[int, int]:

@@ -157,6 +157,31 @@ def test_a_visitor_leaves_other_models_loaded(studio: Studio) -> None:
     assert studio.engine.models.status("draft").state == "loaded"
 
 
+def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
+    studio.load_model()
+    _, visitor = VisitorSessions(studio).welcome()
+    own = visitor.studio
+    for refused in (
+        own.load_model,
+        own.unload_model,
+        own.cancel_load,
+        lambda: own.set_idle_timeout(1),
+        lambda: own.engine.set_max_concurrency(1),
+    ):
+        with pytest.raises(NotAllowed, match="Only the owner"):
+            refused()
+    own.close()
+    assert studio.engine.models.status("draft").state == "loaded"
+    finish(studio.render(dialog_of(1)))
+
+
+def test_a_visitors_engine_shows_what_the_owner_chose(studio: Studio) -> None:
+    _, visitor = VisitorSessions(studio).welcome()
+    studio.engine.set_max_concurrency(7)
+    assert visitor.studio.engine.max_concurrency == 7
+    assert visitor.studio.engine.models is studio.engine.models
+
+
 def months_ago(*paths: Path) -> None:
     for path in paths:
         os.utime(path, (0, 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.middleware.request_bodies import RequestBuffer, has_body
+from studio.server.policies import RequestClass, policy_of
 from studio.server.v1.speech_errors import error_response
 
 MAX_FAILED_LOGINS = 10
@@ -20,20 +20,6 @@ _LOGIN_WINDOW_S = 300.0
 _DRAINED_BYTES = 1_000_000
 _DRAINED_S = 5.0
 _FULL = "Too many people are using this studio now."
-
-_UNCOUNTED = re.compile(
-    r"/healthz.*|/v1(?!/dialogs/[^/]+/audio).*|/studio/model.*|/gradio_api/(queue/data|heartbeat/.*)"
-    r"|/studio/projects/[^/]+/(events|lines/[^/]+/audio)"
-)
-"""These answer late by design, and hold no thread or have bounds of their own."""
-
-_AGAIN = re.compile(r"/studio/state|/metrics")
-_LONG = re.compile(
-    r"/v1/dialogs/[^/]+/audio|/studio/projects/(import|[^/]+/(export|audio|peaks))"
-    r"|/studio/projects/[^/]+/exports/[^/]+/file"
-    r"|/studio/projects/[^/]+/takes/[^/]+/[^/]+/peaks"
-    r"|/studio/space.*|/studio/uploads.*|/studio/speakers/(import|[^/]+/(act|export|sample).*)"
-)
 
 
 class RequestQueue:
@@ -75,32 +61,24 @@ class RequestQueue:
 
 
 class RequestQueues:
-    """The lanes of a server, and which of them a request takes."""
+    """A queue for each class of requests that is counted."""
 
     def __init__(
         self,
-        work: RequestQueue | None = None,
-        again: RequestQueue | None = None,
+        short: RequestQueue | None = None,
+        polled: RequestQueue | None = None,
         long: RequestQueue | None = None,
     ) -> None:
-        """Divide the server's time.
+        """Divide the server's time."""
+        self._queues = {
+            RequestClass.SHORT: short or RequestQueue(8, patience_s=2.0),
+            RequestClass.POLLED: polled or RequestQueue(2, patience_s=1.5),
+            RequestClass.LONG: long or RequestQueue(4, patience_s=30.0),
+        }
 
-        Args:
-            work: For most requests, which take milliseconds.
-            again: For what pages ask again every second: those are the first to be refused.
-            long: For files that are read, made or heard as a whole.
-        """
-        self._work = work or RequestQueue(8, patience_s=2.0)
-        self._again = again or RequestQueue(2, patience_s=1.5)
-        self._long = long or RequestQueue(4, patience_s=30.0)
-
-    def of(self, path: str) -> RequestQueue | None:
+    def of(self, request_class: RequestClass) -> RequestQueue | None:
         """Where a request waits; None for one that needn't."""
-        if _UNCOUNTED.fullmatch(path):
-            return None
-        if _AGAIN.fullmatch(path):
-            return self._again
-        return self._long if _LONG.fullmatch(path) else self._work
+        return self._queues.get(request_class)
 
 
 class ConcurrencyLimitMiddleware:
@@ -113,20 +91,20 @@ class ConcurrencyLimitMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        lanes: RequestQueues | None = None,
-        arrivals: RequestBuffer | None = None,
+        queues: RequestQueues | None = None,
+        bodies: RequestBuffer | None = None,
     ) -> None:
         """Stand before an application."""
         self._app = app
-        self._lanes = lanes or RequestQueues()
-        self._arrivals = arrivals or RequestBuffer()
+        self._queues = queues or RequestQueues()
+        self._bodies = bodies or RequestBuffer()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        place = _Admission(self._lanes.of(scope["path"]))
+        place = _Admission(self._queues.of(policy_of(scope).request_class))
         if has_body(scope):
             await self._when_whole(place, scope, receive, send)
         elif await place.take():
@@ -142,7 +120,7 @@ class ConcurrencyLimitMiddleware:
                 raise HTTPException(429, f"{_FULL} Try again in 2 s.", headers={"Retry-After": "2"})
 
         try:
-            body = self._arrivals.begin(scope, receive, whole)
+            body = self._bodies.begin(scope, receive, whole)
         except HTTPException as error:
             await _drain(receive)
             refused = error_response(
@@ -167,22 +145,22 @@ class ConcurrencyLimitMiddleware:
 
 
 class _Admission:
-    """A place in a lane, once it is taken; where there is no lane, there is always one."""
+    """A place in a queue, once it is taken; where there is no queue, there is always one."""
 
-    def __init__(self, lane: RequestQueue | None) -> None:
-        self._lane = lane
+    def __init__(self, queue: RequestQueue | None) -> None:
+        self._queue = queue
         self._held = False
 
     async def take(self) -> bool:
-        if self._lane is None:
+        if self._queue is None:
             return True
-        self._held = await self._lane.enter()
+        self._held = await self._queue.enter()
         return self._held
 
     def leave(self) -> None:
-        if self._held and self._lane is not None:
+        if self._held and self._queue is not None:
             self._held = False
-            self._lane.leave()
+            self._queue.leave()
 
 
 class LoginLimit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 import socket
 import threading
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.server.middleware.request_bodies import BodyLimits, limit_body, stated_bytes, too_large
+from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
+from studio.server.policies import RoutePolicies, RoutePolicy, keep_policy
 from studio.server.v1.speech_errors import error_response
 
 # By which names the studio may be reached, and from which pages.
@@ -127,65 +127,9 @@ def _is_address(name: str) -> bool:
     return True
 
 
-_OWN = re.compile(r"/(studio|v1|healthz|metrics)(/.*)?")
-
-_PAGE_FILES = (
-    r"",
-    r"config/?",
-    r"theme\.css",
-    r"favicon\.ico",
-    r"manifest\.json",
-    r"robots\.txt",
-    r"pwa_icon(/\d+)?",
-    r"logout",
-    r"(assets|static|svelte)/.+",
-)
-_GRADIO_READS = (
-    r"startup-events",
-    r"info/?",
-    r"user/?",
-    r"login_check/?",
-    r"app_id/?",
-    r"theme\.css",
-    r"heartbeat/[^/]+",
-    r"queue/data",
-)
-_GRADIO_WRITES = (r"queue/join", r"reset/?")
-
-_MAX_PART_BYTES = 255
-"""No file's name is longer, and looking for one that is fails."""
-
-_READ = re.compile(rf"/({'|'.join(_PAGE_FILES)})|/gradio_api/({'|'.join(_GRADIO_READS)})")
-_WRITE = re.compile(rf"/login/?|/gradio_api/({'|'.join(_GRADIO_WRITES)})")
-
-
-def is_allowed_route(method: str, path: str) -> bool:
-    """Whether anything answers there.
-
-    Gradio brings more: `run`, `call`, `proxy`, `upload`, `file`, `process_recording`, deep links,
-    monitoring, documents. They stay closed.
-
-    Args:
-        method: As in the request.
-        path: Decoded, from the root.
-    """
-    if any(len(part.encode(errors="replace")) > _MAX_PART_BYTES for part in path.split("/")):
-        return False
-    if _OWN.fullmatch(path):
-        return True
-    if method in {"GET", "HEAD"}:
-        return _READ.fullmatch(path) is not None
-    return method == "POST" and _WRITE.fullmatch(path) is not None
-
-
-def is_page_request(method: str, path: str) -> bool:
-    """Whether it only asks for the page itself."""
-    return method in {"GET", "HEAD"} and path in {"/", "/studio/enter"}
-
-
 # Gradio's page has scripts in it and compiles templates, so those two can't be forbidden; what is
 # forbidden is to load anything from elsewhere, or to send anything there.
-_POLICY = (
+_CSP = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
     "media-src 'self' data: blob:; worker-src 'self' blob:; connect-src 'self' data: blob:; "
@@ -201,8 +145,8 @@ class SecurityMiddleware:
         self,
         app: ASGIApp,
         hosts: OriginGuard,
+        policies: RoutePolicies,
         *,
-        limits: BodyLimits | None = None,
         framed_by_hub: bool = False,
     ) -> None:
         """Stand before an application.
@@ -210,12 +154,12 @@ class SecurityMiddleware:
         Args:
             app: All routes.
             hosts: By which names it may be reached.
-            limits: How large bodies may be.
+            policies: Of the routes; what has none isn't answered.
             framed_by_hub: Whether the page is shown inside Hugging Face's.
         """
         self._app = app
         self._hosts = hosts
-        self._limits = limits or BodyLimits()
+        self._policies = policies
         self._headers = _headers(framed_by_hub=framed_by_hub)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -229,24 +173,27 @@ class SecurityMiddleware:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        refusal = self._refusal(headers, method, path)
+        policy = self._policies.find(method, path)
+        refusal = self._refusal(headers, path, policy)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        limit_bytes = self._limits.of(path)
+        assert policy is not None  # what has none was refused
+        keep_policy(scope, policy)
         try:
-            await self._app(scope, limit_body(receive, limit_bytes), send)
+            await self._app(scope, limit_body(receive, policy.max_body_bytes), send)
         except HTTPException as error:
             # From a layer that reads the body before any route does.
             await _reject(path, error.status_code, error.detail)(scope, receive, send)
 
-    def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
-        reason = self._hosts.refuses(headers, is_visit=is_page_request(method, path))
+    def _refusal(self, headers: Headers, path: str, policy: RoutePolicy | None) -> Response | None:
+        is_visit = policy is not None and policy.is_page
+        reason = self._hosts.refuses(headers, is_visit=is_visit)
         if reason is not None:
             return _reject(path, 403, reason)
-        if not is_allowed_route(method, path):
+        if policy is None:
             return _reject(path, 404, "There is nothing at this address.")
-        limit_bytes = self._limits.of(path)
+        limit_bytes = policy.max_body_bytes
         try:
             size_bytes = stated_bytes(headers)
         except ValueError:
@@ -268,7 +215,7 @@ class SecurityMiddleware:
 
 def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
     headers = {
-        "Content-Security-Policy": _POLICY.format(ancestors=_HUB if framed_by_hub else "'self'"),
+        "Content-Security-Policy": _CSP.format(ancestors=_HUB if framed_by_hub else "'self'"),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",

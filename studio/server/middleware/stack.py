@@ -13,6 +13,7 @@ from studio.server.deps import StudioOf, holds_key
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.security import OriginGuard, SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor
+from studio.server.policies import RoutePolicies
 from studio.services.studio import Studio
 from studio.sharing.sessions import VisitorSessions
 
@@ -72,7 +73,8 @@ class ServerEntry:
                 framed=self.framed_by_hub,
             )
         app = ConcurrencyLimitMiddleware(LoginLimit(app))
-        return SecurityMiddleware(app, self.hosts, framed_by_hub=self.framed_by_hub)
+        policies = RoutePolicies(server.routes)
+        return SecurityMiddleware(app, self.hosts, policies, framed_by_hub=self.framed_by_hub)
 
     def _has_key(self, asks: HTTPConnection) -> bool:
         return self.api_key is not None and holds_key(asks, self.api_key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 
 from fastapi.responses import RedirectResponse
@@ -12,41 +11,14 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.errors import NotAllowed, StudioError
-from studio.server.middleware.request_bodies import is_upload, stated_bytes
+from studio.server.middleware.request_bodies import stated_bytes
+from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.server.v1.speech_errors import response_for_error
 from studio.services.studio import Studio
+from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
-ENTER = "/studio/enter"
-
-_OWNERS_ONLY = frozenset(
-    {
-        "/metrics",
-        "/studio/model/load",
-        "/studio/model/unload",
-        "/studio/model/timeout",
-        "/studio/model/concurrency",
-        "/studio/model/cancel",
-        "/studio/setup/start",
-    }
-)
-_WORKED_IN = ("/studio", "/v1")
-"""Where a request works with the workspace; it is opened before, away from the loop."""
-
-_PAGES = ("/studio",)
-"""Where somebody without a cookie gets a desk; elsewhere those who have none share one."""
-
-_WRITES = frozenset({"POST", "PUT", "PATCH"})
-_EDITS = re.compile(r"/studio/projects/[^/]+(/(edits|undo|redo|script))?")
-_FILLS = re.compile(
-    r"/studio/(uploads|speakers(/.*)?|projects(/import|/[^/]+/(audio|render))?)|/v1/(audio|dialogs).*"
-)
-"""What brings files into a workspace; the rest leaves it as large as it is."""
-
-_RESIZES = re.compile(rf"{_FILLS.pattern}|/studio/space/.*")
-
-_NO_DESK = ("/healthz", "/studio/assets", "/assets", "/static", "/svelte", "/theme.css", "/favicon")
 
 
 class VisitorMiddleware:
@@ -81,19 +53,23 @@ class VisitorMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Find the visitor, refuse what a visitor may not, and go on."""
-        if scope["type"] != "http" or scope["path"].startswith(_NO_DESK):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if scope["path"] == ENTER:
             await self._enter(scope)(scope, receive, send)
+            return
+        policy = policy_of(scope)
+        if policy.access is Access.ANYBODY:
+            await self._app(scope, receive, send)
             return
         asks = HTTPConnection(scope)
         if not (self._is_owner(asks) or self._signed_in(asks)):
             await self._app(scope, receive, send)
             return
         try:
-            token, visitor = await self._seat(asks, scope)
-            await self._admit(visitor, scope)
+            token, visitor = await self._seat(asks, policy)
+            await self._admit(visitor, scope, policy)
         except StudioError as error:
             await response_for_error(scope["path"], error)(scope, receive, send)
             return
@@ -103,10 +79,12 @@ class VisitorMiddleware:
         try:
             await self._app(scope, receive, send)
         finally:
-            if _resizes(scope):
+            if policy.disk in {DiskUse.FILL, DiskUse.FREE}:
                 visitor.room.measure_anew()
 
-    async def _seat(self, asks: HTTPConnection, scope: Scope) -> tuple[str | None, VisitorSession]:
+    async def _seat(
+        self, asks: HTTPConnection, policy: RoutePolicy
+    ) -> tuple[str | None, VisitorSession]:
         """The visitor, and the token that the browser keeps of the visit."""
         if self._is_owner(asks):
             return None, self._desks.owner
@@ -116,28 +94,26 @@ class VisitorMiddleware:
             visitor = await asyncio.to_thread(self._desks.find, token)
         if visitor is not None:
             return token, visitor
-        path = scope["path"]
-        if path != "/" and not path.startswith(_PAGES):
+        if not policy.starts_session:
             return None, self._desks.programs
         return await asyncio.to_thread(self._desks.welcome)
 
-    async def _admit(self, visitor: VisitorSession, scope: Scope) -> None:
+    async def _admit(self, visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
         """Hold a visitor to what one may, and open the workspace away from the loop."""
         if visitor.allowance is not None:
-            self._spend(visitor, scope)
-            await _check_room(visitor, scope)
-        if not visitor.is_open and scope["path"].startswith(_WORKED_IN):
+            self._spend(visitor, policy)
+            await _check_room(visitor, scope, policy)
+        if not visitor.is_open and policy.opens_workspace:
             await asyncio.to_thread(lambda: visitor.studio)
 
-    def _spend(self, visitor: VisitorSession, scope: Scope) -> None:
-        path = scope["path"].rstrip("/")
-        if path in _OWNERS_ONLY:
-            raise NotAllowed("Only the owner of this studio may do that.")
+    def _spend(self, visitor: VisitorSession, policy: RoutePolicy) -> None:
+        if policy.access is Access.OWNER:
+            raise NotAllowed(OWNERS_ONLY)
         known = visitor.came_back or visitor is self._desks.programs
         allowance = visitor.allowance if known else self._desks.newcomers
         assert allowance is not None
         allowance.spend_request()
-        if scope["method"] == "POST" and is_upload(path):
+        if policy.is_upload:
             allowance.spend_upload()
 
     def _enter(self, scope: Scope) -> RedirectResponse:
@@ -177,24 +153,16 @@ def token_of(connection: HTTPConnection) -> str | None:
     return connection.cookies.get(COOKIE)
 
 
-def _resizes(scope: Scope) -> bool:
-    """Whether a request may have left the workspace at another size than it found it."""
-    if scope["method"] == "DELETE":
-        return True
-    return scope["method"] in _WRITES and _RESIZES.fullmatch(scope["path"].rstrip("/")) is not None
-
-
-async def _check_room(visitor: VisitorSession, scope: Scope) -> None:
+async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
     """Refuse what a workspace has no room for.
 
     Raises:
         NoRoom: It has none.
     """
-    path = scope["path"].rstrip("/")
-    is_edit = _EDITS.fullmatch(path) is not None
-    if scope["method"] not in _WRITES or not (is_edit or _FILLS.fullmatch(path)):
+    if policy.disk not in {DiskUse.EDIT, DiskUse.FILL}:
         return
     more_bytes = stated_bytes(Headers(scope=scope)) or 0
+    is_edit = policy.disk is DiskUse.EDIT
     room = visitor.room
     if room.is_known:
         room.take(more_bytes, as_edit=is_edit)

@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from studio.backends.registry import offer_of
 from studio.engine.model_manager import MemoryUsage, ModelState, measure_resident_bytes
 from studio.server.deps import StudioDep
+from studio.server.policies import Access, RequestClass, page_policy
 from studio.server.routes.bodies import BackendBody, ConcurrencyBody, TimeoutBody, capabilities_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
@@ -95,6 +96,7 @@ model_routes = APIRouter(prefix="/studio")
 
 
 @model_routes.post("/model/load")
+@page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def load(studio: StudioDep) -> dict[str, Any]:
     """Load the chosen backend's model now."""
     studio.load_model()
@@ -102,6 +104,7 @@ def load(studio: StudioDep) -> dict[str, Any]:
 
 
 @model_routes.post("/model/cancel")
+@page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def cancel(studio: StudioDep) -> dict[str, Any]:
     """Stop its load."""
     studio.cancel_load()
@@ -109,6 +112,7 @@ def cancel(studio: StudioDep) -> dict[str, Any]:
 
 
 @model_routes.post("/model/unload")
+@page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def unload(studio: StudioDep) -> dict[str, Any]:
     """Unload it now."""
     studio.unload_model()
@@ -116,6 +120,7 @@ def unload(studio: StudioDep) -> dict[str, Any]:
 
 
 @model_routes.post("/model/timeout")
+@page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def timeout(studio: StudioDep, body: TimeoutBody) -> dict[str, Any]:
     """Change after how many idle seconds models are unloaded."""
     studio.set_idle_timeout(body.seconds)
@@ -123,6 +128,7 @@ def timeout(studio: StudioDep, body: TimeoutBody) -> dict[str, Any]:
 
 
 @model_routes.post("/model/concurrency")
+@page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def concurrency(studio: StudioDep, body: ConcurrencyBody) -> dict[str, Any]:
     """Change how many segments are spoken at once, until the studio ends."""
     studio.engine.set_max_concurrency(body.segments)
@@ -130,6 +136,7 @@ def concurrency(studio: StudioDep, body: ConcurrencyBody) -> dict[str, Any]:
 
 
 @model_routes.post("/backend")
+@page_policy(Access.GUEST)
 def choose(studio: StudioDep, body: BackendBody) -> dict[str, Any]:
     """Let another backend speak from now on."""
     studio.choose_backend(body.name)
@@ -142,10 +149,12 @@ def page_routes(setup: SetupReport) -> APIRouter:
     lookout = StateCache()
 
     @routes.get("/state")
+    @page_policy(Access.GUEST, request_class=RequestClass.POLLED)
     def state(studio: StudioDep) -> dict[str, Any]:
         return state_body(studio, setup, lookout)
 
     @routes.post("/setup/start", status_code=204)
+    @page_policy(Access.OWNER)
     def start_setup() -> None:
         setup.start()
 

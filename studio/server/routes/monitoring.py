@@ -21,6 +21,7 @@ from studio.engine.engine import Engine
 from studio.engine.job import Job, SegmentState
 from studio.engine.model_manager import ModelState
 from studio.engine.model_pool import ModelStatus
+from studio.server.policies import Access, RequestClass, RoutePolicy
 from studio.services.studio import Studio
 
 _STUCK_S = 60.0
@@ -36,11 +37,13 @@ def health_routes(studio: Studio) -> APIRouter:
     `/healthz/live` is for who restarts processes. Neither says anything that isn't for everybody.
     """
     routes = APIRouter(prefix="/healthz")
+    engine = _engine_of(studio)
     began_s = time.monotonic()
 
     @routes.get("")
+    @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def ready() -> JSONResponse:
-        reason = await _trouble(studio)
+        reason = await _trouble(engine)
         body = {
             "alive": True,
             "ready": reason is None,
@@ -50,27 +53,34 @@ def health_routes(studio: Studio) -> APIRouter:
         return JSONResponse(body, 200 if reason is None else 503)
 
     @routes.get("/live")
+    @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def live() -> JSONResponse:
         return JSONResponse({"alive": True})
 
     return routes
 
 
-async def _trouble(studio: Studio) -> str | None:
+def _engine_of(studio: Studio) -> Engine:
+    """The engine of the owner's studio; a visitor's studio has a metered one."""
+    assert isinstance(studio.engine, Engine)
+    return studio.engine
+
+
+async def _trouble(engine: Engine) -> str | None:
     """Why no work can be done; None when it can."""
     if card_lost():
         return LOST
-    if not await studio.engine.responds():
+    if not await engine.responds():
         return "The engine doesn't respond; restart the studio."
-    for name, health in studio.engine.models.health().items():
+    for name, health in engine.models.health().items():
         if not health.alive:
             return f"The threads of {name} have ended; unload it and load it again."
         if health.running and (health.last_step_age_s or 0) > _STUCK_S:
             return (
                 f"{name} has made no step for {health.last_step_age_s:.0f} s; restart the studio."
             )
-    for status in studio.engine.models.known():
-        silent_s = studio.engine.renderer.silent_s(status.name)
+    for status in engine.models.known():
+        silent_s = engine.renderer.silent_s(status.name)
         if silent_s > _SILENT_S:
             return (
                 f"A line has been with {status.name} for {silent_s:.0f} s without a sound; restart "
@@ -85,8 +95,9 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 class Metrics:
     """A registry of its own: counters of what jobs did, and the engine's state."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Watch an engine's jobs from now on."""
+    def __init__(self, studio: Studio) -> None:
+        """Watch the jobs of the owner's engine from now on."""
+        engine = _engine_of(studio)
         self._registry = CollectorRegistry()
         self._registry.register(_EngineState(engine))
         self._segments = Counter(
@@ -254,6 +265,7 @@ def metrics_routes(metrics: Metrics) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/metrics")
+    @RoutePolicy(Access.OWNER, request_class=RequestClass.POLLED)
     def scrape() -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 

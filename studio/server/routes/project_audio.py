@@ -13,6 +13,7 @@ from studio.errors import NotFound
 from studio.project.line_audio import compute_peaks, open_line_audio
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
+from studio.server.policies import Access, RequestClass, page_policy
 from studio.server.routes.project_routes import Project
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
@@ -24,6 +25,7 @@ Bins = Annotated[int, Query(ge=1, le=4_000)]
 
 
 @project_audio_routes.get("/lines/{line_id}/audio")
+@page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
 async def line_audio(project: Project, line_id: str) -> StreamingResponse:
     """One line as s16le mono: live while it is made, from its take, or as silence.
 
@@ -39,6 +41,7 @@ async def line_audio(project: Project, line_id: str) -> StreamingResponse:
 
 
 @project_audio_routes.get("/takes/{line_id}/{take_id}/audio.wav")
+@page_policy(Access.GUEST)
 def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
     """A take as a file."""
     path = project.shelf.audio(_take(project, line_id, take_id))
@@ -46,6 +49,7 @@ def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
 
 
 @project_audio_routes.get("/takes/{line_id}/{take_id}/peaks")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def take_peaks(
     project: Project, line_id: str, take_id: str, bins: Bins = 200
 ) -> dict[str, list[int]]:
@@ -54,6 +58,7 @@ def take_peaks(
 
 
 @project_audio_routes.get("/peaks")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 async def many_peaks(
     project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
 ) -> dict[str, Any]:

@@ -35,7 +35,16 @@ from studio.project.scene_export import (
     export_script,
 )
 from studio.server.deps import StudioDep
-from studio.server.middleware.request_bodies import BodyLimits, limit_body, stated_bytes, too_large
+from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
+from studio.server.policies import (
+    PROJECT_BYTES,
+    UPLOAD_BYTES,
+    Access,
+    DiskUse,
+    RequestClass,
+    page_policy,
+    upload_policy,
+)
 from studio.server.routes.bodies import project_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import attachment, make_file, unless_left
@@ -116,6 +125,7 @@ _UNPACKED = 2
 
 
 @project_file_routes.post("/import", status_code=201)
+@upload_policy(max_body_bytes=PROJECT_BYTES)
 async def bring_in(
     studio: StudioDep, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
@@ -180,10 +190,11 @@ def _too_large(max_bytes: int) -> str:
 def _most_bytes(request: Request) -> int:
     """How large a file may be: the owner's disk is the owner's matter."""
     visitor = getattr(request.state, "visitor", None)
-    return MAX_BYTES if visitor is None or visitor.is_owner else BodyLimits().upload_bytes
+    return MAX_BYTES if visitor is None or visitor.is_owner else UPLOAD_BYTES
 
 
 @project_file_routes.get("/{project_id}/export")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def export(
     studio: StudioDep,
     project: Project,
@@ -222,6 +233,7 @@ def export(
 
 
 @project_file_routes.post("/{project_id}/audio", status_code=201)
+@upload_policy()
 def add_audio(project: Project, file: FormFile) -> dict[str, str]:
     """Bring a recording into a project, for audio lines; answers with the path they name."""
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
@@ -244,20 +256,24 @@ def sound_export_routes() -> APIRouter:
     desks = _ExportsOfStudio()
 
     @routes.post("", status_code=201)
+    @page_policy(Access.GUEST)
     def begin(studio: StudioDep, project: Project, body: SoundBody) -> dict[str, Any]:
         order = SceneExportSpec(project.project_id, build_scene(project), body.suffix, body.choice)
         return _body(desks.of(studio).begin(order))
 
     @routes.get("/{export_id}")
+    @page_policy(Access.GUEST)
     def look(studio: StudioDep, project_id: str, export_id: str) -> dict[str, Any]:
         return _body(desks.of(studio).find(project_id, export_id))
 
     @routes.delete("/{export_id}", status_code=204)
+    @page_policy(Access.GUEST, disk=DiskUse.FREE)
     def stop(studio: StudioDep, project_id: str, export_id: str) -> None:
         exports = desks.of(studio)
         exports.drop(exports.find(project_id, export_id))
 
     @routes.get("/{export_id}/file")
+    @page_policy(Access.GUEST, request_class=RequestClass.LONG)
     def fetch(studio: StudioDep, project: Project, export_id: str) -> FileResponse:
         export = desks.of(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:

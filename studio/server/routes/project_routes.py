@@ -25,6 +25,7 @@ from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.server.deps import StudioDep
 from studio.server.error_responses import error_body, status_of
+from studio.server.policies import Access, DiskUse, RequestClass, page_policy
 from studio.server.routes.bodies import (
     AuthorBody,
     EditsBody,
@@ -61,12 +62,14 @@ Project = Annotated[ProjectSession, Depends(_session_of)]
 
 
 @project_routes.get("")
+@page_policy(Access.GUEST)
 def listed(studio: StudioDep) -> list[dict[str, Any]]:
     """All projects, the one edited last first."""
     return [card_body(card) for card in studio.projects.cards()]
 
 
 @project_routes.post("", status_code=201)
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     """Make a project: a copy, of a script, or empty."""
     if body.like is not None:
@@ -79,24 +82,28 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
 
 
 @project_routes.get("/{project_id}")
+@page_policy(Access.GUEST)
 def snapshot(project: Project) -> dict[str, Any]:
     """A project as it stands."""
     return project_body(project)
 
 
 @project_routes.patch("/{project_id}", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def rename(project: Project, body: RenameBody) -> None:
     """Give a project another name."""
     project.rename(body.name)
 
 
 @project_routes.delete("/{project_id}", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
 def remove(studio: StudioDep, project_id: str) -> None:
     """Put a project away; it lies in the workspace's trash folder."""
     studio.projects.remove(project_id)
 
 
 @project_routes.post("/{project_id}/edits")
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def edit(project: Project, body: EditsBody) -> Response:
     """Apply edits, all or none."""
     try:
@@ -107,6 +114,7 @@ def edit(project: Project, body: EditsBody) -> Response:
 
 
 @project_routes.post("/{project_id}/undo")
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def undo(project: Project, body: UndoBody) -> Response:
     """Take the latest step back, or the latest of one's own."""
     try:
@@ -117,12 +125,14 @@ def undo(project: Project, body: UndoBody) -> Response:
 
 
 @project_routes.post("/{project_id}/redo")
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def redo(project: Project, body: AuthorBody) -> dict[str, Any]:
     """Take the latest undo back."""
     return edit_body(project, project.redo(body.author()))
 
 
 @project_routes.get("/{project_id}/script")
+@page_policy(Access.GUEST)
 def script(project: Project) -> dict[str, Any]:
     """The lines as a script."""
     rev, text, notices = project.script()
@@ -130,6 +140,7 @@ def script(project: Project) -> dict[str, Any]:
 
 
 @project_routes.put("/{project_id}/script")
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def lay_script(project: Project, body: ScriptBody) -> Response:
     """Let the lines be those of a script."""
     try:
@@ -141,6 +152,7 @@ def lay_script(project: Project, body: ScriptBody) -> Response:
 
 
 @project_routes.get("/{project_id}/events", response_class=EventSourceResponse)
+@page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
 async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEvent]:
     """What happens after `since`; ends where that is too long ago, and the page looks anew."""
 
@@ -155,6 +167,7 @@ async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEv
 
 
 @project_routes.post("/{project_id}/render")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def render(project: Project, body: RenderBody) -> dict[str, Any] | None:
     """Make what is missing or stale, or further takes of some lines."""
     project.render(body.line_ids, again=body.again, listen_from=body.listen_from)
@@ -162,6 +175,7 @@ def render(project: Project, body: RenderBody) -> dict[str, Any] | None:
 
 
 @project_routes.post("/{project_id}/cancel")
+@page_policy(Access.GUEST)
 def cancel(project: Project) -> dict[str, Any] | None:
     """Stop the render."""
     project.cancel()
@@ -169,12 +183,14 @@ def cancel(project: Project) -> dict[str, Any] | None:
 
 
 @project_routes.post("/{project_id}/focus", status_code=204)
+@page_policy(Access.GUEST)
 def focus(project: Project, body: FocusBody) -> None:
     """Say where somebody listens: it goes first from there on."""
     project.focus(body.line_id)
 
 
 @project_routes.get("/{project_id}/takes/{line_id}")
+@page_policy(Access.GUEST)
 def takes(project: Project, line_id: str) -> dict[str, Any]:
     """A line's takes, the oldest first."""
     document, is_gone = project.document, project.shelf.is_gone
@@ -202,12 +218,14 @@ class FreeBody(BaseModel):
 
 
 @space_routes.get("")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def disk_usage(studio: StudioDep) -> dict[str, Any]:
     """What deleted takes and lines, unused recordings, torn files and removed projects hold."""
     return _holdings_body(find_reclaimable(studio.projects))
 
 
 @space_routes.post("/free")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
     """Delete it for good; answers with what was freed, and with what could not be."""
     project_ids = body.project_ids if body.takes else ()
@@ -217,12 +235,14 @@ def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
 
 
 @space_routes.get("/trash")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def removed(studio: StudioDep) -> list[dict[str, Any]]:
     """Deleted projects that can be brought back, the one deleted last first."""
     return [card_body(card) for card in studio.projects.removed()]
 
 
 @space_routes.post("/trash/{project_id}/restore")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def restore(studio: StudioDep, project_id: str) -> dict[str, Any]:
     """Bring a deleted project back."""
     return project_body(studio.projects.restore(project_id))
@@ -253,6 +273,7 @@ project_line_routes = APIRouter(prefix="/studio/projects")
 
 
 @project_line_routes.post("/lines")
+@page_policy(Access.GUEST)
 async def read_lines(
     request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
@@ -265,6 +286,7 @@ async def read_lines(
 
 
 @project_line_routes.put("/{project_id}/place")
+@page_policy(Access.GUEST)
 def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     """Keep where one is in a project; answers with the number of this place."""
     return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}

@@ -22,6 +22,7 @@ from studio.errors import BadInput
 from studio.project.ops import LineIds, PronunciationFields
 from studio.project.pronunciation_effects import find_pronunciation_effects
 from studio.server.deps import StudioDep
+from studio.server.policies import Access, page_policy
 from studio.server.routes.bodies import notice_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import unless_gone, wav_answer
@@ -50,6 +51,7 @@ class PreviewPronunciationBody(BaseModel):
 
 
 @pronunciation_routes.post("/reach")
+@page_policy(Access.GUEST)
 def reach(studio: StudioDep, project: Project, body: ReachBody) -> dict[str, Any]:
     """In how many lines each entry has its place, and what is to be known of it."""
     asked = check_pronunciation(body.entry.entry()) if body.entry else None
@@ -64,6 +66,7 @@ def reach(studio: StudioDep, project: Project, body: ReachBody) -> dict[str, Any
 
 
 @pronunciation_routes.post("/hear")
+@page_policy(Access.GUEST)
 async def preview_pronunciation(
     studio: StudioDep, project: Project, body: PreviewPronunciationBody, request: Request
 ) -> Response:
@@ -77,6 +80,7 @@ async def preview_pronunciation(
 
 
 @pronunciation_routes.post("/read")
+@page_policy(Access.GUEST)
 async def read(
     project: Project, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
@@ -98,6 +102,7 @@ async def read(
 
 
 @pronunciation_routes.get("/file")
+@page_policy(Access.GUEST)
 def file(
     project: Project, suffix: Annotated[ListFormat, Query(alias="format")] = ListFormat.CSV
 ) -> Response:
@@ -123,6 +128,7 @@ class LineChecksBody(BaseModel):
 
 
 @line_check_routes.post("/{project_id}/hints")
+@page_policy(Access.GUEST)
 def line_checks(
     studio: StudioDep, project: Project, body: LineChecksBody
 ) -> dict[str, dict[str, list[str]]]:

@@ -14,6 +14,7 @@ from starlette.background import BackgroundTask
 
 from studio.errors import NotFound
 from studio.server.deps import StudioDep
+from studio.server.policies import Access, DiskUse, RequestClass, page_policy, upload_policy
 from studio.server.routes.speaker_bodies import (
     MAIN,
     AuditionBody,
@@ -40,6 +41,7 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 
 
 @speaker_routes.get("")
+@page_policy(Access.GUEST)
 def listed(studio: StudioDep) -> dict[str, Any]:
     """All speakers, what is wrong with single ones, and which voices the backend can make."""
     backend = studio.engine.models.manager(studio.backend_name).backend
@@ -55,6 +57,7 @@ def listed(studio: StudioDep) -> dict[str, Any]:
 
 
 @speaker_routes.post("", status_code=201)
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def add(studio: StudioDep, body: NewSpeakerBody) -> dict[str, Any]:
     """Add a speaker, with a first sample or without one."""
     details = body.model_dump(exclude_unset=True, exclude={"name", "sample"})
@@ -64,6 +67,7 @@ def add(studio: StudioDep, body: NewSpeakerBody) -> dict[str, Any]:
 
 
 @speaker_routes.post("/import", status_code=201)
+@upload_policy()
 async def bring_in(studio: StudioDep, request: Request) -> dict[str, Any]:
     """Add a voice that was saved as one file; the body is that file."""
     async with receive(request, studio, max_bytes=MAX_PACK_BYTES) as path:
@@ -71,18 +75,21 @@ async def bring_in(studio: StudioDep, request: Request) -> dict[str, Any]:
 
 
 @speaker_routes.post("/removed/{speaker_id}/restore")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def bring_back(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
     """Bring a removed voice back."""
     return speaker_body(studio.speakers, studio.speakers.bring_back(speaker_id))
 
 
 @speaker_routes.delete("/removed/{speaker_id}", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
 def delete_removed(studio: StudioDep, speaker_id: str) -> None:
     """Delete a removed voice for good."""
     studio.speakers.delete_removed(speaker_id)
 
 
 @speaker_routes.get("/{speaker_id}/voice")
+@page_policy(Access.GUEST)
 def save(studio: StudioDep, speaker_id: str) -> Response:
     """A voice as one file."""
     folder = tempfile.TemporaryDirectory(prefix="tableread-")
@@ -106,6 +113,7 @@ def save(studio: StudioDep, speaker_id: str) -> Response:
 
 
 @speaker_routes.patch("/{speaker_id}")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
     """Change what the body names of a speaker."""
     speaker = studio.speakers.by_id(speaker_id)
@@ -118,24 +126,28 @@ def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, A
 
 
 @speaker_routes.delete("/{speaker_id}", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
 def remove(studio: StudioDep, speaker_id: str) -> None:
     """Remove a speaker; it can be brought back for 30 days."""
     studio.speakers.remove(studio.speakers.by_id(speaker_id).name)
 
 
 @speaker_routes.get("/{speaker_id}/sample.wav")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def main_sample(studio: StudioDep, speaker_id: str) -> FileResponse:
     """A speaker's main sample."""
     return _sample_file(studio.speakers.by_id(speaker_id), MAIN)
 
 
 @speaker_routes.get("/{speaker_id}/samples/{sample_id}.wav")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def sample(studio: StudioDep, speaker_id: str, sample_id: str) -> FileResponse:
     """Any of a speaker's samples."""
     return _sample_file(studio.speakers.by_id(speaker_id), sample_id)
 
 
 @speaker_routes.post("/{speaker_id}/samples", status_code=201)
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def add_sample(studio: StudioDep, speaker_id: str, body: SampleBody) -> dict[str, Any]:
     """Add a sample from an upload: the main one, or the one of a mood."""
     speaker = studio.voices.add_sample(speaker_id, body.take())
@@ -143,6 +155,7 @@ def add_sample(studio: StudioDep, speaker_id: str, body: SampleBody) -> dict[str
 
 
 @speaker_routes.patch("/{speaker_id}/samples/{sample_id}")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def change_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: SampleChangeBody
 ) -> dict[str, Any]:
@@ -160,12 +173,14 @@ def change_sample(
 
 
 @speaker_routes.post("/{speaker_id}/samples/{sample_id}/open", status_code=201)
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def open_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Make an upload of a kept sample, to be trimmed and repaired as a new one is."""
     return examined_body(SampleEditor(studio.voices).open(speaker_id, _kept(sample_id)))
 
 
 @speaker_routes.put("/{speaker_id}/samples/{sample_id}/recording")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def put_back(
     studio: StudioDep, speaker_id: str, sample_id: str, body: MendedBody
 ) -> dict[str, Any]:
@@ -176,6 +191,7 @@ def put_back(
 
 
 @speaker_routes.delete("/{speaker_id}/samples/{sample_id}")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Remove one of a speaker's samples."""
     name = studio.speakers.by_id(speaker_id).name
@@ -187,6 +203,7 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
 
 
 @speaker_routes.post("/{speaker_id}/formers/{former_id}/restore")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_sample(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Bring back a recording that was changed or removed."""
     name = studio.speakers.by_id(speaker_id).name
@@ -194,6 +211,7 @@ def restore_sample(studio: StudioDep, speaker_id: str, former_id: str) -> dict[s
 
 
 @speaker_routes.delete("/{speaker_id}/formers/{former_id}")
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
 def forget_former(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Delete for good a recording that was changed or removed."""
     name = studio.speakers.by_id(speaker_id).name
@@ -201,6 +219,7 @@ def forget_former(studio: StudioDep, speaker_id: str, former_id: str) -> dict[st
 
 
 @speaker_routes.post("/{speaker_id}/preview")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
 async def preview(
     studio: StudioDep, speaker_id: str, body: PreviewBody, request: Request
 ) -> Response:
@@ -211,6 +230,7 @@ async def preview(
 
 
 @speaker_routes.post("/{speaker_id}/act")
+@upload_policy()
 async def act(
     studio: StudioDep, speaker_id: str, request: Request, mood: str | None = None
 ) -> Response:
@@ -255,6 +275,7 @@ _FileName = Annotated[str, Query(max_length=MAX_UPLOAD_NAME_CHARS)]
 
 
 @upload_routes.post("", status_code=201)
+@upload_policy()
 async def send(
     studio: StudioDep, request: Request, name: _FileName = "recording"
 ) -> dict[str, Any]:
@@ -265,18 +286,21 @@ async def send(
 
 
 @upload_routes.post("/{upload_id}/check")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def check(studio: StudioDep, upload_id: str, body: CutBody) -> dict[str, Any]:
     """Check a part of it, as it is or repaired."""
     return examined_body(studio.voices.examine(body.cut(upload_id)))
 
 
 @upload_routes.get("/{upload_id}/audio.wav")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Query()]) -> Response:
     """The sound of a part of it, as it is or repaired."""
     return wav_answer(studio.voices.sound(cut.cut(upload_id)))
 
 
 @upload_routes.post("/{upload_id}/preview")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
 async def preview_upload(
     studio: StudioDep, upload_id: str, body: AuditionBody, request: Request
 ) -> Response:
@@ -288,6 +312,7 @@ async def preview_upload(
 
 
 @upload_routes.delete("/{upload_id}", status_code=204)
+@page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def drop(studio: StudioDep, upload_id: str) -> None:
     """Delete it; one that isn't there is no matter."""
     studio.voices.uploads.drop(upload_id)

@@ -21,6 +21,7 @@ from studio.engine.job import Job, JobEvent, JobState, SegmentState
 from studio.engine.job_results import export_job, find_segment_issues, read_mastered_blocks
 from studio.errors import BadInput, Conflict, NotFound
 from studio.server.deps import StudioDep
+from studio.server.policies import DiskUse, RequestClass, speech_policy
 from studio.server.routes.project_files import mastering_of
 from studio.server.transfers import make_file, unless_left
 from studio.server.v1.requested_voice import backend_for, named_voice
@@ -135,6 +136,7 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
     response_model=DialogCard,
     responses={201: {"content": {"text/event-stream": {}}}},
 )
+@speech_policy(disk=DiskUse.FILL)
 def begin(
     studio: StudioDep, shelf: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
@@ -160,12 +162,14 @@ def begin(
 
 
 @dialog_routes.get("/{dialog_id}")
+@speech_policy()
 def snapshot(shelf: DialogStoreDep, dialog_id: str) -> DialogCard:
     """A render as it stands."""
     return _card(shelf.job(dialog_id))
 
 
 @dialog_routes.get("/{dialog_id}/events", response_class=StreamingResponse, responses=_EVENTS)
+@speech_policy()
 async def events(shelf: DialogStoreDep, dialog_id: str) -> StreamingResponse:
     """The steps of a render from its start, until its end."""
     job = shelf.job(dialog_id)
@@ -173,6 +177,7 @@ async def events(shelf: DialogStoreDep, dialog_id: str) -> StreamingResponse:
 
 
 @dialog_routes.get("/{dialog_id}/audio", response_class=Response, responses=_AUDIO)
+@speech_policy(request_class=RequestClass.LONG)
 def audio(
     studio: StudioDep,
     shelf: DialogStoreDep,
@@ -201,6 +206,7 @@ def audio(
 
 
 @dialog_routes.delete("/{dialog_id}")
+@speech_policy(disk=DiskUse.FREE)
 def remove(shelf: DialogStoreDep, dialog_id: str) -> DialogDeleted:
     """Stop a render and forget it."""
     shelf.remove(dialog_id)

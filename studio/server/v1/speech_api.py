@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
@@ -23,6 +23,7 @@ from studio.dialog.line_text import paragraph
 from studio.dialog.model import Dialog, Speech
 from studio.errors import StudioError
 from studio.server.deps import StudioDep, StudioOf, current_studio, spend_upload
+from studio.server.policies import SPEECH_BYTES, DiskUse, speech_policy
 from studio.server.v1.dialog_api import DialogStores, dialog_routes
 from studio.server.v1.requested_voice import (
     References,
@@ -64,6 +65,7 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
 
 
 @speech_routes.get("/models")
+@speech_policy()
 def models(studio: StudioDep) -> ModelList:
     """The backends that can speak now, without a download."""
     ready = [backend for backend in studio.backends().values() if offer_of(backend).ready]
@@ -71,6 +73,7 @@ def models(studio: StudioDep) -> ModelList:
 
 
 @speech_routes.get("/audio/voices")
+@speech_policy()
 def voices(studio: StudioDep, model: str | None = None) -> VoiceList:
     """The library's speakers, and the presets of a backend."""
     cards = voice_cards(studio, backend_for(studio, model))
@@ -78,6 +81,7 @@ def voices(studio: StudioDep, model: str | None = None) -> VoiceList:
 
 
 @speech_routes.post("/audio/speech", response_class=StreamingResponse, responses=_AUDIO)
+@speech_policy(max_body_bytes=SPEECH_BYTES, disk=DiskUse.FILL)
 async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Response:
     """Speak a text. The answer begins with the first sound, so that what fails has a status."""
     if body.ref_audio is None:
@@ -223,6 +227,7 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
         title="Tableread speech API",
         version="1",
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         dependencies=[Depends(guard), Depends(current_studio(studio_of))],
         responses=DOCUMENTED,
@@ -239,7 +244,14 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
     api.include_router(speech_routes)
     api.include_router(dialog_routes)
     api.openapi = lambda: _document(api)  # type: ignore[method-assign]
+    api.add_route("/openapi.json", _describe, include_in_schema=False)
     return api
+
+
+@speech_policy()
+async def _describe(request: Request) -> JSONResponse:
+    """The OpenAPI document; for anybody, since it says nothing of what is here."""
+    return JSONResponse(request.app.openapi())
 
 
 def _document(api: FastAPI) -> dict[str, Any]:

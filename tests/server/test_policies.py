@@ -1,0 +1,248 @@
+"""The policy of every route, and what becomes of a route that declares none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from addresses import filled
+from fastapi import FastAPI, HTTPException
+from fastapi.testclient import TestClient
+from shared_studio import ASSETS, app_of_front, front_of, routes_of, visitor_of
+from starlette.staticfiles import StaticFiles
+
+from studio.server.policies import (
+    JSON_BYTES,
+    UNDECLARED,
+    Access,
+    DiskUse,
+    RequestClass,
+    RoutePolicies,
+    RoutePolicy,
+)
+from studio.server.route_table import service_routes, studio_routes
+from studio.server.studio_server import StudioServer
+from studio.services.studio import Studio
+from studio.setup.models_install import NothingToSetUp
+
+PAGE = {
+    "GET /studio/state": "guest polled",
+    "POST /studio/setup/start": "owner",
+    "POST /studio/projects/import": "guest long fill 100GB upload",
+    "GET /studio/projects/{project_id}/export": "guest long",
+    "POST /studio/projects/{project_id}/audio": "guest long fill 200MB upload",
+    "POST /studio/projects/lines": "guest",
+    "PUT /studio/projects/{project_id}/place": "guest",
+    "POST /studio/projects/{project_id}/exports": "guest",
+    "GET /studio/projects/{project_id}/exports/{export_id}": "guest",
+    "DELETE /studio/projects/{project_id}/exports/{export_id}": "guest free",
+    "GET /studio/projects/{project_id}/exports/{export_id}/file": "guest long",
+    "GET /studio/projects": "guest",
+    "POST /studio/projects": "guest fill",
+    "GET /studio/projects/{project_id}": "guest",
+    "PATCH /studio/projects/{project_id}": "guest edit",
+    "DELETE /studio/projects/{project_id}": "guest free",
+    "POST /studio/projects/{project_id}/edits": "guest edit",
+    "POST /studio/projects/{project_id}/undo": "guest edit",
+    "POST /studio/projects/{project_id}/redo": "guest edit",
+    "GET /studio/projects/{project_id}/script": "guest",
+    "PUT /studio/projects/{project_id}/script": "guest edit",
+    "GET /studio/projects/{project_id}/events": "guest uncounted",
+    "POST /studio/projects/{project_id}/render": "guest fill",
+    "POST /studio/projects/{project_id}/cancel": "guest",
+    "POST /studio/projects/{project_id}/focus": "guest",
+    "GET /studio/projects/{project_id}/takes/{line_id}": "guest",
+    "GET /studio/projects/{project_id}/lines/{line_id}/audio": "guest uncounted",
+    "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/audio.wav": "guest",
+    "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/peaks": "guest long",
+    "GET /studio/projects/{project_id}/peaks": "guest long",
+    "GET /studio/space": "guest long",
+    "POST /studio/space/free": "guest long free",
+    "GET /studio/space/trash": "guest long",
+    "POST /studio/space/trash/{project_id}/restore": "guest long free",
+    "POST /studio/model/load": "owner uncounted",
+    "POST /studio/model/cancel": "owner uncounted",
+    "POST /studio/model/unload": "owner uncounted",
+    "POST /studio/model/timeout": "owner uncounted",
+    "POST /studio/model/concurrency": "owner uncounted",
+    "POST /studio/backend": "guest",
+    "GET /studio/speakers": "guest",
+    "POST /studio/speakers": "guest fill",
+    "POST /studio/speakers/import": "guest long fill 200MB upload",
+    "POST /studio/speakers/removed/{speaker_id}/restore": "guest fill",
+    "DELETE /studio/speakers/removed/{speaker_id}": "guest free",
+    "GET /studio/speakers/{speaker_id}/voice": "guest",
+    "PATCH /studio/speakers/{speaker_id}": "guest fill",
+    "DELETE /studio/speakers/{speaker_id}": "guest free",
+    "GET /studio/speakers/{speaker_id}/sample.wav": "guest long",
+    "GET /studio/speakers/{speaker_id}/samples/{sample_id}.wav": "guest long",
+    "POST /studio/speakers/{speaker_id}/samples": "guest long fill",
+    "PATCH /studio/speakers/{speaker_id}/samples/{sample_id}": "guest long fill",
+    "POST /studio/speakers/{speaker_id}/samples/{sample_id}/open": "guest long fill",
+    "PUT /studio/speakers/{speaker_id}/samples/{sample_id}/recording": "guest long fill",
+    "DELETE /studio/speakers/{speaker_id}/samples/{sample_id}": "guest long free",
+    "POST /studio/speakers/{speaker_id}/formers/{former_id}/restore": "guest fill",
+    "DELETE /studio/speakers/{speaker_id}/formers/{former_id}": "guest free",
+    "POST /studio/speakers/{speaker_id}/preview": "guest fill",
+    "POST /studio/speakers/{speaker_id}/act": "guest long fill 200MB upload",
+    "POST /studio/uploads": "guest long fill 200MB upload",
+    "POST /studio/uploads/{upload_id}/check": "guest long",
+    "GET /studio/uploads/{upload_id}/audio.wav": "guest long",
+    "POST /studio/uploads/{upload_id}/preview": "guest long",
+    "DELETE /studio/uploads/{upload_id}": "guest long free",
+    "POST /studio/projects/{project_id}/hints": "guest",
+    "POST /studio/projects/{project_id}/pronunciations/reach": "guest",
+    "POST /studio/projects/{project_id}/pronunciations/hear": "guest",
+    "POST /studio/projects/{project_id}/pronunciations/read": "guest",
+    "GET /studio/projects/{project_id}/pronunciations/file": "guest",
+}
+"""Each starts a session and opens its workspace. Unless it says otherwise: 12 MB, short queue."""
+
+SERVICES = {
+    "GET /studio/assets/{path:path}": "anybody",
+    "GET /healthz": "anybody uncounted",
+    "GET /healthz/live": "anybody uncounted",
+    "GET /metrics": "owner polled",
+    "GET /v1/models": "guest uncounted workspace",
+    "GET /v1/audio/voices": "guest uncounted workspace",
+    "POST /v1/audio/speech": "guest uncounted fill 17MB workspace",
+    "POST /v1/dialogs": "guest uncounted fill workspace",
+    "GET /v1/dialogs/{dialog_id}": "guest uncounted workspace",
+    "GET /v1/dialogs/{dialog_id}/events": "guest uncounted workspace",
+    "GET /v1/dialogs/{dialog_id}/audio": "guest long workspace",
+    "DELETE /v1/dialogs/{dialog_id}": "guest uncounted free workspace",
+    "GET /v1/openapi.json": "guest uncounted workspace",
+}
+
+GRADIO = {
+    "GET /": "guest page session",
+    "GET /studio/enter": "anybody page",
+    "GET /config": "guest",
+    "HEAD /config/": "guest",
+    "GET /theme.css": "anybody",
+    "GET /favicon.ico": "anybody",
+    "GET /manifest.json": "guest",
+    "GET /robots.txt": "guest",
+    "GET /pwa_icon": "guest",
+    "GET /pwa_icon/192": "guest",
+    "GET /logout": "guest",
+    "GET /assets/index.js": "anybody",
+    "GET /static/img/logo.svg": "anybody",
+    "GET /svelte/svelte.js": "anybody",
+    "GET /gradio_api/startup-events": "guest 2MB",
+    "GET /gradio_api/info": "guest 2MB",
+    "GET /gradio_api/user/": "guest 2MB",
+    "GET /gradio_api/login_check": "guest 2MB",
+    "GET /gradio_api/app_id": "guest 2MB",
+    "GET /gradio_api/theme.css": "guest 2MB",
+    "GET /gradio_api/heartbeat/abc": "guest uncounted 2MB",
+    "GET /gradio_api/queue/data": "guest uncounted 2MB",
+    "POST /gradio_api/queue/join": "guest 2MB",
+    "POST /gradio_api/reset": "guest 2MB",
+    "POST /login": "guest 0.01MB",
+    "POST /login/": "guest 0.01MB",
+}
+
+UNGUARDED = {"GET /v1/openapi.json"}
+"""For anybody, since it says nothing of what is here; it is counted all the same."""
+
+
+def described(policy: RoutePolicy) -> str:
+    words = [policy.access.name.lower()]
+    if policy.request_class is not RequestClass.SHORT:
+        words.append(policy.request_class.name.lower())
+    if policy.disk is not DiskUse.NONE:
+        words.append(policy.disk.name.lower())
+    if policy.max_body_bytes != JSON_BYTES:
+        size_mb = policy.max_body_bytes / 1e6
+        words.append(f"{size_mb / 1000:g}GB" if size_mb >= 1000 else f"{size_mb:g}MB")
+    flags = {
+        "upload": policy.is_upload,
+        "page": policy.is_page,
+        "session": policy.starts_session,
+        "workspace": policy.opens_workspace,
+    }
+    return " ".join([*words, *(name for name, is_set in flags.items() if is_set)])
+
+
+@pytest.fixture
+def policies(studio: Studio) -> RoutePolicies:
+    """Of the server that is started, before Gradio adds its own routes."""
+    return RoutePolicies(StudioServer(front_of(studio, apart=False), NothingToSetUp()).routes)
+
+
+def declared(policies: RoutePolicies) -> Iterator[tuple[str, RoutePolicy | None]]:
+    for route in policies.routes:
+        for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
+            yield f"{method} {route.path}", route.policy
+
+
+def test_every_route_declares_its_policy(policies: RoutePolicies) -> None:
+    undeclared = [address for address, policy in declared(policies) if policy is None]
+    assert not undeclared, "declare who may call these, see studio/server/policies.py"
+
+
+def test_every_route_has_the_policy_it_should_have(policies: RoutePolicies) -> None:
+    page = {address: f"{policy} session workspace" for address, policy in PAGE.items()}
+    assert {address: described(policy) for address, policy in declared(policies)} == page | SERVICES
+
+
+def test_a_request_gets_the_policy_of_the_route_that_answers_it(policies: RoutePolicies) -> None:
+    for address, policy in declared(policies):
+        method, path = address.split(" ")
+        assert policies.find(method, filled(path, {})) == policy, address
+        assert policies.find("TRACE", filled(path, {})) is not None, address  # answered with 405
+    slash = policies.find("POST", "/studio/uploads/")
+    assert slash == policies.find("POST", "/studio/uploads")  # redirected there
+
+
+def test_gradios_routes_are_an_allow_list(policies: RoutePolicies) -> None:
+    found = {address: policies.find(*address.split(" ")) for address in GRADIO}
+    assert {address: described(policy) for address, policy in found.items()} == GRADIO
+    for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        for path in ("/gradio_api/run/x", "/gradio_api/file= http://x/", "/studio/x", "/x"):
+            assert policies.find(method, path) is None
+    assert policies.find("POST", "/") is None
+    assert policies.find("GET", f"/static/{'9' * 256}") is None
+
+
+def test_the_guard_is_asked_by_every_route_that_is_not_for_anybody(studio: Studio) -> None:
+    def refuse() -> None:
+        raise HTTPException(401)
+
+    routes = [
+        *studio_routes(lambda _: studio, NothingToSetUp(), guard=refuse, assets=ASSETS),
+        *service_routes(studio, lambda _: studio, guard=refuse),
+    ]
+    client = TestClient(FastAPI(routes=routes))
+    for address, policy in declared(RoutePolicies(routes)):
+        method, path = address.split(" ")
+        status = client.request(method, filled(path, {})).status_code
+        is_open = policy.access is Access.ANYBODY or address in UNGUARDED
+        assert (status == 401) is not is_open, (address, status)
+
+
+def test_a_route_that_declares_nothing_is_the_owners(studio: Studio) -> None:
+    front = front_of(studio, key="sk-owner")
+    app = routes_of(front)
+    app.get("/studio/forgotten")(lambda: "a secret")
+    sub = FastAPI()
+    sub.get("/forgotten")(lambda: "a secret")
+    app.mount("/v1/sub", sub)
+    app.mount("/studio/files", StaticFiles(directory=ASSETS))
+    policies = RoutePolicies(app.routes)
+    for path in ("/studio/forgotten", "/v1/sub/forgotten", "/studio/files/x"):
+        assert policies.find("GET", path) is UNDECLARED
+    client = visitor_of(front.layers(app, app))
+    assert client.get("/studio/forgotten").status_code == 403
+    owner = {"Authorization": "Bearer sk-owner"}
+    assert client.get("/studio/forgotten", headers=owner).json() == "a secret"
+
+
+def test_an_unknown_address_is_refused_before_any_session(studio: Studio) -> None:
+    client = visitor_of(app_of_front(front_of(studio)))
+    for path in ("/studio/nothing", "/v1/nothing", "/nothing"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "set-cookie" not in answer.headers
+        assert answer.json()["error"]["message"] == "There is nothing at this address."
