@@ -20,6 +20,7 @@ from studio.allowance import VisitLimits
 from studio.api.errors import HANDLERS
 from studio.api.front import Front
 from studio.api.hosts import HostNames
+from studio.api.page_assets import PageAssets, PreloadLinks
 from studio.api.refusals import refusal
 from studio.api.routes import service_routes, studio_routes
 from studio.api.v1.keys import key_guard
@@ -81,6 +82,8 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             openapi_url=None,
         )
         self._front = front
+        # First of all, so that it stands inside of what compresses.
+        self.add_middleware(PreloadLinks, links=PageAssets(_ASSETS).preload)
 
     def build_middleware_stack(self) -> ASGIApp:
         """Everything that Gradio stacks up, behind the doors."""
@@ -156,7 +159,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         max_file_size="100mb",
         state_session_capacity=200,
         _app=server,
-        **launch_look(),
+        **launch_look(PageAssets(_ASSETS).head),
     )
 
 

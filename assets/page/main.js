@@ -1,4 +1,5 @@
 /** The page: waits for its parts, then joins them. */
+import { readState } from "./core/api.js";
 import { byId, whenPresent } from "./core/dom.js";
 import { ConflictDialog } from "./document/conflict_dialog.js";
 import { Project } from "./document/project.js";
@@ -21,7 +22,7 @@ import { TextEditor } from "./editor/text_editor.js";
 import { EnginePanel, ProjectEngine } from "./panels/engine_panel.js";
 import { FileDrop } from "./panels/file_drop.js";
 import { LastPosition } from "./panels/last_position.js";
-import { ProjectMenu } from "./panels/project_menu.js";
+import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
 import { showSaveStatus } from "./panels/save_status.js";
 import { keepTheme, keepView } from "./panels/views.js";
 import { PlaybackController } from "./playback/playback_controller.js";
@@ -75,6 +76,8 @@ function buildEditor(project, show) {
 }
 
 async function open() {
+  const [opening, state] = [findOpeningProject(), readState()];
+  for (const early of [opening, state]) early.catch(() => {}); // handled below, where the page can show it
   await whenPresent(PARTS);
   keepTheme();
   const project = new Project();
@@ -114,8 +117,7 @@ async function open() {
     editor.linePanel.know(detail.speakers);
   });
   speakers.addEventListener("changed", () => model.refresh());
-  const opening = await openingScript();
-  await Promise.all([projects.start(opening), model.watch()]);
+  await Promise.all([projects.start(opening, openingScript), model.watch(state)]);
   document.body.dataset.tableread = "ready";
   performance.mark("tableread-ready");
 }

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Depends
-from fastapi.staticfiles import StaticFiles
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 
 from studio.api.desk import StudioOf, seat
@@ -17,6 +15,7 @@ from studio.api.hints import hint_routes
 from studio.api.metrics import Metrics, metrics_routes
 from studio.api.model import model_routes
 from studio.api.page import page_routes
+from studio.api.page_assets import AssetFiles, PageAssets
 from studio.api.project_audio import project_audio_routes
 from studio.api.project_files import project_file_routes
 from studio.api.project_lines import project_line_routes
@@ -63,7 +62,7 @@ def studio_routes(
     router = APIRouter(dependencies=[Depends(guard), Depends(seat(studio_of))])
     for part in page_parts(setup):
         router.include_router(part)
-    return [*router.routes, Mount("/studio/assets", _PageFiles(directory=assets))]
+    return [*router.routes, Mount("/studio/assets", AssetFiles(PageAssets(assets)))]
 
 
 def service_routes(
@@ -80,12 +79,3 @@ def service_routes(
     router.include_router(health_routes(studio))
     router.include_router(metrics_routes(Metrics(studio.engine)), dependencies=[Depends(guard)])
     return [*router.routes, Mount("/v1", speech_api(studio_of, guard=guard))]
-
-
-class _PageFiles(StaticFiles):
-    """Asked for anew at every visit, so that no page mixes modules of two versions."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response

@@ -121,16 +121,16 @@ export class EnginePanel extends EventTarget {
     this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
 
-  /** Ask for the state again and again; slower while the tab is hidden. */
-  async watch() {
-    await this.refresh();
+  /** Ask for the state again and again; slower while the tab is hidden. @param {Promise<object>} [answer] the first, asked for already */
+  async watch(answer = api.readState()) {
+    await this.refresh(answer);
     setTimeout(() => this.watch(), document.hidden ? HIDDEN_MS : AWAKE_MS);
   }
 
   /** Ask for the state once. */
-  async refresh() {
+  async refresh(answer = api.readState()) {
     try {
-      this.#show(await api.readState());
+      this.#show(await answer);
       showNotice("offline");
     } catch (error) {
       if (error.status === 429) return; // busy, not gone

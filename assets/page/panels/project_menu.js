@@ -8,6 +8,32 @@ import { ProjectList } from "./project_list.js";
 const LAST_KEY = "tableread.project";
 const LEGACY_TEXT_KEY = "tableread.script";
 
+/** Answers that say that there is no such project. */
+const ABSENT = new Set([400, 404, 422]);
+
+/**
+ * The project of the address, else the last one, else the newest. It needs nothing of the page, so it is asked for
+ * while the page's parts are still being built.
+ * @returns {Promise<{body: object | null, refusal: Error | null}>} `refusal`: why the one of the address can't be opened
+ */
+export async function findOpeningProject() {
+  const named = new URLSearchParams(location.search).get("project");
+  let refusal = null;
+  const read = async (id) => {
+    try {
+      return id ? await api.readProject(id) : null;
+    } catch (error) {
+      if (id === named) refusal = error;
+      if (!ABSENT.has(error.status)) throw error;
+      return null;
+    }
+  };
+  const known = (await read(named)) ?? (await read(localStore.get(LAST_KEY)));
+  if (known) return { body: known, refusal };
+  const [newest] = await api.listProjects();
+  return { body: await read(newest?.project_id), refusal };
+}
+
 /**
  * Events: "closing" before and "opened" after another project takes the place of the one before, with
  * `detail` {place}: where somebody was in it last, or null.
@@ -45,18 +71,19 @@ export class ProjectMenu extends EventTarget {
     project.addEventListener("gone", () => this.#gone());
   }
 
-  /** Open the project of the address, else the last one, else the newest, else make the first. */
-  async start(openingText) {
-    const asked = new URLSearchParams(location.search).get("project");
-    for (const id of [asked, localStore.get(LAST_KEY)]) {
-      if (id && (await this.#openKnown(id, id === asked))) return;
-    }
-    const [newest] = await api.listProjects();
-    if (newest && (await this.#openKnown(newest.project_id, false))) return;
+  /**
+   * Open the project that was found, else make the first one.
+   * @param {ReturnType<typeof findOpeningProject>} finding @param {() => Promise<string>} openingScript of a new workspace
+   */
+  async start(finding, openingScript) {
+    const over = showProgressNotice("The project is being opened…");
+    const { body, refusal } = await finding.finally(over);
+    if (refusal) showError("This project can't be opened", refusal);
+    if (body) return this.adopt(body);
     const legacy = localStore.get(LEGACY_TEXT_KEY);
-    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: openingText };
+    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
     await this.adopt(await api.createProject(first));
-    localStore.remove(LEGACY_TEXT_KEY);
+    return localStore.remove(LEGACY_TEXT_KEY);
   }
 
   /** Show a project. @param {object} body */
@@ -79,7 +106,7 @@ export class ProjectMenu extends EventTarget {
       return true;
     } catch (error) {
       if (asked) showError("This project can't be opened", error);
-      if (![404, 400, 422].includes(error.status)) throw error;
+      if (!ABSENT.has(error.status)) throw error;
       return false;
     } finally {
       over();
