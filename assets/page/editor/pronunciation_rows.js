@@ -165,7 +165,7 @@ const LABELS = {
   written: (written) => `Written: ${written}`,
   spoken: (written) => `Spoken for ${written}`,
   case: (written) => `Match case of ${written}`,
-  preview: (written) => `Hear ${written}`,
+  hear: (written) => `Hear ${written}`,
   remove: (written) => `Remove ${written}`,
 };
 
