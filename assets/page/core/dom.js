@@ -59,6 +59,15 @@ export function whenPresent(ids) {
   });
 }
 
+/** Put rows in order without moving those that stand right: a moved field loses its focus. */
+export function arrangeRows(list, rows) {
+  const kept = new Set(rows);
+  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
+  rows.forEach((row, idx) => {
+    if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
+  });
+}
+
 /** Open and close a panel by its button, by Escape, and by a press anywhere else. */
 export function disclose(button, panel) {
   const show = (open) => {

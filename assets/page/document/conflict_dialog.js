@@ -1,4 +1,5 @@
 /** Two people changed the same thing: both versions next to each other, and a choice. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { showNotice } from "../core/notices.js";
 import { conflictQuestions, resolvedOps } from "./conflict_model.js";
@@ -13,8 +14,8 @@ export class ConflictDialog {
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    project.addEventListener("conflict", () => this.#open());
-    project.addEventListener("opened", () => this.#begin());
+    bus.on("project.conflict", () => this.#open());
+    bus.on("project.opened", () => this.#begin());
     byId("conflicts-later").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => this.#remind());
   }

@@ -22,13 +22,21 @@ const META = [
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
-/** @param {object} body of a project @returns {State} */
-export function documentOf(body) {
+/**
+ * @param {object} body of a project @param {State} [before] what was known of it: what stayed keeps its identity, so
+ *   that nobody takes it for changed
+ * @returns {State}
+ */
+export function documentOf(body, before = EMPTY_DOCUMENT) {
   const { rev } = body;
-  const lines = new Map(body.lines.map((line) => [line.line_id, line]));
-  const order = [...lines.keys()];
-  const meta = Object.fromEntries(META.map((key) => [key, body[key]]));
-  return { ...meta, rev, lines, order };
+  const lines = new Map(body.lines.map((line) => [line.line_id, kept(line, before.lines.get(line.line_id))]));
+  const order = kept([...lines.keys()], before.order);
+  const meta = Object.fromEntries(META.map((key) => [key, kept(body[key], before[key])]));
+  return { ...meta, order, rev, lines };
+}
+
+function kept(now, before) {
+  return JSON.stringify(now) === JSON.stringify(before) ? before : now;
 }
 
 /** What the studio says has changed. @param {State} state @returns {State} */

@@ -1,4 +1,5 @@
 /** Edits on their way to the studio: sent in order, one at a time, again after a lost connection. */
+import { Bus } from "../core/bus.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
 
@@ -10,12 +11,9 @@ const TRIES = 3;
 /** Answers that say nothing about the edit: not signed in, busy, a proxy without its studio, disk full. */
 const PASSING = new Set([401, 408, 425, 429, 502, 503, 504, 507]);
 
-/**
- * Events: "state" when `state` (saved, saving, offline) or `trouble` changed; with `detail` {batch}:
- * "taken" (and its `answer`), "refused" (and its `error`; the batch is dropped), "conflict" and
- * "failed" (the batch is set aside until `settle`).
- */
-export class Outbox extends EventTarget {
+export class Outbox {
+  /** @type {Bus<import("../core/types").OutboxEvents>} */
+  events = new Bus();
   #batches = [];
   #sending = null;
   #underWay = null;
@@ -27,7 +25,6 @@ export class Outbox extends EventTarget {
 
   /** @param {string} projectId @param {(batch: object, last: boolean) => Promise<object>} send */
   constructor(projectId, send) {
-    super();
     this.#send = send;
     this.state = "saved";
     /** Why nothing is taken now: an error that the studio answered, or null. */
@@ -193,7 +190,7 @@ export class Outbox extends EventTarget {
   }
 
   #emit(name, detail = null) {
-    if (!this.#left) this.dispatchEvent(new CustomEvent(name, { detail }));
+    if (!this.#left) this.events.emit(name, detail);
   }
 }
 

@@ -1,5 +1,6 @@
 /** The open project: what the studio says of it, and this page's edits laid on top. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { CLIENT_ID } from "../core/local_store.js";
 import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, withOps, withSteps } from "./document.js";
 import { EventStream } from "./event_stream.js";
@@ -30,36 +31,33 @@ export class DeletedLines {
 /** This page, of a person: what stands before the dash is the same for all pages of a browser. */
 const CLIENT = `${CLIENT_ID}-${newId()}`;
 
-/**
- * Events: "change" with `detail` {ids: Set of lines, order: boolean, meta: boolean}, "job" when a
- * render began or ended, "saved" when its `saving` or `trouble` changed, "conflict" and "failed"
- * when a batch was set `aside`, "refused" with `detail` {batch, error}, "script" with `detail`
- * {batch, answer} or {batch, error}, "storage" with `detail` why nothing can be kept now,
- * or null, "gone", "opened", and "left" with `detail` {id, name} when edits stay behind unsent.
- */
-export class Project extends EventTarget {
+/** Says of itself what the `project.*` events of the page's bus name. */
+export class Project {
   #base = EMPTY_DOCUMENT;
   #steps = [];
   #jobSteps = 0;
   #live = null;
   #outbox = null;
   #deletedLines = new DeletedLines();
+  #engine = null;
 
-  constructor() {
-    super();
+  #needsStream;
+
+  /** @param {{needsStream?: () => boolean}} [how] whether even a hidden tab needs what happens to the project */
+  constructor({ needsStream = () => false } = {}) {
+    this.#needsStream = needsStream;
     this.id = null;
     this.view = EMPTY_DOCUMENT;
     this.job = null;
     this.notices = [];
-    this.drafts = () => {};
-    this.agree = async () => true;
-    this.listened = () => false;
     addEventListener("pagehide", () => {
-      this.drafts();
+      bus.emit("project.flushing");
       this.#outbox?.leave();
     });
     // A page that the browser had put to rest goes on where it was.
     addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
+    bus.on("library.changed", () => this.look());
+    bus.on("engine.state", ({ backend }) => this.#followEngine(backend.name));
   }
 
   /** @returns {"saved" | "saving" | "offline"} */
@@ -116,20 +114,21 @@ export class Project extends EventTarget {
     this.#close(); // one that was opened at the same time
     this.id = body.project_id;
     this.#outbox = new Outbox(this.id, api.batchSender(this.id));
-    this.#outbox.addEventListener("state", () => this.#emitPlain("saved"));
-    this.#outbox.addEventListener("taken", ({ detail }) => this.#taken(detail));
-    this.#outbox.addEventListener("refused", ({ detail }) => this.#refused(detail));
-    this.#outbox.addEventListener("conflict", () => this.#conflict());
-    this.#outbox.addEventListener("failed", () => this.#dropped("failed"));
+    this.#outbox.events.on("state", () => bus.emit("project.saving"));
+    this.#outbox.events.on("taken", (about) => this.#taken(about));
+    this.#outbox.events.on("refused", (about) => this.#refused(about));
+    this.#outbox.events.on("conflict", () => this.#conflict());
+    this.#outbox.events.on("failed", () => this.#dropped("project.failed"));
+    this.#base = EMPTY_DOCUMENT;
     this.notices = [];
     this.#adopt(body);
     this.#deletedLines.clear();
-    this.#live = new EventStream(this.id, body.seq, () => this.listened(), ({ rev }) => rev < this.#base.rev);
-    this.#live.addEventListener("event", ({ detail }) => this.#step(detail));
-    this.#live.addEventListener("body", ({ detail }) => this.#adopt(detail));
-    this.#live.addEventListener("gone", () => this.#emitPlain("gone"));
-    this.#emitPlain("saved");
-    this.#emitPlain("opened");
+    this.#live = new EventStream(this.id, body.seq, this.#needsStream, ({ rev }) => rev < this.#base.rev);
+    this.#live.events.on("step", (step) => this.#step(step));
+    this.#live.events.on("body", (now) => this.#adopt(now));
+    this.#live.events.on("gone", () => bus.emit("project.gone"));
+    bus.emit("project.saving");
+    bus.emit("project.opened");
   }
 
   /** Send what is unsent and listen no more. */
@@ -143,7 +142,7 @@ export class Project extends EventTarget {
     this.#outbox?.close();
     this.#live?.leave();
     this.#steps = [];
-    if (unsent) this.#emit("left", { id: this.id, name: this.view.name });
+    if (unsent) bus.emit("project.left", { id: this.id, name: this.view.name });
   }
 
   /** Change the dialog here and now; the studio follows. @param {Array<object>} ops */
@@ -152,9 +151,9 @@ export class Project extends EventTarget {
     this.#rebuild();
   }
 
-  /** Resolve when the studio has all edits, or can't be reached; `drafts` puts what is half typed. */
+  /** Resolve when the studio has all edits, or can't be reached; what is half typed is put first. */
   async flush() {
-    this.drafts();
+    bus.emit("project.flushing");
     await this.#outbox?.flush();
   }
 
@@ -233,32 +232,32 @@ export class Project extends EventTarget {
 
   #taken({ batch, answer }) {
     this.#answered(answer);
-    if (batch.text !== undefined) this.#emit("script", { batch, answer });
+    if (batch.text !== undefined) bus.emit("project.script", { batch, answer });
   }
 
   #refused({ batch, error }) {
-    this.#dropped(batch.text === undefined ? "refused" : "script", { batch, error });
+    this.#dropped(batch.text === undefined ? "project.refused" : "project.script", { batch, error });
   }
 
-  #dropped(kind, detail = null) {
+  #dropped(event, about) {
     this.#rebuild();
-    this.#emit(kind, detail);
+    bus.emit(event, about);
   }
 
   async #conflict() {
     const outbox = this.#outbox;
     await this.#live.again();
-    if (outbox === this.#outbox) this.#emitPlain("conflict");
+    if (outbox === this.#outbox) bus.emit("project.conflict");
   }
 
   #adopt(body) {
-    this.#base = documentOf(body);
+    this.#base = documentOf(body, this.#base);
     this.#steps = [];
     const known = new Set(this.notices.map((one) => JSON.stringify(one)));
     this.notices.push(...(body.notices ?? []).filter((one) => !known.has(JSON.stringify(one))));
     this.#rebuild();
     this.#showJob(body.job);
-    this.#emit("storage", body.storage ?? null);
+    bus.emit("project.storage", body.storage ?? null);
   }
 
   #step(step) {
@@ -267,7 +266,7 @@ export class Project extends EventTarget {
       this.#jobSteps += 1;
       return this.#setJob(step);
     }
-    if (step.type === "storage") return this.#emit("storage", step.message);
+    if (step.type === "storage") return bus.emit("project.storage", step.message);
     // The stream tells things as they are when it tells them: the last word is always right.
     this.#flushSteps();
     this.#base = withChanges(this.#base, Math.max(step.rev, this.#base.rev), step.changes);
@@ -296,7 +295,7 @@ export class Project extends EventTarget {
 
   #showJob(job) {
     this.job = job ?? null;
-    this.#emitPlain("job");
+    bus.emit("project.job");
   }
 
   #rebuild() {
@@ -311,15 +310,14 @@ export class Project extends EventTarget {
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#deletedLines.remember(old, this.view);
     if (!ids.size && !order && !meta) return;
-    this.#emit("change", { ids, order, meta });
+    bus.emit("project.changed", { ids, order, meta });
+    if (meta) bus.emit("project.meta");
   }
 
-  #emitPlain(name) {
-    this.dispatchEvent(new Event(name));
-  }
-
-  #emit(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { detail }));
+  /** Another engine finds other takes outdated. */
+  #followEngine(name) {
+    if (this.#engine !== null && this.#engine !== name) this.look();
+    this.#engine = name;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The dialog as one text: typed or pasted here, it is merged into the lines, which keep their takes. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { showDone, showError, showNotice } from "../core/notices.js";
@@ -92,9 +93,10 @@ export class ScriptView {
     listenForPaste(this.#area);
     byId("draft-compare").addEventListener("click", () => this.#dispute());
     byId("draft-drop").addEventListener("click", () => this.#drop());
-    project.drafts = () => this.put();
-    project.addEventListener("change", ({ detail }) => this.#changed(detail));
-    project.addEventListener("script", ({ detail }) => this.#answered(detail));
+    bus.on("project.flushing", () => this.put());
+    bus.on("project.changed", (change) => this.#changed(change));
+    bus.on("project.script", (about) => this.#answered(about));
+    bus.on("project.shown", () => this.forget());
   }
 
   /** The view comes into sight, or another project does. */

@@ -1,4 +1,5 @@
 /** Find in the dialog, and replace; what is found is marked in its row. */
+import { bus } from "../core/bus.js";
 import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
@@ -11,11 +12,11 @@ export class FindBar {
   #with = /** @type {HTMLInputElement} */ (byId("replace"));
   #parts;
   #found = [];
+  #unfollow = () => {};
 
   /** @param {object} parts project, lines, selection, show */
   constructor(parts) {
     this.#parts = parts;
-    parts.project.addEventListener("change", () => !this.#bar.hidden && this.#search());
     for (const input of [this.#what, byId("find-case"), byId("find-word")]) {
       input.addEventListener("input", () => this.#search());
     }
@@ -32,6 +33,8 @@ export class FindBar {
     const marked = markedText();
     this.#parts.show("lines");
     this.#bar.hidden = false;
+    this.#unfollow();
+    this.#unfollow = bus.on("project.changed", () => this.#search());
     if (marked && !marked.includes("\n")) this.#what.value = marked;
     this.#what.select();
     this.#search();
@@ -39,6 +42,7 @@ export class FindBar {
 
   close() {
     this.#bar.hidden = true;
+    this.#unfollow();
     CSS.highlights?.delete(MARK);
     this.#parts.selection.focus();
   }

@@ -1,4 +1,5 @@
 /** Lines of one state or one speaker: how many there are, the way to the next, and all marked at once. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
@@ -49,8 +50,9 @@ export class GotoBar {
   #rows = new Map();
   #chosen = null;
   #looking = false;
+  #unfollow = [];
 
-  /** @param {object} parts project, hints, badges, selection, cast, show */
+  /** @param {object} parts project, badges, selection, cast, show */
   constructor(parts) {
     this.#parts = parts;
     this.#open.addEventListener("click", () => this.#disclose(this.#panel.hidden));
@@ -60,9 +62,8 @@ export class GotoBar {
     document.addEventListener("pointerdown", ({ target }) => {
       if (!this.#panel.contains(target) && !this.#open.contains(target)) this.#disclose(false);
     });
-    parts.project.addEventListener("change", () => this.#soon());
-    parts.hints.addEventListener("change", () => this.#soon());
-    parts.project.addEventListener("opened", () => this.#choose(null));
+    bus.on("project.opened", () => this.#choose(null));
+    bus.on("cast.marked", ({ name }) => this.markSpeaker(name));
   }
 
   /** Show what there is to go to; the keyboard stands on the first. */
@@ -129,11 +130,22 @@ export class GotoBar {
 
   #choose(key) {
     this.#chosen = key;
+    this.#follow();
     this.#soon();
+  }
+
+  /** Changes of lines matter while a way to some of them is in sight. */
+  #follow() {
+    const isNeeded = !this.#panel.hidden || this.#chosen !== null;
+    if (isNeeded === this.#unfollow.length > 0) return;
+    const follow = () => [bus.on("project.changed", () => this.#soon()), bus.on("checks.changed", () => this.#soon())];
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = isNeeded ? follow() : [];
   }
 
   #disclose(open) {
     setHidden(this.#panel, !open);
+    this.#follow();
     this.#open.setAttribute("aria-expanded", String(open));
     if (open) this.#draw();
   }

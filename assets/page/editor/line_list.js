@@ -1,4 +1,5 @@
 /** The dialog as rows. An edit touches its own rows; what is out of sight is never laid out. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
@@ -158,12 +159,13 @@ export class LineList {
   #aim = null;
   #sounding = null;
   #project;
+  #warningsOf;
 
-  /** @param {import("../document/project.js").Project} project */
-  constructor(project) {
+  /** @param {import("../document/project.js").Project} project @param {(lineId: string) => string[]} warningsOf a line */
+  constructor(project, warningsOf) {
     this.#project = project;
-    this.hintsOf = () => [];
-    project.addEventListener("change", ({ detail }) => this.#change(detail));
+    this.#warningsOf = warningsOf;
+    bus.on("project.changed", (change) => this.#change(change));
   }
 
   /** @param {string} lineId @returns {LineRow | undefined} */
@@ -288,7 +290,7 @@ export class LineList {
     const row = new LineRow(line);
     this.#rows.set(line.line_id, row);
     row.write(line, this.colour(line.speaker));
-    row.hint(this.hintsOf(line.line_id));
+    row.hint(this.#warningsOf(line.line_id));
     return row;
   }
 

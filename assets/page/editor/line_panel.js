@@ -1,11 +1,13 @@
 /** The panel of the marked lines: who says them, how, and what to do with them. */
+import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
-/** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
-export class ParamControls extends EventTarget {
+export class ParamControls {
+  /** @type {Bus<import("../core/types").ParamEvents>} */
+  events = new Bus();
   #list = byId("params");
   #shown = null;
   #rows = new Map();
@@ -57,7 +59,7 @@ export class ParamControls extends EventTarget {
     const remove = row.querySelector("button");
     remove.ariaLabel = `Remove ${name}`;
     remove.addEventListener("click", () =>
-      this.dispatchEvent(new CustomEvent("change", { detail: { name, value: null } })));
+      this.events.emit("changed", { name, value: null }));
     return row;
   }
 
@@ -81,7 +83,7 @@ export class ParamControls extends EventTarget {
   #emitChange({ name, minimum, maximum }, written) {
     const usable = written === null || (written !== "" && Number(written) >= minimum && Number(written) <= maximum);
     const value = written === null ? null : Number(written);
-    if (usable) this.dispatchEvent(new CustomEvent("change", { detail: { name, value } }));
+    if (usable) this.events.emit("changed", { name, value });
   }
 }
 
@@ -96,16 +98,18 @@ export class LinePanel {
   /** @param {object} parts project, selection, commands, playback, takes, show */
   constructor(parts) {
     this.#parts = parts;
-    const { project, selection } = parts;
-    project.addEventListener("change", ({ detail }) => this.#changed(detail));
-    selection.addEventListener("change", () => this.#show());
-    this.#params.addEventListener("change", ({ detail }) => this.#setParam(detail));
+    bus.on("project.changed", (change) => this.#changed(change));
+    bus.on("project.meta", () => this.#names());
+    bus.on("selection.changed", () => this.#show());
+    bus.on("engine.state", ({ backend, speakers }) => this.#offer(backend, speakers));
+    this.#params.events.on("changed", (change) => this.#setParam(change));
     this.#listen();
     this.#show();
   }
 
-  /** @param {object} backend whose parameters and languages are offered */
-  offer({ params, languages, instructions }) {
+  /** @param {object} backend whose parameters and languages are offered @param {Array<object>} library voices with their moods */
+  #offer({ params, languages, instructions }, library) {
+    this.#library = library;
     this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
     setHidden(byId("instruct-part"), !instructions);
     const shown = JSON.stringify(languages);
@@ -117,12 +121,6 @@ export class LinePanel {
     this.#show();
   }
 
-  /** @param {Array<object>} library the voices there are, with the moods of each */
-  know(library) {
-    this.#library = library;
-    this.#show();
-  }
-
   /** Lead to the field for a name that isn't in the dialog yet. */
   askSpeaker() {
     this.#parts.show("line");
@@ -131,7 +129,7 @@ export class LinePanel {
   }
 
   #listen() {
-    const { commands, playback, selection, project } = this.#parts;
+    const { commands, playback, selection } = this.#parts;
     const fields = {
       speaker: (text) => text.trim() && { speaker: text.trim() },
       language: (code) => ({ language: code || null }),
@@ -161,7 +159,6 @@ export class LinePanel {
     };
     for (const [name, act] of Object.entries(buttons)) byId(`act-${name}`).addEventListener("click", act);
     byId("speaker-names").dataset.for = "field-speaker";
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#names());
   }
 
   #names() {
@@ -184,8 +181,17 @@ export class LinePanel {
     setHidden(byId("act-again"), marked.length > 0 && speech.length === 0);
     this.#showRecording(marked.length === 1 && marked[0].kind === "audio" ? marked[0] : null);
     setText(byId("line-title"), marked.length > 1 ? formatCount(marked.length, "line") : title(marked[0]));
+    this.#showSpoken(marked.length === 1 && speech.length ? marked[0] : null);
     if (speech.length) this.#fill(speech);
     takes.show(speech.length === 1 ? speech[0] : null);
+  }
+
+  /** What pronunciations make of a line. */
+  #showSpoken(line) {
+    const spoken = line?.spoken ?? null;
+    setHidden(byId("pronounce-part"), !line);
+    setHidden(byId("line-spoken"), spoken === null);
+    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
   }
 
   #showRecording(line) {

@@ -3,6 +3,7 @@
  * lead to it.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, isDirty, markedText, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { PreviewButton } from "../playback/preview_button.js";
@@ -24,17 +25,14 @@ export class PronunciationList {
   });
   #timer = null;
   #asked = 0;
+  #unfollow = [];
 
   /** @param {object} parts project, commands */
   constructor({ project, commands }) {
     this.#project = project;
     this.#commands = commands;
     this.#listen();
-    project.addEventListener("change", ({ detail }) => this.#dialog.open && this.#follow(detail));
-    project.addEventListener("saved", () => this.#soon());
-    // What the page says of it lies behind this dialog.
-    project.addEventListener("refused", ({ detail: { error } }) => this.#dialog.open && this.#showProblem(error.message));
-    project.addEventListener("opened", () => this.#dialog.close());
+    bus.on("project.opened", () => this.#dialog.close());
   }
 
   /** @param {string} [word] that is to be said otherwise */
@@ -57,12 +55,26 @@ export class PronunciationList {
     this.#link();
     this.#offerVoices();
     this.#dialog.showModal();
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = [
+      bus.on("project.changed", (change) => this.#follow(change)),
+      bus.on("project.saving", () => this.#soon()),
+      // What the page says of it lies behind this dialog.
+      bus.on("project.refused", ({ error }) => this.#showProblem(error.message)),
+    ];
     this.#soon();
+  }
+
+  #ended() {
+    if (this.#dialog.open) return; // it was opened again before this event came
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = [];
+    this.#sound.hush();
   }
 
   #listen() {
     byId("pronunciations-close").addEventListener("click", () => this.#dialog.close());
-    this.#dialog.addEventListener("close", () => this.#sound.hush());
+    this.#dialog.addEventListener("close", () => this.#ended());
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
     input("new").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -83,7 +95,7 @@ export class PronunciationList {
     byId("pronunciation-more").addEventListener("click", () => this.#rows.more());
     input("import").addEventListener("click", () => input("file").click());
     input("file").addEventListener("change", () => this.#import());
-    this.#sound.addEventListener("fault", ({ detail }) => this.#showProblem(detail.message));
+    this.#sound.events.on("fault", (fault) => this.#showProblem(fault.message));
   }
 
   /** The history of the project is that of the list, too. */
@@ -235,22 +247,17 @@ function clean(text) {
 const LONGEST_WORD = 200;
 
 export class PronunciationLinks {
-  #project;
   #selection;
   #list;
   #marked = { lineId: null, word: "" };
 
   /** @param {object} parts project, selection, commands */
   constructor({ project, selection, commands }) {
-    this.#project = project;
     this.#selection = selection;
     this.#list = new PronunciationList({ project, commands });
     document.addEventListener("selectionchange", () => this.#notice());
     byId("pronunciations-open").addEventListener("click", () => this.#list.open());
     byId("line-pronounce").addEventListener("click", () => this.open());
-    project.addEventListener("change", () => this.#show());
-    selection.addEventListener("change", () => this.#show());
-    this.#show();
   }
 
   /** Open the list, with the word that is marked in the script filled in. */
@@ -272,17 +279,6 @@ export class PronunciationLinks {
     if (!text?.contains(focusNode)) return;
     const { line: lineId } = text.closest(".line").dataset;
     this.#marked = { lineId, word: isCollapsed ? "" : shortWord(String(getSelection())) };
-  }
-
-  #show() {
-    const { ids } = this.#selection;
-    const line = ids.length === 1 ? this.#project.line(ids[0]) : null;
-    setHidden(byId("pronounce-part"), line?.kind !== "speech");
-    const spoken = line?.spoken ?? null;
-    setHidden(byId("line-spoken"), spoken === null);
-    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
-    const all = this.#project.view.pronunciations.length;
-    setText(byId("pronunciations-open-count"), all ? String(all) : "");
   }
 }
 

@@ -1,7 +1,6 @@
 /** The rows of the list of pronunciations: made once for each word, quick with the keyboard. */
-import { byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
+import { arrangeRows, byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { arrangeRows } from "../voices/voice_samples.js";
 
 const SHOWN = 100;
 

@@ -1,5 +1,6 @@
 /** The takes of one line, to compare: play, choose, lock, delete. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { showError } from "../core/notices.js";
@@ -18,7 +19,7 @@ export class TakesPanel {
   constructor(parts) {
     this.#parts = parts;
     this.#audio.addEventListener("ended", () => this.#hush());
-    parts.project.addEventListener("change", () => this.#showAccepted());
+    bus.on("project.changed", () => this.#showAccepted());
   }
 
   /** @param {object | null} line whose takes are shown */

@@ -3,6 +3,7 @@
  * with.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
@@ -21,8 +22,8 @@ export class ProjectEngine {
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    project.agree = () => this.#agree();
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
+    bus.on("project.meta", () => this.#show());
+    bus.on("engine.state", (state) => this.#offer(state));
     engine().addEventListener("change", () => this.#set({ backend: engine().value || null }));
     seed().addEventListener("change", () => {
       if (seed().validity.valid) this.#set({ seed: seed().value === "" ? null : Number(seed().value) });
@@ -31,7 +32,7 @@ export class ProjectEngine {
   }
 
   /** @param {{backend: {name: string}, backends: Array<{name: string, title: string, reason: string | null}>}} state */
-  offer({ backend, backends }) {
+  #offer({ backend, backends }) {
     const shown = JSON.stringify([backend.name, backends]);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -73,7 +74,7 @@ export class ProjectEngine {
   }
 
   /** @returns {Promise<boolean>} whether what is missing or outdated may be read now */
-  async #agree() {
+  async agree() {
     const found = this.#foreign();
     if (!found) return true;
     const choice = await this.#ask(found);
@@ -105,15 +106,15 @@ const WORDS = {
   failed: "failed",
 };
 
-/** Event "state" with `detail` the studio's state. */
-export class EnginePanel extends EventTarget {
+/** Emits "engine.state". */
+export class EnginePanel {
   #offered = null;
   #timeout = /** @type {HTMLSelectElement} */ (byId("model-timeout"));
   #atOnce = /** @type {HTMLInputElement} */ (byId("model-at-once"));
 
   constructor() {
-    super();
     disclose(byId("model-chip"), byId("model-panel"));
+    bus.on("library.changed", () => this.refresh());
     this.#press("model-load", "The model can't be loaded", api.loadModel);
     this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
     this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
@@ -145,7 +146,7 @@ export class EnginePanel extends EventTarget {
     this.#setup(state.setup);
     const text = offersSetup(state.setup) ? null : state.auto_reason || null;
     showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
-    this.dispatchEvent(new CustomEvent("state", { detail: state }));
+    bus.emit("engine.state", state);
   }
 
   #chip({ backend, model }) {

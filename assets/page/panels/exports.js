@@ -3,6 +3,7 @@
  * it is.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, disclose, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
@@ -34,7 +35,7 @@ export class SoundExport {
       this.#save();
     });
     byId("sound-cancel").addEventListener("click", () => this.#cancel());
-    project.addEventListener("opened", () => setText(byId("sound-result"), ""));
+    bus.on("project.opened", () => setText(byId("sound-result"), ""));
   }
 
   #recall({ format, loudness, lufs, even }) {
@@ -177,13 +178,14 @@ export class Exports {
   constructor(project) {
     this.#project = project;
     new SoundExport(project, () => this.#checkSound());
+    bus.on("project.shown", () => this.#link());
     for (const link of document.querySelectorAll("a[data-format]")) {
       link.addEventListener("click", (event) => this.#press(event, link));
     }
   }
 
   /** Point the links at the open project. */
-  link() {
+  #link() {
     for (const link of document.querySelectorAll("a[data-format]")) {
       const slim = "slim" in link.dataset ? "&deleted=false" : "";
       link.href = api.exportUrl(this.#project.id, link.dataset.format) + slim;

@@ -1,10 +1,10 @@
 /** Files in: by the button, or by letting them fall on the page; each goes where it is of use. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { isSoundFile } from "../editor/recordings.js";
-import { Exports } from "./exports.js";
 
 const WORDS = {
   project: "Let go to import it as a new project",
@@ -22,17 +22,14 @@ export class FileDrop {
   /** @param {object} parts projects, project, lines, recordings, lineImport, speakers, show */
   constructor(parts) {
     this.#parts = parts;
-    const { projects, project } = parts;
+    const { project } = parts;
     disclose(byId("export"), byId("export-menu"));
     byId("import").addEventListener("click", () => this.#choose({ asks: true }));
     byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
     this.#field.addEventListener("change", () => this.#chosen());
     this.#listenForDrops();
-    const exporting = new Exports(project);
-    projects.addEventListener("opened", () => {
-      exporting.link();
-      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script"));
-    });
+    bus.on("project.shown", () =>
+      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script")));
   }
 
   #listenForDrops() {

@@ -3,6 +3,7 @@
  * keeps it for their other devices; what this browser keeps stands where the studio has nothing newer.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { CLIENT_ID, localStore } from "../core/local_store.js";
 
 const POSITIONS_KEY = "tableread.places";
@@ -19,13 +20,12 @@ export class LastPosition {
   /** @param {object} parts project, selection, player, lines, projects */
   constructor(parts) {
     this.#parts = parts;
-    const { selection, player, projects } = parts;
-    selection.addEventListener("change", () => this.#soon());
-    player.addEventListener("change", () => this.#soon());
+    bus.on("selection.changed", () => this.#soon());
+    bus.on("player.changed", () => this.#soon());
     addEventListener("pagehide", () => this.#leave(true));
     document.addEventListener("visibilitychange", () => document.hidden && this.#leave(true));
-    projects.addEventListener("closing", () => this.#leave(false));
-    projects.addEventListener("opened", ({ detail }) => this.#restore(detail.place));
+    bus.on("project.closing", () => this.#leave(false));
+    bus.on("project.shown", ({ place }) => this.#restore(place));
   }
 
   get #position() {

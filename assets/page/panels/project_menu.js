@@ -1,5 +1,6 @@
 /** Projects: the one that is open, and what can be done with a whole one. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice, showProgressNotice } from "../core/notices.js";
@@ -34,27 +35,23 @@ export async function findOpeningProject() {
   return { body: await read(newest?.project_id), refusal };
 }
 
-/**
- * Events: "closing" before and "opened" after another project takes the place of the one before, with
- * `detail` {place}: where somebody was in it last, or null.
- */
-export class ProjectMenu extends EventTarget {
+/** Emits "project.closing" before and "project.shown" after another project takes the place of the one before. */
+export class ProjectMenu {
   #project;
   #name = /** @type {HTMLInputElement} */ (byId("project-name"));
   #close = () => {};
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
-    super();
     this.#project = project;
     const panel = byId("project-panel");
     disclose(byId("project-open"), panel);
     this.#close = () => !panel.hidden && byId("project-open").click();
     const list = new ProjectList(project, () => this.#close());
     byId("project-open").addEventListener("click", () => panel.hidden || list.show());
-    list.addEventListener("open", ({ detail }) => this.#openKnown(detail, true));
-    list.addEventListener("restore", ({ detail }) => this.#restore(detail));
-    list.addEventListener("delete", ({ detail }) => this.#ask(detail));
+    list.events.on("open", (id) => this.#openKnown(id, true));
+    list.events.on("restore", (id) => this.#restore(id));
+    list.events.on("delete", (about) => this.#ask(about));
     byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
     byId("project-delete").addEventListener("click", () =>
@@ -67,8 +64,8 @@ export class ProjectMenu extends EventTarget {
     this.#name.addEventListener("change", () => this.#rename());
     // Escape closes the panel, and leaves the name as it was.
     this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ isForced: true }));
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
-    project.addEventListener("gone", () => this.#gone());
+    bus.on("project.meta", () => this.#show());
+    bus.on("project.gone", () => this.#gone());
   }
 
   /**
@@ -88,14 +85,14 @@ export class ProjectMenu extends EventTarget {
 
   /** Show a project. @param {object} body */
   async adopt(body) {
-    this.dispatchEvent(new Event("closing"));
+    bus.emit("project.closing");
     await this.#project.open(body);
     localStore.set(LAST_KEY, body.project_id);
     const address = new URL(location.href);
     address.searchParams.set("project", body.project_id);
     history.replaceState(history.state, "", address);
     this.#show();
-    this.dispatchEvent(new CustomEvent("opened", { detail: { place: body.place ?? null } }));
+    bus.emit("project.shown", { place: body.place ?? null });
   }
 
   /** @returns {Promise<boolean>} whether it is there */

@@ -1,4 +1,5 @@
 /** Plays the dialog as it is rendered; a line that isn't there yet is waited for. */
+import { bus } from "../core/bus.js";
 import { RATE_HZ } from "../document/document.js";
 import { AudioClock } from "./audio_clock.js";
 import { isAudible, isComing, Playlist } from "./playlist.js";
@@ -10,11 +11,8 @@ const PIECE_SAMPLES = RATE_HZ / 2;
 const PUMP_MS = 100;
 const PATIENCE_MS = 3000;
 
-/**
- * Events: "change" when playing, waiting or the line at the play-head changed; "end"; "mute" when the
- * browser gives no sound output, which some say only by never answering.
- */
-export class Player extends EventTarget {
+/** Emits the `player.*` events. */
+export class Player {
   #clock = new AudioClock();
   #sounds = new SoundCache(null, () => undefined);
   #stretch = new TimeStretch(1);
@@ -26,7 +24,6 @@ export class Player extends EventTarget {
   #pressedAt = null;
 
   constructor() {
-    super();
     this.playing = false;
     this.waiting = false;
     this.loop = false;
@@ -81,7 +78,7 @@ export class Player extends EventTarget {
     this.stop();
     this.#sounds.clear();
     this.#sounds = new SoundCache(projectId, (lineId) => this.#line(lineId));
-    this.#sounds.addEventListener("grow", () => this.#pump());
+    this.#sounds.events.on("grown", () => this.#pump());
     this.playlist = new Playlist();
     this.#moveTo(null, 0);
   }
@@ -103,7 +100,7 @@ export class Player extends EventTarget {
 
   /** Play on from the play-head. */
   async play() {
-    const mute = setTimeout(() => this.dispatchEvent(new Event("mute")), PATIENCE_MS);
+    const mute = setTimeout(() => bus.emit("player.muted"), PATIENCE_MS);
     await this.unlock().finally(() => clearTimeout(mute));
     if (this.playing || !this.playlist.lines.length) return;
     this.playing = true;
@@ -291,10 +288,10 @@ export class Player extends EventTarget {
     const single = this.#until;
     this.stop();
     this.#moveTo(single, 0);
-    this.dispatchEvent(new Event("end"));
+    bus.emit("player.ended");
   }
 
   #emitChange() {
-    this.dispatchEvent(new Event("change"));
+    bus.emit("player.changed");
   }
 }

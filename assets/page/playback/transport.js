@@ -1,4 +1,5 @@
 /** The player's controls: read, cancel, play, loop, speed, clock, volume. */
+import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
@@ -7,8 +8,8 @@ import { setVolume } from "./audio_clock.js";
 
 const VOLUME_KEY = "tableread.volume";
 
-/** Events: "read", "cancel", "toggle". */
-export class Transport extends EventTarget {
+/** Emits the `transport.*` events. */
+export class Transport {
   #root = byId("player");
   #read = /** @type {HTMLButtonElement} */ (byId("read"));
   #cancel = /** @type {HTMLButtonElement} */ (byId("cancel"));
@@ -17,11 +18,9 @@ export class Transport extends EventTarget {
 
   /** @param {import("./player.js").Player} player */
   constructor(player) {
-    super();
-    const tell = (name) => () => this.dispatchEvent(new Event(name));
-    this.#read.addEventListener("click", tell("read"));
-    this.#cancel.addEventListener("click", tell("cancel"));
-    this.#play.addEventListener("click", tell("toggle"));
+    this.#read.addEventListener("click", () => bus.emit("transport.read"));
+    this.#cancel.addEventListener("click", () => bus.emit("transport.cancel"));
+    this.#play.addEventListener("click", () => bus.emit("transport.toggle"));
     byId("loop").addEventListener("click", ({ currentTarget }) => {
       player.loop = !player.loop;
       currentTarget.setAttribute("aria-pressed", String(player.loop));

@@ -1,17 +1,15 @@
 /** The library of voices under the cast: search, tags, listen, open, add, take from a file, restore. */
 import * as api from "../core/api.js";
-import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
-import { fold, formatLength } from "../core/format.js";
+import { bus } from "../core/bus.js";
+import { arrangeRows, byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
 import { PreviewButton } from "../playback/preview_button.js";
-import { CastPanel } from "./cast_panel.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
 import { VoicePanel } from "./voice_panel.js";
-import { arrangeRows, formatFullDay } from "./voice_samples.js";
 
-/** Event "changed" after one came back or was deleted for good. */
-export class RemovedVoices extends EventTarget {
+export class RemovedVoices {
   #shown = "[]";
 
   /** @param {Array<object>} removed {speaker_id, name, removed_s}, the latest first */
@@ -52,18 +50,13 @@ export class RemovedVoices extends EventTarget {
     } catch (error) {
       showError(title, error);
     }
-    this.dispatchEvent(new Event("changed"));
+    bus.emit("library.edited");
   }
 }
 
 const SHOWN_TAGS = 24;
-
-/**
- * Events: "changed" after the library was changed, from here or elsewhere, "offer" with `detail` what
- * the engine can do, and those of `Cast`.
- */
-export class LibraryPanel extends EventTarget {
-  #cast = new CastPanel((name) => this.#sample.begin({ name }));
+/** Emits "library.loaded" and "library.changed". */
+export class LibraryPanel {
   #sound = new PreviewButton();
   #sample = new SamplePanel(this.#sound);
   #panel = new VoicePanel(this.#sound, this.#sample);
@@ -78,16 +71,13 @@ export class LibraryPanel extends EventTarget {
   #rows = new Map();
 
   constructor() {
-    super();
-    for (const name of ["choose", "rename", "mark"]) {
-      this.#cast.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
-    }
-    const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
-    this.#sound.addEventListener("fault", (event) => fault(event) || showError("It can't be heard", event.detail));
-    this.#panel.addEventListener("changed", () => this.#reload());
-    this.#removed.addEventListener("changed", () => this.#reload());
-    this.#cast.addEventListener("preset", ({ detail }) => this.#givePreset(detail));
-    this.#sample.addEventListener("changed", ({ detail }) => this.#added(detail));
+    const isShown = (fault) => this.#panel.tell(fault) || this.#sample.tell(fault);
+    this.#sound.events.on("fault", (fault) => isShown(fault) || showError("It can't be heard", fault));
+    bus.on("engine.state", (state) => this.#follow(state));
+    bus.on("library.edited", () => this.#reload());
+    bus.on("sample.kept", (kept) => this.#added(kept));
+    bus.on("cast.preset", (choice) => this.#givePreset(choice));
+    bus.on("cast.sampleWanted", ({ name }) => this.#sample.begin({ name }));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
     byId("library").addEventListener("keydown", (event) => this.#key(event));
@@ -99,13 +89,8 @@ export class LibraryPanel extends EventTarget {
     this.#sample.begin({ file });
   }
 
-  /** Show who speaks; see `Cast.show`. */
-  showCast(speakers, chosen) {
-    this.#cast.show(speakers, chosen);
-  }
-
   /** Ask for the library again when the studio's state says that it changed. */
-  follow({ speakers, backend, model }) {
+  #follow({ speakers, backend, model }) {
     const known = JSON.stringify([speakers, backend.name, model.state === "loaded"]);
     if (known === this.#known) return;
     this.#known = known;
@@ -128,11 +113,8 @@ export class LibraryPanel extends EventTarget {
     this.#isNew = false;
     this.#library = speakers;
     this.#offer = offer;
-    this.#panel.know(speakers, offer);
-    this.#sample.know(speakers, offer);
-    this.#cast.know(speakers, offer);
+    bus.emit("library.loaded", { speakers, offer });
     this.#removed.show(removed);
-    this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
     const rows = new Map();
     for (const speaker of speakers) {
       const key = JSON.stringify([speaker, offer.builtin_voice]);
@@ -142,11 +124,7 @@ export class LibraryPanel extends EventTarget {
     byId("library-problems").replaceChildren(...problems.map(problem));
     this.#showTags();
     this.#show();
-    if (!first) this.#emitChanged();
-  }
-
-  #emitChanged() {
-    this.dispatchEvent(new Event("changed"));
+    if (!first) bus.emit("library.changed");
   }
 
   /** Let a speaker have one of the engine's own voices, as was suggested. */

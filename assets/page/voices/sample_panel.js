@@ -1,5 +1,6 @@
 /** The panel of a sample, new or kept: record or choose, trim, check, repair, preview, keep. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { Recorder } from "./recorder.js";
@@ -58,17 +59,15 @@ function foundRow({ kind, sign, message, code = "" }) {
 
 const MOST_S = 60;
 
-/**
- * Event "changed" with `detail` {speaker, made} after a voice or a sample was added, or a kept one
- * was mended.
- */
-export class SamplePanel extends EventTarget {
-  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
+/** Emits "sample.kept" after a voice or a sample was added, or a kept one was mended. */
+export class SamplePanel {
+  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")), () => this.#mayClose());
   #source = new Recorder(byId("sample-source"), "the voice");
   #wave = new TrimWave(byId("sample-wave"));
   #after = new TrimWave(byId("sample-wave-after"));
   #sound;
   #offer = null;
+  #unfollow = () => {};
   #speaker = null;
   #kept = null;
   #upload = null;
@@ -80,15 +79,13 @@ export class SamplePanel extends EventTarget {
 
   /** @param {import("../playback/preview_button.js").PreviewButton} sound */
   constructor(sound) {
-    super();
     this.#sound = sound;
-    this.#sheet.addEventListener("closed", () => this.#left());
-    this.#sheet.mayClose = () => this.#mayClose();
-    this.#source.addEventListener("begin", () => sound.hush());
-    this.#source.addEventListener("fault", ({ detail }) => this.#sheet.say(detail.message));
-    this.#source.addEventListener("sound", ({ detail }) => this.#send(detail));
-    this.#wave.addEventListener("move", () => this.#showRange());
-    this.#wave.addEventListener("change", () => this.#check());
+    this.#sheet.events.on("closed", () => this.#left());
+    this.#source.events.on("begin", () => sound.hush());
+    this.#source.events.on("fault", (fault) => this.#sheet.say(fault.message));
+    this.#source.events.on("sound", (recording) => this.#send(recording));
+    this.#wave.events.on("moved", () => this.#showRange());
+    this.#wave.events.on("changed", () => this.#check());
     byId("sample-repair").addEventListener("click", () => this.#turnRepair());
     byId("sample-kinds").addEventListener("change", () => this.#showKind());
     this.#hears("sample-listen", (signal) => api.readUploadAudio(this.#upload, this.#cut(), signal));
@@ -100,12 +97,6 @@ export class SamplePanel extends EventTarget {
       event.preventDefault();
       this.#keep();
     });
-  }
-
-  /** @param {Array<object>} _speakers @param {object} offer what the engine can do */
-  know(_speakers, offer) {
-    this.#offer = offer;
-    this.#showOffer();
   }
 
   /** Open for a new voice, or for one more sample of a `speaker`. */
@@ -133,6 +124,12 @@ export class SamplePanel extends EventTarget {
   }
 
   #open(title, act) {
+    this.#offer = bus.latest("library.loaded")?.offer ?? null;
+    this.#unfollow();
+    this.#unfollow = bus.on("library.loaded", ({ offer }) => {
+      this.#offer = offer;
+      this.#showOffer();
+    });
     setText(byId("sample-title"), title);
     setText(byId("speaker-add"), act);
     setHidden(byId("sample-new"), Boolean(this.#speaker));
@@ -299,10 +296,10 @@ export class SamplePanel extends EventTarget {
     const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
     button.disabled = true;
     await this.#sheet.tries(async () => {
-      const detail = await (this.#kept ? this.#putBack() : this.#add());
+      const kept = await (this.#kept ? this.#putBack() : this.#add());
       if (this.#kind === "sample") this.#upload = null;
       this.#sheet.close();
-      this.dispatchEvent(new CustomEvent("changed", { detail }));
+      bus.emit("sample.kept", kept);
     });
     button.disabled = false;
     return undefined;
@@ -354,6 +351,7 @@ export class SamplePanel extends EventTarget {
   }
 
   #left() {
+    this.#unfollow();
     this.#source.leave();
     this.#sound.hush();
     this.#stop?.abort();

@@ -1,4 +1,5 @@
 /** The details of a voice, kept as they are typed: what a person wrote stays until it is taken. */
+import { Bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 
 const text = (value) => value.trim() || null;
@@ -12,20 +13,20 @@ const FIELDS = {
 };
 const field = (name) => /** @type {HTMLInputElement} */ (byId(FIELDS[name].id));
 
-/** Events: "change" after a field was left with other words in it, "save" when all is to be kept. */
-export class VoiceDetails extends EventTarget {
+export class VoiceDetails {
+  /** @type {Bus<import("../core/types").DetailEvents>} */
+  events = new Bus();
   #shown = new Map();
   #refused = new Map();
   #speaker = null;
 
   constructor() {
-    super();
     for (const name of Object.keys(FIELDS)) {
-      field(name).addEventListener("change", () => this.dispatchEvent(new Event("change")));
+      field(name).addEventListener("change", () => this.events.emit("changed"));
     }
     byId("voice-details").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.dispatchEvent(new Event("save"));
+      this.events.emit("save");
     });
   }
 
