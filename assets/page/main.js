@@ -98,7 +98,7 @@ async function open() {
   new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });
   new LastPosition({ project, ...editor });
-  window.tableread = { bus, project, projects, ...editor };
+  Object.assign(window, { tableread: { bus, project, projects, ...editor } });
   await Promise.all([projects.start(opening, openingScript), engine.watch(state)]);
   document.body.dataset.tableread = "ready";
   performance.mark("tableread-ready");

@@ -1,5 +1,45 @@
 /** What the page's modules hand each other: the wire's records, and the events. Read by the type checker only. */
 
+/**
+ * An element of the page's own HTML. Which one an id or a class names, the HTML says and no type does: so it has the
+ * fields of every control, and what is looked up in it is of this kind, too.
+ */
+export interface PageElement extends Omit<HTMLElement, "querySelector" | "querySelectorAll" | "closest" | "children" | "firstElementChild" | "nextElementSibling" | "previousElementSibling" | "addEventListener"> {
+  value: any;
+  valueAsNumber: number;
+  checked: boolean;
+  disabled: boolean;
+  readOnly: boolean;
+  href: string;
+  download: string;
+  placeholder: string;
+  type: string;
+  validity: ValidityState;
+  files: FileList;
+  options: HTMLOptionsCollection;
+  selectedOptions: HTMLCollectionOf<HTMLOptionElement>;
+  returnValue: string;
+  open: boolean;
+  showModal(): void;
+  close(): void;
+  select(): void;
+  add(option: HTMLOptionElement): void;
+  setSelectionRange(start: number, end: number): void;
+  selectionStart: number;
+  selectionEnd: number;
+  width: number;
+  height: number;
+  getContext(kind: "2d"): CanvasRenderingContext2D;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): NodeListOf<PageElement>;
+  closest(selector: string): PageElement | null;
+  readonly children: HTMLCollectionOf<PageElement>;
+  readonly firstElementChild: PageElement | null;
+  readonly nextElementSibling: PageElement | null;
+  readonly previousElementSibling: PageElement | null;
+  addEventListener(name: string, listener: (event: any) => unknown, options?: boolean | AddEventListenerOptions): void;
+}
+
 export type LineKind = "speech" | "silence" | "audio";
 export type LineState = "none" | "queued" | "generating" | "ready" | "stale" | "failed";
 
@@ -192,9 +232,12 @@ export interface EditAnswer {
   notices?: Notice[];
 }
 
+/** What a render did to a line. */
+export type StepOfLine = { type?: "line"; seq?: number; line_id: string } & Partial<Line>;
+
 /** One event of a project's stream. */
 export type StreamStep =
-  | ({ type: "line"; seq: number; line_id: string } & Partial<Line>)
+  | (StepOfLine & { type: "line"; seq: number })
   | ({ type: "job"; seq: number } & Job)
   | { type: "storage"; seq: number; message: string | null }
   | { type: "edit"; seq: number; rev: number; changes: Changes };
@@ -446,4 +489,98 @@ export interface SampleListEvents {
   /** Something to ask of the studio, what to say then, and where the keyboard goes. */
   request: { act: () => Promise<Voice>; said: string; focus: string | null };
   mend: VoiceSample;
+}
+
+/** A voice that can still be restored. */
+export interface RemovedVoice {
+  speaker_id: string;
+  name: string;
+  removed_s: number;
+}
+
+/** How a recording sounds, in figures. */
+export interface Levels {
+  speech_db: number;
+  noise_db: number;
+  peak_db: number;
+  clipped_share: number;
+  speech_share: number;
+}
+
+/** What the studio found in a recording that was sent. */
+export interface UploadCheck {
+  upload_id: string;
+  duration_s: number;
+  part_s: number;
+  /** 0 to 100 */
+  outline: number[];
+  levels: Levels;
+  before: Levels | null;
+  steps: string[];
+  problems: { code: string; message: string; fatal: boolean }[];
+}
+
+/** What pronunciations change, by the written word. */
+export interface Reach {
+  lines: Record<string, number>;
+  hints: Record<string, string[]>;
+  asked: string | null;
+  example: [string, string] | null;
+}
+
+/** New lines, read of a file or of the clipboard. */
+export interface ReadLines {
+  lines: NewLine[];
+  notices: Notice[];
+  /** Whether it was a chat. */
+  chat?: boolean;
+}
+
+/** A voice that a speaker could have: one of the library, or one of the engine's own. */
+export interface VoiceChoice {
+  label: string;
+  voice?: string;
+  preset?: string;
+}
+
+/** A piece of sound or silence on the audio clock, in its samples. */
+export interface ScheduledSound {
+  lineId: string;
+  /** Where in the line it begins. */
+  offset: number;
+  rate: number;
+  pcm: import("../playback/sound_cache.js").LinePcm | null;
+  node: AudioBufferSourceNode | null;
+  start: number;
+  end: number;
+}
+
+/** The parts that main.js hands each other. */
+export interface Parts {
+  project: import("../document/project.js").Project;
+  projects: import("../panels/project_menu.js").ProjectMenu;
+  player: import("../playback/player.js").Player;
+  timeline: import("../playback/timeline.js").Timeline;
+  transport: import("../playback/transport.js").Transport;
+  playback: import("../playback/playback_controller.js").PlaybackController;
+  engineChoice: import("../panels/engine_panel.js").ProjectEngine;
+  lines: import("../editor/line_list.js").LineList;
+  selection: import("../editor/selection.js").Selection;
+  commands: import("../editor/commands.js").Commands;
+  lineImport: import("../editor/clipboard.js").LineImport;
+  typing: import("../editor/text_editor.js").TextEditor;
+  takes: import("../editor/takes_panel.js").TakesPanel;
+  linePanel: import("../editor/line_panel.js").LinePanel;
+  speakerMenu: import("../editor/speaker_menu.js").SpeakerMenu;
+  find: import("../editor/find_bar.js").FindBar;
+  hints: import("../editor/line_warnings.js").LineChecks;
+  badges: import("../editor/line_warnings.js").WarningBadges;
+  recordings: import("../editor/recordings.js").Recordings;
+  pronunciations: import("../editor/pronunciation_list.js").PronunciationLinks;
+  draggedRows: import("../editor/row_gestures.js").DraggedRows;
+  gotoBar: import("../editor/goto_bar.js").GotoBar;
+  cast: import("../voices/cast_panel.js").CastOrder;
+  speakers: import("../voices/library_panel.js").LibraryPanel;
+  /** Brings a view into sight. */
+  show: (view: string) => void;
 }

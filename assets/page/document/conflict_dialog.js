@@ -5,8 +5,10 @@ import { showNotice } from "../core/notices.js";
 import { conflictQuestions, resolvedOps } from "./conflict_model.js";
 import { differingLines } from "./script_text.js";
 
+/** @typedef {{mine: string, theirs: string, keepMine: () => void, keepTheirs: () => void}} TwoTexts */
+
 export class ConflictDialog {
-  #dialog = /** @type {HTMLDialogElement} */ (byId("conflicts"));
+  #dialog = byId("conflicts");
   #project;
   #answers = new Map();
   #script = null;
@@ -20,7 +22,7 @@ export class ConflictDialog {
     this.#dialog.addEventListener("close", () => this.#remind());
   }
 
-  /** Two versions of the script. @param {{mine: string, theirs: string, keepMine: () => void, keepTheirs: () => void}} about */
+  /** Two versions of the script. @param {TwoTexts} about */
   compare({ mine, theirs, keepMine, keepTheirs }) {
     const [own, other] = differingLines(mine, theirs);
     const question = { title: "Script", mine: own || "—", theirs: other || "—", keep: "Keep mine" };

@@ -2,6 +2,8 @@
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
 
+/** @import { ProjectBody } from "../core/types" */
+
 const RETRY_MS = 1000;
 
 export class EventStream {
@@ -18,7 +20,7 @@ export class EventStream {
   /**
    * @param {string} projectId @param {number} seq steps known already
    * @param {() => boolean} needed whether even a hidden tab needs them
-   * @param {(body: object) => boolean} isBehind whether more is known than a body tells
+   * @param {(body: ProjectBody) => boolean} isBehind whether more is known than a body tells
    */
   constructor(projectId, seq, needed, isBehind) {
     this.#id = projectId;

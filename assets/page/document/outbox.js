@@ -3,6 +3,8 @@ import { Bus } from "../core/bus.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
 
+/** @import { Batch, EditAnswer } from "../core/types" */
+
 const QUIET_MS = 250;
 const LONGEST_MS = 800;
 const RETRY_MS = 1000;
@@ -23,7 +25,7 @@ export class Outbox {
   #tries = 0;
   #left = false;
 
-  /** @param {string} projectId @param {(batch: object, last: boolean) => Promise<object>} send */
+  /** @param {string} projectId @param {(batch: Batch, last: boolean) => Promise<EditAnswer>} send */
   constructor(projectId, send) {
     this.#send = send;
     this.state = "saved";
@@ -54,7 +56,7 @@ export class Outbox {
     return this.#batches.length;
   }
 
-  /** @param {object} about {ops, client, base_rev, group, text?}; edits of one group wait for a pause, a whole script's `text` doesn't */
+  /** Edits of one group wait for a pause, a whole script's `text` doesn't. @param {Omit<Batch, 'edit_id'>} batch */
   push({ ops, client, base_rev, group = null, text }) {
     const last = this.#batches.at(-1);
     const joins = group && last?.group === group && last.client === client && last !== this.#sending;

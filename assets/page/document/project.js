@@ -6,10 +6,12 @@ import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, w
 import { EventStream } from "./event_stream.js";
 import { Outbox } from "./outbox.js";
 
+/** @import { Batch, DialogDocument, Line, Op, ProjectBody } from "../core/types" */
+
 export class DeletedLines {
   #lines = new Map();
 
-  /** @param {object} old @param {object} now states of the dialog, one after the other */
+  /** @param {DialogDocument} old @param {DialogDocument} now states of the dialog, one after the other */
   remember(old, now) {
     let after = null;
     for (const lineId of old.order) {
@@ -18,7 +20,7 @@ export class DeletedLines {
     }
   }
 
-  /** @returns {{line: object, after: string | null} | undefined} a line with the one it stood after */
+  /** @returns {{line: Line, after: string | null} | undefined} a line with the one it stood after */
   of(lineId) {
     return this.#lines.get(lineId);
   }
@@ -75,7 +77,7 @@ export class Project {
     return this.#outbox?.kept ?? true;
   }
 
-  /** Edits that wait for a choice. @returns {Array<{ops: object[], error: object}>} */
+  /** Edits that wait for a choice. @returns {Batch[]} */
   get aside() {
     return this.#outbox?.aside ?? [];
   }
@@ -94,7 +96,7 @@ export class Project {
     return this.job?.state === "running";
   }
 
-  /** Lines in order. @returns {Array<object>} */
+  /** Lines in order. @returns {Line[]} */
   get lines() {
     return this.view.order.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
   }
@@ -103,12 +105,12 @@ export class Project {
     return this.view.lines.get(lineId);
   }
 
-  /** A line that was here a while ago, and after which one. @returns {{line: object, after: string | null} | undefined} */
+  /** A line that was here a while ago, and after which one. @returns {{line: Line, after: string | null} | undefined} */
   deletedLine(lineId) {
     return this.#deletedLines.of(lineId);
   }
 
-  /** Show another project. @param {object} body */
+  /** Show another project. @param {ProjectBody} body */
   async open(body) {
     await this.leave();
     this.#close(); // one that was opened at the same time
@@ -145,7 +147,7 @@ export class Project {
     if (unsent) bus.emit("project.left", { id: this.id, name: this.view.name });
   }
 
-  /** Change the dialog here and now; the studio follows. @param {Array<object>} ops */
+  /** Change the dialog here and now; the studio follows. @param {Op[]} ops */
   edit(ops, { group = null } = {}) {
     this.#outbox.push({ ops, client: CLIENT, base_rev: this.#base.rev, group });
     this.#rebuild();
@@ -172,13 +174,13 @@ export class Project {
     this.#outbox.push({ ops: [], text, client: CLIENT, base_rev: baseRev, group: "script" });
   }
 
-  /** Change a project that needn't be the open one any more. @param {string} id @param {Array<object>} ops @param {number} baseRev */
+  /** Change a project that needn't be the open one any more. @param {string} id @param {Op[]} ops @param {number} baseRev */
   async editIn(id, ops, baseRev) {
     if (id === this.id) return this.edit(ops);
     return void (await api.sendEdit(id, { edit_id: newId(), client: CLIENT, base_rev: baseRev, group: null, ops }));
   }
 
-  /** Decide what becomes of edits that were set aside. @param {object} batch @param {Array<object>} ops made of it now */
+  /** Decide what becomes of edits that were set aside. @param {Batch} batch @param {Op[]} ops made of it now */
   settle(batch, ops = []) {
     this.#outbox.settle(batch);
     if (ops.length) this.edit(ops);

@@ -6,10 +6,12 @@ import { fold, formatCount } from "../core/format.js";
 import { showDone, showError, showNotice } from "../core/notices.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
+/** @import { PageElement } from "../core/types" */
+
 const TYPED = "input, textarea, select, [contenteditable]";
 const MOST_CHARS = 1_000_000;
 
-/** @param {HTMLTextAreaElement} area */
+/** @param {PageElement} area */
 export function listenForPaste(area) {
   document.addEventListener("paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n");
@@ -29,7 +31,7 @@ function isMeant({ defaultPrevented, target }, area) {
 
 async function readAsChat(area, from, text) {
   const pasted = area.value;
-  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false })); // a script tells itself
+  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false, lines: [] })); // a script tells itself
   if (!chat || area.value !== pasted || area.readOnly) return; // somebody writes on
   replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines);
@@ -63,7 +65,7 @@ const SHOWN_PROBLEMS = 50;
 const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
 
 export class ScriptView {
-  #area = /** @type {HTMLTextAreaElement} */ (byId("script"));
+  #area = byId("script");
   #project;
   #lead;
   #compare;
@@ -79,7 +81,7 @@ export class ScriptView {
 
   /**
    * @param {import("./project.js").Project} project
-   * @param {{lead: () => void, compare: (about: object) => void}} ways brings this view into sight; shows two versions
+   * @param {{lead: () => void, compare: (about: import('./conflict_dialog.js').TwoTexts) => void}} ways brings this view into sight; shows two versions
    */
   constructor(project, { lead, compare }) {
     this.#project = project;
@@ -194,7 +196,7 @@ export class ScriptView {
     this.#area.scrollTop = scrollTop;
   }
 
-  #answered({ batch, answer, error }) {
+  #answered({ batch, answer = null, error = null }) {
     if (!this.#own) return;
     if (error) {
       this.#trouble = error;

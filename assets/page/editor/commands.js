@@ -4,6 +4,8 @@ import { formatCount } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { newId } from "../document/document.js";
 
+/** @import { LineFields } from "../core/types" */
+
 const PAUSE_S = 0.5;
 const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
 
@@ -111,7 +113,7 @@ export class Commands {
     bus.emit("text.edit", { lineId: before.line_id, at });
   }
 
-  /** Change the marked lines. @param {object} fields */
+  /** Change the marked lines. @param {LineFields} fields */
   set(fields, { lineIds = this.#spoken(), group = null } = {}) {
     if (!lineIds.length) return;
     this.#project.edit([{ op: "set", line_ids: lineIds, fields }], { group });

@@ -4,17 +4,19 @@ import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
+/** @import { Parts } from "../core/types" */
+
 const MARK = "found";
 
 export class FindBar {
   #bar = byId("find-bar");
-  #what = /** @type {HTMLInputElement} */ (byId("find"));
-  #with = /** @type {HTMLInputElement} */ (byId("replace"));
+  #what = byId("find");
+  #with = byId("replace");
   #parts;
   #found = [];
   #unfollow = () => {};
 
-  /** @param {object} parts project, lines, selection, show */
+  /** @param {Pick<Parts, "project" | "lines" | "selection" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     for (const input of [this.#what, byId("find-case"), byId("find-word")]) {

@@ -4,7 +4,10 @@ import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
+/** @import { Line, Parts } from "../core/types" */
+
 /** Worth a way to: what a person has to do something about first. */
+/** @type {Array<[string, string, ((line: Line) => boolean) | null]>} */
 const STATES = [
   ["failed", "Failed", ({ state }) => state === "failed"],
   ["check", "To check", null],
@@ -15,7 +18,7 @@ const STATES = [
 
 /**
  * @typedef {{key: string, label: string, colour: string | null, ids: Set<string>}} Group
- * @param {object[]} lines @param {Array<{name: string, colour: string}>} speakers
+ * @param {Line[]} lines @param {Array<{name: string, colour: string}>} speakers
  * @param {string[]} toCheck ids of lines with something to know
  * @returns {Group[]} first the states, then the speakers; some may have no line
  */
@@ -52,7 +55,7 @@ export class GotoBar {
   #looking = false;
   #unfollow = [];
 
-  /** @param {object} parts project, badges, selection, cast, show */
+  /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#open.addEventListener("click", () => this.#disclose(this.#panel.hidden));
@@ -60,7 +63,8 @@ export class GotoBar {
     this.#panel.addEventListener("keydown", (event) => this.#key(event));
     this.#open.addEventListener("keydown", (event) => !this.#panel.hidden && this.#key(event));
     document.addEventListener("pointerdown", ({ target }) => {
-      if (!this.#panel.contains(target) && !this.#open.contains(target)) this.#disclose(false);
+      const isOutside = target instanceof Node && !this.#panel.contains(target) && !this.#open.contains(target);
+      if (isOutside) this.#disclose(false);
     });
     bus.on("project.opened", () => this.#choose(null));
     bus.on("cast.marked", ({ name }) => this.markSpeaker(name));

@@ -4,6 +4,8 @@ import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
 
+/** @import { Line } from "../core/types" */
+
 const STATE_WORDS = {
   none: "",
   queued: "waiting",
@@ -20,7 +22,7 @@ export class LineRow {
   #hinted = "";
   #mark = null;
 
-  /** @param {object} line */
+  /** @param {Line} line */
   constructor(line) {
     this.kind = line.kind;
     this.root = fromTemplate(line.kind === "silence" ? "pause-template" : "line-template");
@@ -70,7 +72,7 @@ export class LineRow {
     setHidden(this.#mark, text === "");
   }
 
-  /** @param {object} line @param {string} colour of its speaker */
+  /** @param {Line} line @param {string} colour of its speaker */
   write(line, colour) {
     this.line = line;
     if (this.kind === "silence") return this.#writePause(line);
@@ -96,7 +98,7 @@ export class LineRow {
     const at = getSelection().focusOffset;
     this.text.textContent = text;
     const node = this.text.firstChild;
-    if (node) getSelection().collapse(node, Math.min(at, node.length));
+    if (node) getSelection().collapse(node, Math.min(at, node.textContent.length));
     return undefined;
   }
 
@@ -175,7 +177,7 @@ export class LineList {
 
   /** @param {EventTarget} element @returns {string | null} the line it stands in */
   lineOf(element) {
-    return element instanceof Element ? (element.closest(".line")?.dataset.line ?? null) : null;
+    return element instanceof Element ? (element.closest(".line")?.getAttribute("data-line") ?? null) : null;
   }
 
   colour(speaker) {

@@ -5,6 +5,8 @@ import { fold, formatCount, formatLength } from "../core/format.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
+/** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
+
 export class ParamControls {
   /** @type {Bus<import("../core/types").ParamEvents>} */
   events = new Bus();
@@ -14,7 +16,7 @@ export class ParamControls {
   #strays = null;
   #elsewhere = new Set();
 
-  /** @param {Array<object>} params of the engine @param {string[]} elsewhere those with fields of their own */
+  /** @param {EngineParam[]} params of the engine @param {string[]} elsewhere those with fields of their own */
   offer(params, elsewhere) {
     this.#elsewhere = new Set(elsewhere);
     const shown = JSON.stringify(params);
@@ -24,7 +26,7 @@ export class ParamControls {
     this.#list.replaceChildren(...params.map((param) => this.#row(param)));
   }
 
-  /** @param {Array<object>} lines whose values are shown; different ones are left open */
+  /** @param {Line[]} lines whose values are shown; different ones are left open */
   show(lines) {
     for (const [name, { param, field, number, reset }] of this.#rows) {
       const values = new Set(lines.map((line) => line.params?.[name] ?? null));
@@ -87,7 +89,7 @@ export class ParamControls {
   }
 }
 
-const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
+const field = (name) => byId(`field-${name}`);
 
 export class LinePanel {
   #parts;
@@ -95,7 +97,7 @@ export class LinePanel {
   #languages = null;
   #library = [];
 
-  /** @param {object} parts project, selection, commands, playback, takes, show */
+  /** @param {Pick<Parts, "project" | "selection" | "commands" | "playback" | "takes" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     bus.on("project.changed", (change) => this.#changed(change));
@@ -107,7 +109,7 @@ export class LinePanel {
     this.#show();
   }
 
-  /** @param {object} backend whose parameters and languages are offered @param {Array<object>} library voices with their moods */
+  /** @param {StudioState['backend']} backend whose parameters and languages are offered @param {StudioState['speakers']} library voices with their moods */
   #offer({ params, languages, instructions }, library) {
     this.#library = library;
     this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);

@@ -8,6 +8,8 @@ import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
 import { lineIssues } from "../document/document.js";
 
+/** @import { Parts } from "../core/types" */
+
 const PAUSE_MS = 300;
 const MOST_LINES = 500;
 const NONE = [];
@@ -109,7 +111,7 @@ export class WarningBadges {
   #accepted = null;
   #shown = "";
 
-  /** @param {object} parts project, hints, lines, selection, commands, show */
+  /** @param {Pick<Parts, "project" | "hints" | "lines" | "selection" | "commands" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     bus.on("checks.changed", (change) => this.#changed(change));

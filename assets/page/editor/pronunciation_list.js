@@ -4,17 +4,19 @@
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { byId, isDirty, markedText, setHidden, setText } from "../core/dom.js";
+import { byId, focusedElement, isDirty, markedText, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { PronunciationRows } from "./pronunciation_rows.js";
 
+/** @import { Parts } from "../core/types" */
+
 const QUIET_MS = 200;
 const SEARCHED_FROM = 9;
-const input = (name) => /** @type {HTMLInputElement} */ (byId(`pronunciation-${name}`));
+const input = (name) => byId(`pronunciation-${name}`);
 
 export class PronunciationList {
-  #dialog = /** @type {HTMLDialogElement} */ (byId("pronunciations"));
+  #dialog = byId("pronunciations");
   #project;
   #commands;
   #sound = new PreviewButton();
@@ -27,7 +29,7 @@ export class PronunciationList {
   #asked = 0;
   #unfollow = [];
 
-  /** @param {object} parts project, commands */
+  /** @param {Pick<Parts, "project" | "commands">} parts */
   constructor({ project, commands }) {
     this.#project = project;
     this.#commands = commands;
@@ -159,7 +161,7 @@ export class PronunciationList {
   }
 
   #link() {
-    for (const [name, format] of [["csv", "csv"], ["text", "txt"]]) {
+    for (const [name, format] of /** @type {const} */ ([["csv", "csv"], ["text", "txt"]])) {
       byId(`pronunciation-${name}`).href = api.pronunciationsUrl(this.#project.id, format);
     }
   }
@@ -251,7 +253,7 @@ export class PronunciationLinks {
   #list;
   #marked = { lineId: null, word: "" };
 
-  /** @param {object} parts project, selection, commands */
+  /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
   constructor({ project, selection, commands }) {
     this.#selection = selection;
     this.#list = new PronunciationList({ project, commands });
@@ -266,7 +268,7 @@ export class PronunciationLinks {
   }
 
   #word() {
-    if (document.activeElement?.matches("#script")) return shortWord(markedText());
+    if (focusedElement()?.matches("#script")) return shortWord(markedText());
     this.#notice();
     return this.#marked.lineId === this.#selection.current ? this.#marked.word : "";
   }
@@ -277,7 +279,7 @@ export class PronunciationLinks {
     const at = anchorNode instanceof Element ? anchorNode : anchorNode?.parentElement;
     const text = at?.closest(".line-text");
     if (!text?.contains(focusNode)) return;
-    const { line: lineId } = text.closest(".line").dataset;
+    const lineId = text.closest(".line").getAttribute("data-line");
     this.#marked = { lineId, word: isCollapsed ? "" : shortWord(String(getSelection())) };
   }
 }

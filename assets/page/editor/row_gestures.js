@@ -1,12 +1,14 @@
 /** The rows under mouse and finger: press, mark, drag and drop. */
 import { byId } from "../core/dom.js";
 
+/** @import { Parts } from "../core/types" */
+
 export class DraggedRows {
   #list = byId("lines");
   #parts;
   #ids = null;
 
-  /** @param {object} parts selection, commands */
+  /** @param {Pick<Parts, "selection" | "commands">} parts */
   constructor(parts) {
     this.#parts = parts;
   }
@@ -23,7 +25,7 @@ export class DraggedRows {
     this.#ids = selection.ids;
   }
 
-  /** Show where they would land. @param {Element} row @param {number} y in the window */
+  /** Show where they would land. @param {HTMLElement} row @param {number} y in the window */
   over(row, y) {
     const box = row.getBoundingClientRect();
     const previous = this.#pointed;
@@ -65,7 +67,7 @@ export class MouseGestures {
   #parts;
   #pointer = "";
 
-  /** @param {object} parts lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show */
+  /** @param {Pick<Parts, "lines" | "selection" | "commands" | "playback" | "speakerMenu" | "recordings" | "badges" | "draggedRows" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     // Safari before 18.4 doesn't tell of a click what pressed, or tells a mouse.
@@ -137,7 +139,7 @@ export class TouchGestures {
   #from = null;
   #at = null;
 
-  /** @param {object} parts lines, draggedRows */
+  /** @param {Pick<Parts, "lines" | "draggedRows">} parts */
   constructor({ lines, draggedRows }) {
     this.#lines = lines;
     this.#draggedRows = draggedRows;

@@ -2,12 +2,14 @@
 import { byId, isDirty } from "../core/dom.js";
 import { openSoundForm } from "../panels/file_drop.js";
 
+/** @import { Parts } from "../core/types" */
+
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {object} parts playback, commands, selection, typing, find, pronunciations, gotoBar, cast */
+/** @param {Pick<Parts, "playback" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast">} parts */
 export function listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast }) {
-  const keys = /** @type {HTMLDialogElement} */ (byId("keys"));
+  const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
     selection.go(selection.neighbour(by), how);

@@ -8,10 +8,12 @@ import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } 
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 
+/** @import { StudioState } from "../core/types" */
+
 const ASKED_FROM = 3;
 
-const engine = () => /** @type {HTMLSelectElement} */ (byId("project-engine"));
-const seed = () => /** @type {HTMLInputElement} */ (byId("project-seed"));
+const engine = () => byId("project-engine");
+const seed = () => byId("project-seed");
 
 export class ProjectEngine {
   #project;
@@ -84,7 +86,7 @@ export class ProjectEngine {
   }
 
   #ask({ now, previous, lines }) {
-    const dialog = /** @type {HTMLDialogElement} */ (byId("engine-confirm"));
+    const dialog = byId("engine-confirm");
     const able = this.#backends.some(({ name, reason }) => name === previous && !reason);
     const offer = `Read ${formatCount(lines, "line")} anew with ${this.#title(now)}`;
     setText(byId("engine-confirm-title"), `These takes were made with ${this.#title(previous)}.`);
@@ -109,8 +111,8 @@ const WORDS = {
 /** Emits "engine.state". */
 export class EnginePanel {
   #offered = null;
-  #timeout = /** @type {HTMLSelectElement} */ (byId("model-timeout"));
-  #atOnce = /** @type {HTMLInputElement} */ (byId("model-at-once"));
+  #timeout = byId("model-timeout");
+  #atOnce = byId("model-at-once");
 
   constructor() {
     disclose(byId("model-chip"), byId("model-panel"));
@@ -122,7 +124,7 @@ export class EnginePanel {
     this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
 
-  /** Ask for the state again and again; slower while the tab is hidden. @param {Promise<object>} [answer] the first, asked for already */
+  /** Ask for the state again and again; slower while the tab is hidden. @param {Promise<StudioState>} [answer] the first, asked for already */
   async watch(answer = api.readState()) {
     await this.refresh(answer);
     setTimeout(() => this.watch(), document.hidden ? HIDDEN_MS : AWAKE_MS);
@@ -220,7 +222,7 @@ export class EnginePanel {
     const shown = JSON.stringify([backends, chosen]);
     if (shown === this.#offered) return;
     this.#offered = shown;
-    const able = backends.toSorted((one, other) => Boolean(one.reason) - Boolean(other.reason));
+    const able = backends.toSorted((one, other) => Number(Boolean(one.reason)) - Number(Boolean(other.reason)));
     const rows = able.map((backend) => this.#backendRow(backend, chosen));
     byId("backends").replaceChildren(...rows);
   }

@@ -4,7 +4,7 @@
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { byId, disclose, setHidden, setText } from "../core/dom.js";
+import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
@@ -148,7 +148,7 @@ export class SoundExport {
   /** Either *Save* or *Cancel* is there, and keeps the focus of the other. */
   #swap(running) {
     const [save, cancel] = [byId("sound-save"), byId("sound-cancel")];
-    const held = document.activeElement === (running ? save : cancel);
+    const held = focusedElement() === (running ? save : cancel);
     setHidden(save, running);
     setHidden(cancel, !running);
     setHidden(byId("sound-share"), !running);
@@ -179,14 +179,14 @@ export class Exports {
     this.#project = project;
     new SoundExport(project, () => this.#checkSound());
     bus.on("project.shown", () => this.#link());
-    for (const link of document.querySelectorAll("a[data-format]")) {
+    for (const link of exportLinks()) {
       link.addEventListener("click", (event) => this.#press(event, link));
     }
   }
 
   /** Point the links at the open project. */
   #link() {
-    for (const link of document.querySelectorAll("a[data-format]")) {
+    for (const link of exportLinks()) {
       const slim = "slim" in link.dataset ? "&deleted=false" : "";
       link.href = api.exportUrl(this.#project.id, link.dataset.format) + slim;
     }
@@ -258,4 +258,9 @@ function download(href, name) {
   link.href = href;
   link.download = name;
   link.click();
+}
+
+/** @returns {NodeListOf<HTMLAnchorElement>} */
+function exportLinks() {
+  return document.querySelectorAll("a[data-format]");
 }

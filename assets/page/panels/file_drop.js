@@ -6,6 +6,8 @@ import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { isSoundFile } from "../editor/recordings.js";
 
+/** @import { Parts } from "../core/types" */
+
 const WORDS = {
   project: "Let go to import it as a new project",
   scene: "Let go to insert it here, or to import it as a new project",
@@ -15,11 +17,11 @@ const WORDS = {
 };
 
 export class FileDrop {
-  #field = /** @type {HTMLInputElement} */ (byId("import-file"));
+  #field = byId("import-file");
   #asks = false;
   #parts;
 
-  /** @param {object} parts projects, project, lines, recordings, lineImport, speakers, show */
+  /** @param {Pick<Parts, "projects" | "project" | "lines" | "recordings" | "lineImport" | "speakers" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     const { project } = parts;
@@ -144,7 +146,7 @@ export function openSoundForm() {
 
 /** @param {File[]} files @param {string} place where they would come in @returns {Promise<string>} "here", "project" or "cancel" */
 function asked(files, place) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("bring-confirm"));
+  const dialog = byId("bring-confirm");
   const whose = files.length === 1 ? `does ${files[0].name}` : `do ${formatCount(files.length, "file")}`;
   setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
   setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);

@@ -6,6 +6,8 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { CLIENT_ID, localStore } from "../core/local_store.js";
 
+/** @import { Parts, Position } from "../core/types" */
+
 const POSITIONS_KEY = "tableread.places";
 const KEPT = 30;
 const EVERY_MS = 2000;
@@ -17,7 +19,7 @@ export class LastPosition {
   #sent = "";
   #timer = null;
 
-  /** @param {object} parts project, selection, player, lines, projects */
+  /** @param {Pick<Parts, "project" | "selection" | "player" | "lines">} parts */
   constructor(parts) {
     this.#parts = parts;
     bus.on("selection.changed", () => this.#soon());
@@ -64,7 +66,7 @@ export class LastPosition {
     }
   }
 
-  /** @param {{line_id: string | null, heard: string | null, by: string, number: number} | null} kept by the studio */
+  /** @param {Position | null} kept by the studio */
   #restore(kept) {
     const { project, selection, player, lines } = this.#parts;
     const own = new Map(localStore.json(POSITIONS_KEY, [])).get(project.id);

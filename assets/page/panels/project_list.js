@@ -34,7 +34,7 @@ export class DiskUsage {
 
   async #ask() {
     const { bytes, takes, recordings, trash } = this.#held;
-    const dialog = /** @type {HTMLDialogElement} */ (byId("space-confirm"));
+    const dialog = byId("space-confirm");
     setText(byId("space-confirm-title"), `Free ${formatBytes(bytes)}?`);
     setHidden(byId("space-takes"), takes.files === 0);
     setText(byId("space-takes-size"), `${formatCount(takes.files, "deleted take")}, ${formatBytes(takes.bytes)}.`);
@@ -65,7 +65,7 @@ export class ProjectList {
   events = new Bus();
   #project;
   #space;
-  #search = /** @type {HTMLInputElement} */ (byId("projects-search"));
+  #search = byId("projects-search");
 
   /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list */
   constructor(project, close) {

@@ -6,6 +6,8 @@ import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { ProjectList } from "./project_list.js";
 
+/** @import { ProjectBody } from "../core/types" */
+
 const LAST_KEY = "tableread.project";
 const LEGACY_TEXT_KEY = "tableread.script";
 
@@ -15,7 +17,7 @@ const ABSENT = new Set([400, 404, 422]);
 /**
  * The project of the address, else the last one, else the newest. It needs nothing of the page, so it is asked for
  * while the page's parts are still being built.
- * @returns {Promise<{body: object | null, refusal: Error | null}>} `refusal`: why the one of the address can't be opened
+ * @returns {Promise<{body: ProjectBody | null, refusal: Error | null}>} `refusal`: why the one of the address can't be opened
  */
 export async function findOpeningProject() {
   const named = new URLSearchParams(location.search).get("project");
@@ -38,7 +40,7 @@ export async function findOpeningProject() {
 /** Emits "project.closing" before and "project.shown" after another project takes the place of the one before. */
 export class ProjectMenu {
   #project;
-  #name = /** @type {HTMLInputElement} */ (byId("project-name"));
+  #name = byId("project-name");
   #close = () => {};
 
   /** @param {import("../document/project.js").Project} project */
@@ -83,7 +85,7 @@ export class ProjectMenu {
     return localStore.remove(LEGACY_TEXT_KEY);
   }
 
-  /** Show a project. @param {object} body */
+  /** Show a project. @param {ProjectBody} body */
   async adopt(body) {
     bus.emit("project.closing");
     await this.#project.open(body);
@@ -146,7 +148,7 @@ export class ProjectMenu {
   }
 
   async #ask({ id, name }) {
-    const dialog = /** @type {HTMLDialogElement} */ (byId("project-confirm"));
+    const dialog = byId("project-confirm");
     setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
     this.#close();
     if ((await askDialog(dialog, "keep")) === "delete") await this.#remove(id, name);

@@ -10,6 +10,8 @@ import { isMissing, isPending } from "../document/document.js";
 import { isAudible } from "./playlist.js";
 import { PeakCache } from "./timeline.js";
 
+/** @import { Parts } from "../core/types" */
+
 const SCROLL_KEYS = new Set(["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"]);
 
 export class AutoScroll {
@@ -87,7 +89,7 @@ export class PlaybackController {
   #ticking = false;
   #wasRendering = false;
 
-  /** @param {object} parts project, player, lines, selection, timeline, transport, engineChoice */
+  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.autoScroll = new AutoScroll(parts.lines);
@@ -270,7 +272,7 @@ export class PlaybackController {
 
 /** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
 async function isMeant(lines) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("again-confirm"));
+  const dialog = byId("again-confirm");
   setText(byId("again-confirm-title"), `Make ${formatCount(lines, "line")} again?`);
   return (await askDialog(dialog, "keep")) === "make";
 }

@@ -6,6 +6,8 @@ import { isAudible, isComing, Playlist } from "./playlist.js";
 import { SoundCache } from "./sound_cache.js";
 import { TimeStretch } from "./time_stretch.js";
 
+/** @import { Line } from "../core/types" */
+
 const AHEAD_S = 2.5;
 const PIECE_SAMPLES = RATE_HZ / 2;
 const PUMP_MS = 100;
@@ -85,7 +87,7 @@ export class Player {
 
   /**
    * The lines changed; the play-head keeps its line. A line that sounds otherwise now is taken back,
-   * also while it plays, and begins again. @param {Array<object>} lines
+   * also while it plays, and begins again. @param {Line[]} lines
    */
   refresh(lines) {
     const before = this.playlist;

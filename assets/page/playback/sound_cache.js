@@ -3,6 +3,8 @@ import { streamLineAudio } from "../core/api.js";
 import { Bus } from "../core/bus.js";
 import { isSoundOf, soundKey } from "./playlist.js";
 
+/** @import { Line } from "../core/types" */
+
 /** Samples of one line; "grown" with every chunk and at the end. */
 export class LinePcm {
   /** @type {Bus<import("../core/types").SoundEvents>} */
@@ -101,7 +103,7 @@ export class SoundCache {
   #void = new Map();
   #lineOf;
 
-  /** @param {string | null} projectId @param {(lineId: string) => object | undefined} lineOf a line as it is now */
+  /** @param {string | null} projectId @param {(lineId: string) => Line | undefined} lineOf a line as it is now */
   constructor(projectId, lineOf) {
     this.projectId = projectId;
     this.#lineOf = lineOf;

@@ -127,9 +127,10 @@ const LEAST_PX = 3;
 /** Emits "timeline.seek". */
 export class Timeline {
   #root = byId("timeline");
-  #canvas = /** @type {HTMLCanvasElement} */ (byId("timeline-blocks"));
+  #canvas = byId("timeline-blocks");
   #head = byId("play-head");
   #playlist = new Playlist();
+  /** @type {(speaker: string | null) => string | null} */
   #colour = () => null;
   #peaks = null;
   #place = 0;

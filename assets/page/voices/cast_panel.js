@@ -4,14 +4,16 @@ import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
+/** @import { CastSpeaker, EngineOffer, Voice, VoiceChoice } from "../core/types" */
+
 const SHORTEST_WORD = 3;
 
 /**
- * @param {Array<object>} speakers of the dialog: {name, voice}
+ * @param {CastSpeaker[]} speakers of the dialog: {name, voice}
  * @param {Object<string, string>} choices ids of the library's voices by folded name
- * @param {Array<object>} library
- * @param {object} offer what the engine can do
- * @returns {Map<string, object>} by name: {label, voice} of the library, or {label, preset}
+ * @param {Voice[]} library
+ * @param {EngineOffer} offer what the engine can do
+ * @returns {Map<string, VoiceChoice>} by name
  */
 export function suggestVoices(speakers, choices, library, offer) {
   const taken = takenVoices(speakers, choices, library);
@@ -81,7 +83,7 @@ export class CastOrder {
     this.#project = project;
   }
 
-  /** Those who speak, in the order in which they came into the page. @returns {Array<object>} */
+  /** Those who speak, in the order in which they came into the page. @returns {CastSpeaker[]} */
   get speakers() {
     const { id, view: { speakers } } = this.#project;
     if (id !== this.#id) this.#names = [];
@@ -110,7 +112,7 @@ const KINDS = {
 
 /** The language of the script, for lines whose voice has none. */
 class ScriptLanguage {
-  #select = /** @type {HTMLSelectElement} */ (byId("script-language"));
+  #select = byId("script-language");
   #code = null;
   #languages = {};
 
@@ -151,7 +153,7 @@ class ScriptLanguage {
 
 /** How often a line is made while its take is doubtful; the least doubtful take is used. */
 function connectRetrySetting(project) {
-  const select = /** @type {HTMLSelectElement} */ (byId("tries"));
+  const select = byId("tries");
   select.addEventListener("change", () =>
     project.edit([{ op: "settings", fields: { tries: Number(select.value) } }]));
   bus.on("project.meta", () => (select.value = String(project.view.settings.tries ?? 1)));
@@ -176,7 +178,7 @@ export class CastPanel {
     byId("cast-suggested").addEventListener("click", () => this.#useAll());
   }
 
-  /** @param {Array<object>} speakers of the dialog */
+  /** @param {CastSpeaker[]} speakers of the dialog */
   #show(speakers) {
     const { cast, pronunciations } = this.#project.view;
     this.#speakers = speakers;
@@ -208,7 +210,7 @@ export class CastPanel {
     if (label) shownOf(controlOf(list, label)).focus();
   }
 
-  /** @param {Array<object>} library the voices there are @param {object} offer what the engine can do */
+  /** @param {Voice[]} library the voices there are @param {EngineOffer} offer what the engine can do */
   #know(library, offer) {
     this.#library = library;
     this.#engine = offer;
@@ -253,7 +255,7 @@ export class CastPanel {
     });
   }
 
-  #use(name, { voice, preset }) {
+  #use(name, { voice = "", preset = null }) {
     if (preset) bus.emit("cast.preset", { name, preset });
     else this.#choose(name, voice);
   }

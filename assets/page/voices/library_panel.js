@@ -1,7 +1,7 @@
 /** The library of voices under the cast: search, tags, listen, open, add, take from a file, restore. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { arrangeRows, byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { arrangeRows, byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
 import { PreviewButton } from "../playback/preview_button.js";
@@ -9,10 +9,12 @@ import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
 import { VoicePanel } from "./voice_panel.js";
 
+/** @import { RemovedVoice } from "../core/types" */
+
 export class RemovedVoices {
   #shown = "[]";
 
-  /** @param {Array<object>} removed {speaker_id, name, removed_s}, the latest first */
+  /** @param {RemovedVoice[]} removed the latest first */
   show(removed) {
     const shown = JSON.stringify(removed);
     if (shown === this.#shown) return;
@@ -62,7 +64,7 @@ export class LibraryPanel {
   #panel = new VoicePanel(this.#sound, this.#sample);
   #removed = new RemovedVoices();
   #offer = null;
-  #search = /** @type {HTMLInputElement} */ (byId("voice-search"));
+  #search = byId("voice-search");
   #library = [];
   #known = null;
   #asked = 0;
@@ -151,8 +153,8 @@ export class LibraryPanel {
     const wanted = fold(this.#search.value).split(/\s+/).filter(Boolean);
     const matches = this.#library.map((speaker) => this.#matches(speaker, wanted));
     const rows = [...this.#rows.values()].filter((_, idx) => matches[idx]);
-    const held = document.activeElement?.closest("#library .voice");
-    const control = document.activeElement?.classList[0];
+    const held = focusedElement()?.closest("#library .voice");
+    const control = focusedElement()?.classList[0];
     arrangeRows(byId("library"), rows);
     const replacement = held && !held.isConnected && rows.find(({ dataset }) => dataset.id === held.dataset.id);
     this.#rove(rows, replacement || undefined);
@@ -181,7 +183,7 @@ export class LibraryPanel {
     }
     this.#tags = new Set([...this.#tags].filter((tag) => uses.has(tag)));
     const most = [...uses].sort(([, a], [, b]) => b[1] - a[1]).slice(0, SHOWN_TAGS);
-    const focused = document.activeElement?.dataset.tag;
+    const focused = focusedElement()?.dataset.tag;
     byId("voice-tags").replaceChildren(...most.map(([key, [tag]]) => this.#tagButton(key, tag)));
     if (focused) byId("voice-tags").querySelector(`[data-tag="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -218,7 +220,7 @@ export class LibraryPanel {
   }
 
   /** One row of the list takes part in the order of Tab; arrow keys move on from it. */
-  #rove(rows, chosen = rows.find((row) => row.contains(document.activeElement)) ?? rows[0]) {
+  #rove(rows, chosen = rows.find((row) => row.contains(focusedElement())) ?? rows[0]) {
     for (const row of rows) {
       for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
     }
@@ -237,7 +239,7 @@ export class LibraryPanel {
   }
 
   #offerFile() {
-    const field = /** @type {HTMLInputElement} */ (byId("voice-file"));
+    const field = byId("voice-file");
     byId("voice-import").addEventListener("click", () => field.click());
     field.addEventListener("change", async () => {
       const file = field.files[0];

@@ -8,9 +8,12 @@ import { confirmRemoval, Sheet } from "./sheet.js";
 import { TrimWave } from "./trim_wave.js";
 import { fillPresets } from "./voice_details.js";
 
+/** @import { Levels, PageEvents, UploadCheck } from "../core/types" */
+
 const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
 const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
 
+/** @type {Array<[string, (levels: Levels) => string]>} */
 const ROWS = [
   ["Loudness of the speech", ({ speech_db: value }) => db(value)],
   ["Background", ({ noise_db: value }) => db(value)],
@@ -20,7 +23,7 @@ const ROWS = [
   ["Speech", ({ speech_share: value }) => share(value)],
 ];
 
-/** @param {HTMLElement} table @param {object} found what the studio found; `before` when repaired */
+/** @param {HTMLElement} table @param {UploadCheck} found `before` when repaired */
 export function showFigures(table, { levels, before }) {
   const columns = before ? [before, levels] : [levels];
   setHidden(table.querySelector(".after"), !before);
@@ -41,7 +44,7 @@ function figureRow(name, values) {
   return made;
 }
 
-/** @param {HTMLElement} list @param {Array<object>} problems what was found, the worst first */
+/** @param {HTMLElement} list @param {UploadCheck['problems']} problems what was found, the worst first */
 export function showFound(list, problems) {
   const fine = { kind: "fine", sign: "✓", message: "Nothing stands against this recording." };
   const rows = problems.map(({ message, fatal, code }) =>
@@ -61,7 +64,7 @@ const MOST_S = 60;
 
 /** Emits "sample.kept" after a voice or a sample was added, or a kept one was mended. */
 export class SamplePanel {
-  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")), () => this.#mayClose());
+  #sheet = new Sheet(byId("sample-panel"), () => this.#mayClose());
   #source = new Recorder(byId("sample-source"), "the voice");
   #wave = new TrimWave(byId("sample-wave"));
   #after = new TrimWave(byId("sample-wave-after"));
@@ -293,7 +296,7 @@ export class SamplePanel {
       byId("sample-consent").focus();
       return this.#sheet.say("Tick that you may use this voice.");
     }
-    const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
+    const button = byId("speaker-add");
     button.disabled = true;
     await this.#sheet.tries(async () => {
       const kept = await (this.#kept ? this.#putBack() : this.#add());
@@ -305,13 +308,14 @@ export class SamplePanel {
     return undefined;
   }
 
+  /** @returns {Promise<PageEvents['sample.kept']>} */
   async #add() {
     const body = this.#body();
     if (!this.#speaker) return { speaker: await api.addSpeaker(body), made: "voice" };
     return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
   }
 
-  /** The studio keeps the recording before, so that the sample can be as it was. */
+  /** The studio keeps the recording before, so that the sample can be as it was. @returns {Promise<PageEvents['sample.kept']>} */
   async #putBack() {
     if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
     const { sample_id: sampleId } = this.#kept;

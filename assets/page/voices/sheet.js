@@ -3,6 +3,8 @@ import { Bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
 
+/** @import { PageElement } from "../core/types" */
+
 export class Sheet {
   /** @type {Bus<import("../core/types").SheetEvents>} */
   events = new Bus();
@@ -12,7 +14,7 @@ export class Sheet {
   #mayClose;
 
   /**
-   * @param {HTMLDialogElement} dialog with `.sheet-close` and `.sheet-message`
+   * @param {PageElement} dialog with `.sheet-close` and `.sheet-message`
    * @param {() => boolean} mayClose asked before a person closes it; what would be lost can be spoken of first
    */
   constructor(dialog, mayClose = () => true) {
@@ -82,7 +84,7 @@ export class Sheet {
 
 /** Ask before something is lost. @param {() => void} act when it may be */
 export async function confirmRemoval(title, text, act) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
+  const dialog = byId("confirm");
   setText(byId("confirm-title"), title);
   setText(byId("confirm-text"), text);
   if ((await askDialog(dialog, "keep")) === "remove") act();

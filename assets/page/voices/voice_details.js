@@ -2,6 +2,8 @@
 import { Bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 
+/** @import { EngineOffer } from "../core/types" */
+
 const text = (value) => value.trim() || null;
 const FIELDS = {
   name: { id: "voice-name", read: (value) => value, show: ({ name }) => name },
@@ -11,7 +13,7 @@ const FIELDS = {
   preset: { id: "voice-preset", read: (value) => value || null, show: ({ preset }) => preset ?? "" },
   description: { id: "voice-description", read: text, show: ({ description }) => description ?? "" },
 };
-const field = (name) => /** @type {HTMLInputElement} */ (byId(FIELDS[name].id));
+const field = (name) => byId(FIELDS[name].id);
 
 export class VoiceDetails {
   /** @type {Bus<import("../core/types").DetailEvents>} */
@@ -47,7 +49,7 @@ export class VoiceDetails {
     }
   }
 
-  /** @param {object} offer what the engine can do */
+  /** @param {EngineOffer} offer what the engine can do */
   offer(offer, keepPreset = this.#typed().includes("preset")) {
     if (!offer || !this.#speaker) return;
     const presets = offer.presets;

@@ -9,6 +9,8 @@ import { confirmRemoval, Sheet } from "./sheet.js";
 import { VoiceDetails } from "./voice_details.js";
 import { VoiceSamples } from "./voice_samples.js";
 
+/** @import { EngineOffer, Voice } from "../core/types" */
+
 export class VoiceConversion {
   #sheet;
   #source = new Recorder(byId("voice-act-source"), "the line you act");
@@ -58,7 +60,7 @@ export class VoiceConversion {
   #show(made, state) {
     this.#sound.hush();
     this.#made = made;
-    const save = /** @type {HTMLAnchorElement} */ (byId("voice-act-save"));
+    const save = byId("voice-act-save");
     if (save.href) URL.revokeObjectURL(save.href);
     save.removeAttribute("href");
     if (made) {
@@ -75,18 +77,19 @@ const SENTENCE_KEY = "tableread.sentence";
 
 /** Emits "library.edited" after the voice was changed or removed. */
 export class VoicePanel {
-  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("voice-panel")));
+  #sheet = new Sheet(byId("voice-panel"));
   #details = new VoiceDetails();
   #samples;
   #sound;
   #act;
   #speaker = null;
-  #saving = Promise.resolve();
+  /** Whether what was typed last was taken. @type {Promise<boolean>} */
+  #saving = Promise.resolve(true);
   #offer = null;
   #unfollow = () => {};
-  #sentence = /** @type {HTMLTextAreaElement} */ (byId("voice-sentence"));
+  #sentence = byId("voice-sentence");
 
-  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {object} sample its panel */
+  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {import('./sample_panel.js').SamplePanel} sample its panel */
   constructor(sound, sample) {
     this.#sound = sound;
     this.#act = new VoiceConversion(this.#sheet, sound);
@@ -106,7 +109,7 @@ export class VoicePanel {
     byId("voice-remove").addEventListener("click", () => this.#remove());
   }
 
-  /** @param {{speakers: Array<object>, offer: object}} library the voices, and what the engine can do */
+  /** @param {{speakers: Voice[], offer: EngineOffer}} library the voices, and what the engine can do */
   #know({ speakers, offer }) {
     this.#offer = offer;
     this.#showOffer();

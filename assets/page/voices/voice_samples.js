@@ -1,7 +1,7 @@
 /** The samples of a voice, and the recordings that can be brought back. */
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
-import { arrangeRows, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { arrangeRows, byId, focusedElement, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatFullDay, formatLength } from "../core/format.js";
 import { confirmRemoval } from "./sheet.js";
 
@@ -64,9 +64,9 @@ export class VoiceSamples {
     for (const one of previous ? TYPED : []) {
       const [old, fresh] = [previous.querySelector(one), row.querySelector(one)];
       if (old.value !== old.dataset.shown) fresh.value = old.value;
-      if (old === document.activeElement) queueMicrotask(() => fresh.focus());
+      if (old === focusedElement()) queueMicrotask(() => fresh.focus());
     }
-    const held = previous?.contains(document.activeElement) && document.activeElement;
+    const held = previous?.contains(focusedElement()) && focusedElement();
     if (held && held.tagName !== "TEXTAREA" && held.type !== "text") {
       queueMicrotask(() => row.querySelector(`.${held.classList[held.classList.length - 1]}`)?.focus());
     }
