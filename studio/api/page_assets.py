@@ -1,8 +1,9 @@
 """The page's scripts and styles, at addresses that change with their content.
 
-All modules stand below one digest, so relative imports stay within it and no page mixes modules
-of two versions. A browser that has them asks for none again; one that hasn't learns of all of
-them from the page's first bytes, rather than import by import after Gradio has started.
+All of them stand below one digest, so that no page mixes modules of two versions. They are sent
+as two files, the joined modules and the joined styles. A browser that has these asks for neither
+again; one that hasn't learns of them from the page's first bytes, rather than import by import
+after Gradio has started.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.api.module_bundle import ModuleBundle, bundle_modules
 
 _STYLES = (
     "colours",
@@ -43,6 +46,9 @@ _STYLES = (
 """Style sheets in the order in which they may override each other; they are sent as one."""
 
 _JOINED_STYLES = "styles.css"
+_JOINED_MODULES = "modules.js"
+_SOURCE_MAP = "modules.js.map"
+_ENTRY = "main.js"
 _VERSIONED = re.compile(r"page/([0-9a-f]{16})/(.+)")
 _FOREVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
@@ -78,21 +84,31 @@ class PageAssets:
             (
                 '<meta name="color-scheme" content="light dark">',
                 f'<link rel="stylesheet" href="{self._address(_JOINED_STYLES)}">',
-                f'<script type="module" src="{self._address("main.js")}"></script>',
+                f'<script type="module" src="{self._address(_JOINED_MODULES)}"></script>',
             )
         )
 
     @property
     def preload(self) -> str:
-        """Links that have the browser fetch everything while Gradio still starts."""
-        names = [path.relative_to(self._page).as_posix() for path in self._modules]
-        modules = (f'<link rel="modulepreload" href="{self._address(name)}">' for name in names)
-        styles = f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">'
-        return "\n".join((styles, *modules))
+        """Links that have the browser fetch both files while Gradio still starts."""
+        return "\n".join(
+            (
+                f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">',
+                f'<link rel="modulepreload" href="{self._address(_JOINED_MODULES)}">',
+            )
+        )
 
     def joined_styles(self) -> str:
         """All style sheets in their order."""
         return "\n".join(sheet.read_text(encoding="utf-8") for sheet in self._sheets)
+
+    def joined_modules(self) -> ModuleBundle:
+        """All modules, `main.js` the last of them."""
+        sources = {
+            path.relative_to(self._page).as_posix(): path.read_text(encoding="utf-8")
+            for path in self._modules
+        }
+        return bundle_modules(sources, _ENTRY, map_name=_SOURCE_MAP)
 
     def is_current(self) -> bool:
         """Whether the files are still those that the digest was made of."""
@@ -119,13 +135,17 @@ class AssetFiles(StaticFiles):
         if versioned is None:
             return self._kept(await super().get_response(path, scope), _ASK_AGAIN)
         digest, name = versioned.groups()
-        # A page of before an update gets today's modules: all of them fit each other.
+        # A page of before an update gets what there is today: its two files fit each other.
         is_current = digest == self._assets.digest and self._assets.is_current()
         return self._kept(await self._find(name, scope), _FOREVER if is_current else _ASK_AGAIN)
 
     async def _find(self, name: str, scope: Scope) -> Response:
         if name == _JOINED_STYLES:
             return Response(self._assets.joined_styles(), media_type="text/css")
+        if name == _JOINED_MODULES:
+            return Response(self._assets.joined_modules().code, media_type="text/javascript")
+        if name == _SOURCE_MAP:
+            return Response(self._assets.joined_modules().source_map, media_type="application/json")
         return await super().get_response(f"page/{name}", scope)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The page's files: fetched all at once by who comes first, and never again by who comes back."""
+"""The page's files: two, asked for at once by who comes first, and never again by who returns."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 from studio.api.page_assets import AssetFiles, PageAssets, PreloadLinks
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = sorted((ROOT / "assets" / "page").rglob("*.js"))
 
 
 @pytest.fixture
@@ -31,9 +30,9 @@ def _client(folder: Path) -> TestClient:
 
 
 def _address(assets: PageAssets) -> str:
-    found = re.search(r'src="([^"]+main\.js)"', assets.head)
+    found = re.search(r'src="([^"]+)modules\.js"', assets.head)
     assert found is not None
-    return f"/{found[1]}"
+    return f"/{found[1]}main.js"
 
 
 def test_an_address_with_the_digest_is_kept_for_good(folder):
@@ -82,6 +81,16 @@ def test_what_is_not_there_is_not_found(folder, path):
     assert _client(folder).get(f"/studio/assets/page/{digest}/{path}").status_code == 404
 
 
+def test_the_modules_are_sent_as_one_with_a_map(folder):
+    client, address = _client(folder), _address(PageAssets(folder))
+    joined = client.get(address.replace("main.js", "modules.js"))
+    assert joined.headers["Content-Type"].startswith("text/javascript")
+    assert "const one = 1;" in joined.text
+    found = re.search(r"//# sourceMappingURL=(\S+)", joined.text)
+    assert found is not None
+    assert client.get(address.replace("main.js", found[1])).json()["sources"] == ["main.js"]
+
+
 def test_links_go_into_the_page_and_nowhere_else():
     html = "<html><head><title>é</title></head><body></head></body></html>"
     routes = [Route(path, lambda _: HTMLResponse(html)) for path in ("/", "/other")]
@@ -106,17 +115,17 @@ def test_all_is_asked_for_at_once_and_never_again(server, browser):
         return [url for url in asked if "/studio/assets/" in url]
 
     first = opened()
-    assert len(first) == len(set(first)) == len(MODULES) + 1
+    assert sorted(url.rsplit("/")[-1] for url in first) == ["modules.js", "styles.css"]
     late = page.evaluate(
         """() => {
-          const files = performance.getEntriesByType('resource')
-            .filter(({ name }) => name.includes('/studio/assets/'));
-          const main = files.find(({ name }) => name.endsWith('/main.js'));
-          return files.filter(({ startTime }) => startTime > main.responseEnd)
+          const of = (part) => performance.getEntriesByType('resource')
+            .filter(({ name }) => name.includes(part));
+          const gradio = Math.min(...of('/assets/index').map(({ responseEnd }) => responseEnd));
+          return of('/studio/assets/').filter(({ startTime }) => startTime > gradio)
             .map(({ name }) => name);
         }"""
     )
-    assert late == []  # none was found by reading the module that imports it
+    assert late == []  # none waited for Gradio to start
     page.goto("about:blank")
     opened()
     sent = page.evaluate(
