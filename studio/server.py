@@ -72,6 +72,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     def __init__(self, front: Front, setup: SetupReport) -> None:
         """Put the routes together."""
         guard = key_guard(front.api_key, front.require_login)
+        self.page_assets = PageAssets(_ASSETS)
         super().__init__(
             routes=[
                 *studio_routes(front.studio_of, setup, guard=front.require_login, assets=_ASSETS),
@@ -83,7 +84,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         )
         self._front = front
         # First of all, so that it stands inside of what compresses.
-        self.add_middleware(PreloadLinks, links=PageAssets(_ASSETS).preload)
+        self.add_middleware(PreloadLinks, links=self.page_assets.preload)
 
     def build_middleware_stack(self) -> ASGIApp:
         """Everything that Gradio stacks up, behind the doors."""
@@ -159,7 +160,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         max_file_size="100mb",
         state_session_capacity=200,
         _app=server,
-        **launch_look(PageAssets(_ASSETS).head),
+        **launch_look(server.page_assets.head),
     )
 
 

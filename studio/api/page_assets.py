@@ -14,7 +14,6 @@ from pathlib import Path
 
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -68,11 +67,9 @@ class PageAssets:
         self._modules = sorted(self._page.rglob("*.js"))
         self._sheets = [self._page / "styles" / f"{name}.css" for name in _STYLES]
         self._stamp = self._read_stamp()
-        digest = hashlib.sha256()
-        for path in (*self._modules, *self._sheets):
-            digest.update(f"{path.relative_to(self._page).as_posix()}\0".encode())
-            digest.update(path.read_bytes())
-        self.digest = digest.hexdigest()[:16]
+        self._joined: tuple[list[int], ModuleBundle] | None = None
+        sent = f"{self.joined_styles()}\0{self.joined_modules().code}"
+        self.digest = hashlib.sha256(sent.encode()).hexdigest()[:16]
 
     @property
     def head(self) -> str:
@@ -103,7 +100,13 @@ class PageAssets:
         return "\n".join(sheet.read_text(encoding="utf-8") for sheet in self._sheets)
 
     def joined_modules(self) -> ModuleBundle:
-        """All modules, `main.js` the last of them."""
+        """All modules, `main.js` the last of them; joined again once one has changed on disk."""
+        stamp = self._read_stamp()
+        if self._joined is None or self._joined[0] != stamp:
+            self._joined = (stamp, self._join_modules())
+        return self._joined[1]
+
+    def _join_modules(self) -> ModuleBundle:
         sources = {
             path.relative_to(self._page).as_posix(): path.read_text(encoding="utf-8")
             for path in self._modules
@@ -173,7 +176,7 @@ class PreloadLinks:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass everything on, the page itself with its links."""
-        if scope["type"] != "http" or scope["method"] != "GET" or Request(scope).url.path != "/":
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/"):
             await self._app(scope, receive, send)
             return
         await self._app(scope, receive, _LinkedPage(send, self._links).send)
