@@ -8,6 +8,7 @@ import { Outbox } from "./outbox.js";
 
 /** @import { Batch, DialogDocument, Line, Op, ProjectBody } from "../core/types" */
 
+/** Lines that were here: what somebody deletes while a person edits it can be inserted again. */
 export class DeletedLines {
   #lines = new Map();
 

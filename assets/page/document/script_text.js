@@ -84,6 +84,7 @@ function lineOf(row, known) {
 
 const TAB = newId();
 
+/** What is written in the script and isn't the studio's yet; it outlives the page. */
 export class ScriptDraft {
   #key = null;
 

@@ -64,6 +64,7 @@ const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
 const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
 
+/** The script's text area: shows the studio's text, sends what is typed, keeps what was refused. */
 export class ScriptView {
   #area = byId("script");
   #project;

@@ -9,6 +9,7 @@ import { serializeLines } from "../document/script_text.js";
 
 const CLIPBOARD = "The clipboard";
 
+/** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
   #project;
   #selection;
@@ -91,6 +92,7 @@ export class LineImport {
 /** Where the browser's own clipboard is meant: a button pressed before has no use for one. */
 const OTHERS = 'input, textarea, select, [contenteditable], [role="menu"]';
 
+/** Copy, cut and paste of marked lines, as the studio's own script. */
 export class Clipboard {
   #parts;
 

@@ -45,6 +45,7 @@ function idsOf(lines) {
 
 const TURNS = { ArrowDown: 1, ArrowUp: -1 };
 
+/** The panel that lists these groups, and the button that goes to the next line of one. */
 export class GotoBar {
   #parts;
   #panel = byId("goto-panel");

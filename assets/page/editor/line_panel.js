@@ -7,6 +7,7 @@ import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
 
+/** Sliders for what the chosen voice engine lets a line set. */
 export class ParamControls {
   /** @type {Bus<import("../core/types").ParamEvents>} */
   events = new Bus();
@@ -91,6 +92,7 @@ export class ParamControls {
 
 const field = (name) => byId(`field-${name}`);
 
+/** The panel itself: fields and buttons for the marked lines. */
 export class LinePanel {
   #parts;
   #params = new ParamControls();

@@ -105,6 +105,7 @@ export class LineChecks {
 const SPOKEN = 3;
 const GAP_PX = 12;
 
+/** Warnings where a person meets them: a badge on the row, the whole text in the panel, a button to the next. */
 export class WarningBadges {
   #parts;
   #doubted = new Set();

@@ -15,6 +15,7 @@ const QUIET_MS = 200;
 const SEARCHED_FROM = 9;
 const input = (name) => byId(`pronunciation-${name}`);
 
+/** The dialog that lists them. */
 export class PronunciationList {
   #dialog = byId("pronunciations");
   #project;
@@ -248,6 +249,7 @@ function clean(text) {
 
 const LONGEST_WORD = 200;
 
+/** The buttons that open it, and the word that is marked when they do. */
 export class PronunciationLinks {
   #selection;
   #list;

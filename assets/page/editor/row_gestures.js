@@ -3,6 +3,7 @@ import { byId } from "../core/dom.js";
 
 /** @import { Parts } from "../core/types" */
 
+/** Rows that are dragged, by mouse or finger: shows where they would land, and moves them there. */
 export class DraggedRows {
   #list = byId("lines");
   #parts;
@@ -62,6 +63,7 @@ function free(row, carried) {
   return found?.dataset.line ?? null;
 }
 
+/** Clicks on the rows, and dragging them by the mouse. */
 export class MouseGestures {
   #list = byId("lines");
   #parts;
@@ -132,6 +134,7 @@ const BEGINS_PX = 8;
 const EDGE_PX = 48;
 const STEP_PX = 9;
 
+/** Dragging by finger: a row's number carries it, and the list scrolls at its ends. */
 export class TouchGestures {
   #list = byId("lines");
   #lines;

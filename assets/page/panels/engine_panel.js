@@ -15,6 +15,7 @@ const ASKED_FROM = 3;
 const engine = () => byId("project-engine");
 const seed = () => byId("project-seed");
 
+/** Which engine and which seed a project is rendered with, and a question before another one renders all. */
 export class ProjectEngine {
   #project;
   #backends = [];

@@ -14,6 +14,7 @@ const FIRST_LOOK_MS = 150;
 const LONGEST_WAIT_MS = 1_000;
 const MOST_UNREACHED = 30;
 
+/** The scene's sound as a file: the studio makes it, the page shows the progress, then the browser fetches it. */
 export class SoundExport {
   #project;
   #check;
@@ -171,6 +172,7 @@ function minus(number) {
   return number.toFixed(1).replace("-", "−");
 }
 
+/** The links that download the script, with a notice of what a format can't hold. */
 export class Exports {
   #project;
 

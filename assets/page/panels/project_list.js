@@ -5,6 +5,7 @@ import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.j
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 
+/** What deleted takes and projects still hold on the disk, and freeing it. */
 export class DiskUsage {
   #project;
   #button = byId("space-free");
@@ -60,6 +61,7 @@ export class DiskUsage {
 
 const SEARCHED_FROM = 8;
 
+/** The list itself: what can be done with projects without opening them. */
 export class ProjectList {
   /** @type {Bus<import("../core/types").ProjectListEvents>} */
   events = new Bus();

@@ -14,6 +14,7 @@ import { PeakCache } from "./timeline.js";
 
 const SCROLL_KEYS = new Set(["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"]);
 
+/** Keeps the line that plays in view, unless the person is at another place of the dialog. */
 export class AutoScroll {
   #list = byId("lines");
   #button = byId("back-to-playing");
@@ -84,6 +85,7 @@ const MUTE = "The browser gives this page no sound output. Connect a loudspeaker
 /** How many lines are made again without a question. */
 const ASKED_ABOVE = 20;
 
+/** Starts and stops renders and the player, and shows on rows, timeline and controls how far they are. */
 export class PlaybackController {
   #parts;
   #ticking = false;

@@ -95,6 +95,7 @@ function concatBytes(first, second) {
 const KEPT_LINES = 48;
 const RETRY_MS = 500;
 
+/** Sound of lines near the play-head. */
 export class SoundCache {
   /** @type {Bus<import("../core/types").SoundEvents>} */
   events = new Bus();

@@ -61,6 +61,7 @@ const BUNDLE = 40;
 const SOON_MS = 60;
 const PEAKS_RETRY_MS = 5000;
 
+/** Waveforms of the takes that are shown, fetched in bundles when nothing else is to do. */
 export class PeakCache {
   /** @type {Bus<import("../core/types").PeakEvents>} */
   events = new Bus();

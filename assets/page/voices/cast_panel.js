@@ -71,6 +71,7 @@ function wordsOf(name) {
 
 const TITLES = new Set(["mrs", "miss", "the", "old", "young", "doctor", "frau", "herr", "sir", "lady", "and"]);
 
+/** Who speaks, each in a place of their own: the dialog's order changes as lines change hands. */
 export class CastOrder {
   #project;
   #id = null;
@@ -159,6 +160,7 @@ function connectRetrySetting(project) {
   bus.on("project.meta", () => (select.value = String(project.view.settings.tries ?? 1)));
 }
 
+/** The rows of the cast: name, voice, number of lines. */
 export class CastPanel {
   #project;
   #speakers = [];

@@ -11,6 +11,7 @@ import { VoicePanel } from "./voice_panel.js";
 
 /** @import { RemovedVoice } from "../core/types" */
 
+/** Voices that were removed, for as long as they can be restored. */
 export class RemovedVoices {
   #shown = "[]";
 

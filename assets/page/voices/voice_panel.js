@@ -11,6 +11,7 @@ import { VoiceSamples } from "./voice_samples.js";
 
 /** @import { EngineOffer, Voice } from "../core/types" */
 
+/** A person's own recording of a line, converted to a speaker's voice. */
 export class VoiceConversion {
   #sheet;
   #source = new Recorder(byId("voice-act-source"), "the line you act");
