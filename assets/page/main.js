@@ -1,4 +1,6 @@
 /** The page: waits for its parts, then joins them. */
+import { readState } from "./core/api.js";
+import { bus } from "./core/bus.js";
 import { byId, whenPresent } from "./core/dom.js";
 import { ConflictDialog } from "./document/conflict_dialog.js";
 import { Project } from "./document/project.js";
@@ -19,16 +21,17 @@ import { SpeakerMenu } from "./editor/speaker_menu.js";
 import { TakesPanel } from "./editor/takes_panel.js";
 import { TextEditor } from "./editor/text_editor.js";
 import { EnginePanel, ProjectEngine } from "./panels/engine_panel.js";
+import { Exports } from "./panels/exports.js";
 import { FileDrop } from "./panels/file_drop.js";
 import { LastPosition } from "./panels/last_position.js";
-import { ProjectMenu } from "./panels/project_menu.js";
+import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
 import { showSaveStatus } from "./panels/save_status.js";
 import { keepTheme, keepView } from "./panels/views.js";
 import { PlaybackController } from "./playback/playback_controller.js";
 import { Player } from "./playback/player.js";
-import { PeakCache, Timeline } from "./playback/timeline.js";
+import { Timeline } from "./playback/timeline.js";
 import { Transport } from "./playback/transport.js";
-import { CastOrder, connectCast } from "./voices/cast_panel.js";
+import { CastOrder, CastPanel } from "./voices/cast_panel.js";
 import { LibraryPanel } from "./voices/library_panel.js";
 
 const PARTS = [
@@ -43,14 +46,14 @@ async function openingScript() {
 }
 
 /** The dialog itself: its rows, and what hand and keyboard do to them. */
-function buildEditor(project, show) {
-  const player = new Player();
+function buildEditor({ project, player, show }) {
   const timeline = new Timeline();
-  const lines = new LineList(project);
+  const lines = new LineList(project, (lineId) => badges.messagesOf(lineId));
   const selection = new Selection(project, lines);
   const commands = new Commands(project, selection);
   const transport = new Transport(player);
-  const playback = new PlaybackController({ project, player, lines, selection, timeline, transport });
+  const engineChoice = new ProjectEngine(project);
+  const playback = new PlaybackController({ project, player, lines, selection, timeline, transport, engineChoice });
   const lineImport = new LineImport({ project, selection, commands });
   const typing = new TextEditor({ project, lines, selection, commands, lineImport });
   new Clipboard({ project, selection, commands, lineImport });
@@ -61,61 +64,42 @@ function buildEditor(project, show) {
   const hints = new LineChecks(project);
   const badges = new WarningBadges({ project, hints, lines, selection, commands, show });
   const recordings = new Recordings({ project, selection });
-  const pronouncing = new PronunciationLinks({ project, selection, commands });
+  const pronunciations = new PronunciationLinks({ project, selection, commands });
   const draggedRows = new DraggedRows({ selection, commands });
   new MouseGestures({ lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show });
   new TouchGestures({ lines, draggedRows });
   const cast = new CastOrder(project);
-  const gotoBar = new GotoBar({ project, hints, badges, selection, cast, show });
+  const gotoBar = new GotoBar({ project, badges, selection, cast, show });
+  new CastPanel(project, cast);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());
-  listenForShortcuts({ playback, commands, selection, typing, find, pronouncing, gotoBar, cast });
+  listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast });
   showSaveStatus(project, commands);
-  return { player, timeline, lines, selection, commands, playback, linePanel, hints, recordings, lineImport, gotoBar, cast };
+  return { player, timeline, lines, selection, commands, playback, recordings, lineImport };
 }
 
 async function open() {
+  const [opening, state] = [findOpeningProject(), readState()];
+  for (const early of [opening, state]) early.catch(() => {}); // handled below, where the page can show it
   await whenPresent(PARTS);
   keepTheme();
-  const project = new Project();
+  const player = new Player();
+  const project = new Project({ needsStream: () => player.playing });
   const conflicts = new ConflictDialog(project);
   const script = new ScriptView(project, {
     lead: () => show("script"),
     compare: (about) => conflicts.compare(about),
   });
   const show = keepView((view) => (view === "script" ? script.show() : script.left()));
-  const editor = buildEditor(project, show);
-  project.listened = () => editor.player.playing;
+  const editor = buildEditor({ project, player, show });
   const projects = new ProjectMenu(project);
-  const projectEngine = new ProjectEngine(project);
-  const model = new EnginePanel();
+  const engine = new EnginePanel();
   const speakers = new LibraryPanel();
+  new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });
-  window.tableread = { project, projects, ...editor };
-  projects.addEventListener("opened", () => {
-    editor.player.load(project.id);
-    editor.timeline.use(new PeakCache(project.id));
-    editor.playback.show();
-    script.forget();
-  });
-  new LastPosition({ project, projects, ...editor });
-  connectCast(project, speakers, editor);
-  let engine = null;
-  let voices = null;
-  model.addEventListener("state", ({ detail }) => {
-    if (engine !== null && engine !== detail.backend.name) project.look();
-    engine = detail.backend.name;
-    const known = JSON.stringify([engine, detail.speakers, detail.model.state === "loaded"]);
-    if (voices !== known) editor.hints.forget();
-    voices = known;
-    speakers.follow(detail);
-    projectEngine.offer(detail);
-    editor.linePanel.offer(detail.backend);
-    editor.linePanel.know(detail.speakers);
-  });
-  speakers.addEventListener("changed", () => model.refresh());
-  const opening = await openingScript();
-  await Promise.all([projects.start(opening), model.watch()]);
+  new LastPosition({ project, ...editor });
+  Object.assign(window, { tableread: { bus, project, projects, ...editor } });
+  await Promise.all([projects.start(opening, openingScript), engine.watch(state)]);
   document.body.dataset.tableread = "ready";
   performance.mark("tableread-ready");
 }

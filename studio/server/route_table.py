@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Depends
-from fastapi.staticfiles import StaticFiles
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 
 from studio.server.deps import StudioOf, current_studio
+from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicy
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
@@ -57,7 +56,7 @@ def studio_routes(
     router = APIRouter(dependencies=[Depends(guard), Depends(current_studio(studio_of))])
     for part in page_parts(setup):
         router.include_router(part)
-    files = RoutePolicy(Access.ANYBODY)(_PageFiles(directory=assets))
+    files = RoutePolicy(Access.ANYBODY)(AssetFiles(PageAssets(assets)))
     return [*router.routes, Mount("/studio/assets", files)]
 
 
@@ -75,12 +74,3 @@ def service_routes(
     router.include_router(health_routes(studio))
     router.include_router(metrics_routes(Metrics(studio)), dependencies=[Depends(guard)])
     return [*router.routes, Mount("/v1", speech_api(studio_of, guard=guard))]
-
-
-class _PageFiles(StaticFiles):
-    """Asked for anew at every visit, so that no page mixes modules of two versions."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response

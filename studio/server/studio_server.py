@@ -29,6 +29,7 @@ from studio.server.error_responses import HANDLERS
 from studio.server.middleware.security import OriginGuard
 from studio.server.middleware.stack import ServerEntry
 from studio.server.middleware.visitors import token_of
+from studio.server.page_assets import PageAssets, PreloadLinks
 from studio.server.policies import ENTER
 from studio.server.route_table import service_routes, studio_routes
 from studio.server.v1.speech_errors import error_response
@@ -119,6 +120,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     def __init__(self, front: ServerEntry, setup: SetupReport) -> None:
         """Put the routes together."""
         guard = key_guard(front.api_key, front.require_login)
+        self.page_assets = PageAssets(_ASSETS)
         super().__init__(
             routes=[
                 *studio_routes(front.studio_of, setup, guard=front.require_login, assets=_ASSETS),
@@ -129,6 +131,8 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             openapi_url=None,
         )
         self._front = front
+        # First of all, so that it stands inside of what compresses.
+        self.add_middleware(PreloadLinks, links=self.page_assets.preload)
 
     def build_middleware_stack(self) -> ASGIApp:
         """Everything that Gradio stacks up, behind the doors."""
@@ -204,7 +208,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         max_file_size="100mb",
         state_session_capacity=200,
         _app=server,
-        **launch_look(),
+        **launch_look(server.page_assets.head),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -91,6 +92,8 @@ LINT = (
     ("lint-imports",),
     ("oxlint", "--deny-warnings", "assets"),
 )
+PAGE_TYPES = ("--yes", "--package=typescript@7.0.2", "tsc", "--project", "jsconfig.json")
+"""Arguments of npx; it keeps what it has fetched."""
 
 
 class Launcher:
@@ -247,7 +250,16 @@ class Launcher:
         for name, *arguments in LINT:
             self._console.say(f"$ {' '.join((name, *arguments))}")
             codes.append(subprocess.call([str(tools / name), *arguments], cwd=self._repo))
-        return max(codes)
+        return max(*codes, self._check_page_types())
+
+    def _check_page_types(self) -> int:
+        """Hold the page's scripts against their JSDoc types; node is no part of the set-up."""
+        npx = shutil.which("npx")
+        if npx is None:
+            self._console.say("The types of the page's scripts aren't checked: node isn't here.")
+            return 0
+        self._console.say(f"$ npx {' '.join(PAGE_TYPES)}")
+        return subprocess.call([npx, *PAGE_TYPES], cwd=self._repo)
 
 
 def run_out(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> int:

@@ -1,1 +1,1 @@
-"""The page: Gradio Blocks, one file per part; its browser code is in `assets/page/`."""
+"""The page: Gradio Blocks, put together from the HTML in `assets/page/html/`."""

@@ -10,42 +10,6 @@ from studio.audio.mastering import MAX_LUFS, MIN_LUFS
 from studio.ui.page_templates import render_template
 from studio.ui.theme import theme
 
-_STYLES = (
-    "colours",
-    "window",
-    "controls",
-    "fields",
-    "header",
-    "project_menu",
-    "editor",
-    "line_rows",
-    "pauses",
-    "goto_bar",
-    "line_panel",
-    "cast_panel",
-    "pronunciations",
-    "library_panel",
-    "sheet",
-    "sample_panel",
-    "player_panel",
-    "sound_form",
-    "medium",
-    "narrow",
-    "touch",
-)
-"""Style sheets in the order in which they may override each other."""
-
-_HEAD = "\n".join(
-    (
-        '<meta name="color-scheme" content="light dark">',
-        *(
-            f'<link rel="stylesheet" href="studio/assets/page/styles/{name}.css">'
-            for name in _STYLES
-        ),
-        '<script type="module" src="studio/assets/page/main.js"></script>',
-    )
-)
-
 # The opening script travels as a prop, never inside the template: Gradio executes templates.
 _HAND_OVER = "element.dataset.openingScript = props.opening_script;"
 
@@ -76,14 +40,15 @@ def create_ui(*, opening_script: str) -> gr.Blocks:
     return page
 
 
-def launch_look() -> dict[str, Any]:
+def launch_look(head: str) -> dict[str, Any]:
     """Arguments for `launch()` that make the page look and load as it should.
 
-    Addresses are relative to the page's base, so that a root path or a share link works.
+    Args:
+        head: HTML that brings the page's styles and scripts.
     """
     return {
         "theme": theme(),
-        "head": _HEAD,
+        "head": head,
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

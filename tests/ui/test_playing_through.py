@@ -28,7 +28,7 @@ RECORD = """async () => {
   tape.port.onmessage = ({ data }) => window.tape.push(data);
   player.output.connect(tape);
   window.ended = false;
-  player.addEventListener('end', () => (window.ended = true), { once: true });
+  window.tableread.bus.on('player.ended', () => (window.ended = true));
 }"""
 ALL_LAID = """() => window.ended || window.tableread.project.lines.every((line) =>
   line.kind === 'silence' || window.tableread.player.laid.get(line.line_id) === line.samples)"""

@@ -86,11 +86,11 @@ def test_lines_are_heard_in_order_without_gaps(page, write):
         """() => {
           window.heard = [];
           window.ended = false;
-          const player = window.tableread.player;
-          player.addEventListener('change', () =>
+          const { bus, player } = window.tableread;
+          bus.on('player.changed', () =>
             player.playing && window.heard.at(-1) !== player.line_id
               && window.heard.push(player.line_id));
-          player.addEventListener('end', () => (window.ended = true));
+          bus.on('player.ended', () => (window.ended = true));
         }"""
     )
     page.click("#read")
@@ -144,7 +144,7 @@ def test_a_line_is_played_alone_by_its_own_button(page, write):
     page.evaluate(
         """() => {
           window.ended = false;
-          window.tableread.player.addEventListener('end', () => (window.ended = true));
+          window.tableread.bus.on('player.ended', () => (window.ended = true));
         }"""
     )
     page.click("#lines .line >> nth=1 >> css=.line-play")

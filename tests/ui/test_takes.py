@@ -20,9 +20,9 @@ def watch_generation(page):
     page.evaluate(
         """() => {
           window.generated = new Set();
-          const { project } = window.tableread;
-          project.addEventListener('change', ({ detail }) => {
-            for (const id of detail.ids)
+          const { bus, project } = window.tableread;
+          bus.on('project.changed', ({ ids }) => {
+            for (const id of ids)
               if (project.line(id)?.state === 'generating') window.generated.add(id);
           });
         }"""

@@ -75,7 +75,7 @@ def test_an_answer_older_than_an_edit_is_not_shown(page, write):
     page.evaluate(
         """() => {
           window.shown = [];
-          window.tableread.project.addEventListener('change', () =>
+          window.tableread.bus.on('project.changed', () =>
             window.shown.push(window.tableread.project.lines[0].text));
         }"""
     )

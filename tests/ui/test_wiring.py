@@ -9,9 +9,11 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
+from studio.api.page_assets import PageAssets
 from studio.ui.blocks import create_ui, launch_look
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
+ASSETS = PageAssets(PAGE.parent)
 SCRIPTS = sorted(PAGE.rglob("*.js"))
 
 
@@ -45,19 +47,21 @@ def test_templates_hold_nothing_that_gradio_would_execute(page):
             assert not re.search(r"\$\{|\{\{|`", block.html_template)
 
 
-def test_the_head_names_every_style_sheet_and_none_that_is_missing():
-    named = re.findall(r"studio/assets/page/styles/(\w+\.css)", launch_look()["head"])
-    assert sorted(named) == sorted(path.name for path in PAGE.glob("styles/*.css"))
+def test_every_style_sheet_is_sent_once():
+    joined = ASSETS.joined_styles()
+    sheets = [path.read_text(encoding="utf-8") for path in PAGE.glob("styles/*.css")]
+    assert all(sheet in joined for sheet in sheets)
+    assert len(joined) == sum(map(len, sheets)) + len(sheets) - 1
 
 
 def test_launch_takes_the_look(page):
-    assert set(launch_look()) <= set(inspect.signature(page.launch).parameters)
+    assert set(launch_look(ASSETS.head)) <= set(inspect.signature(page.launch).parameters)
 
 
 def test_the_look_names_no_other_host():
-    sources = [launch_look()["head"], launch_look()["theme"]._get_theme_css()]
+    sources = [ASSETS.head, ASSETS.preload, launch_look(ASSETS.head)["theme"]._get_theme_css()]
     sources += [path.read_text(encoding="utf-8") for path in PAGE.rglob("*.*")]
-    foreign = r"""https?://(?!www\.w3\.org/2000/svg)|@import|url\((?!["']?data:)"""
+    foreign = r"""https?://(?!www\.w3\.org/2000/svg)|@import (?!\{)|url\((?!["']?data:)"""
     assert not any(re.search(foreign, source) for source in sources)
 
 
@@ -82,7 +86,7 @@ def test_page_modules_import_only_names_that_exist():
     exports = {path: set(_exported(path.read_text(encoding="utf-8"))) for path in SCRIPTS}
     for path in SCRIPTS:
         text = path.read_text(encoding="utf-8")
-        for names, source in re.findall(r"import \{([^}]+)\} from \"([\w./]+)\"", text):
+        for names, source in re.findall(r"(?m)^import \{([^}]+)\} from \"([\w./]+)\"", text):
             wanted = {name.strip() for name in names.split(",") if name.strip()}
             assert wanted <= exports[(path.parent / source).resolve()], f"{path.name}: {source}"
 

@@ -1,5 +1,7 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
 
+/** @import { Batch, EditAnswer, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
+
 /** What the server refused, in words for the person. */
 export class ApiError extends Error {
   /** @param {string} message @param {{line?: number|null, kind?: string, status?: number, body?: object}} [about] */
@@ -29,7 +31,11 @@ function waitFor(response) {
   return response.status === 429 && seconds <= LONGEST_WAIT_S ? 1000 * seconds : null;
 }
 
-/** Ask the studio, and again where it is busy. @param {object} [options] method, `body` (a `Blob` as it is, else JSON) or `form`, signal, keepalive */
+/**
+ * Ask the studio, and again where it is busy.
+ * @param {string} path below `studio/`
+ * @param {Omit<RequestInit, 'body'> & {body?: any, form?: FormData}} [how] method, `body` (a `Blob` as it is, else JSON) or `form`, signal, keepalive
+ */
 export async function request(path, { body, form, ...options } = {}) {
   const raw = body === undefined || body instanceof Blob;
   const headers = raw ? {} : { "Content-Type": "application/json" };
@@ -75,13 +81,13 @@ export const readProject = (id) => json(projectPath(id));
 export const renameProject = (id, name) => request(projectPath(id), { method: "PATCH", body: { name } });
 export const removeProject = (id) => request(projectPath(id), { method: "DELETE" });
 
-/** @param {File} file a project, or a script in any format @returns {Promise<object>} its body */
+/** @param {File} file a project, or a script in any format @returns {Promise<ProjectBody>} its body */
 export const importProject = (file) =>
   json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
 
 /**
  * New lines as a file or, without a name, the clipboard holds them; nothing is changed by it.
- * @param {Blob} body @returns {Promise<{lines: object[], notices: object[]}>}
+ * @param {Blob} body @returns {Promise<ReadLines>}
  */
 export const readLines = (body, name = "") =>
   json(`projects/lines?name=${part(name)}`, { method: "POST", body });
@@ -90,13 +96,13 @@ export const savePosition = (id, place, last = false) =>
   json(projectPath(id, "/place"), { method: "PUT", body: place, keepalive: last });
 
 export const readScript = (id) => json(projectPath(id, "/script"));
-/** @param {object} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
+/** @param {Partial<Batch>} body {edit_id, base_rev, client, text} @param {boolean} last the page goes away */
 export const putScript = (id, body, last = false) =>
   json(projectPath(id, "/script"), { method: "PUT", body, keepalive: last });
-/** @param {object} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
+/** @param {Partial<Batch>} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
 export const sendEdit = (id, body, last = false) =>
   json(projectPath(id, "/edits"), { method: "POST", body, keepalive: last });
-/** What sends batches of one project, whichever is open by then. @returns {(batch: object, last: boolean) => Promise<object>} */
+/** What sends batches of one project, whichever is open by then. @returns {(batch: Batch, last: boolean) => Promise<EditAnswer>} */
 export function batchSender(id) {
   return ({ edit_id, client, base_rev, group, ops, text }, last) => {
     const about = { edit_id, client, base_rev };
@@ -115,7 +121,7 @@ export const focusLine = (id, lineId) =>
 
 /** Deleted projects, as `list` has the others; `edited_at` is when they were deleted. */
 export const listRemovedProjects = () => json("space/trash");
-/** @returns {Promise<object>} the body of a deleted project, which is there again */
+/** @returns {Promise<ProjectBody>} the body of a deleted project, which is there again */
 export const restoreProject = (id) => json(`space/trash/${part(id)}/restore`, { method: "POST" });
 
 /** What deleted takes and projects hold: {bytes, takes: {files, bytes}, recordings: {files, bytes}, trash: {projects, bytes}, projects}. */
@@ -161,14 +167,14 @@ export const eventsUrl = (id, since) => `studio/${projectPath(id, `/events?since
 
 const pronunciationPath = (id, rest) => `projects/${part(id)}/pronunciations/${rest}`;
 
-/** @param {object | null} entry one that is about to be written @returns {Promise<{lines: object, hints: object, asked: string | null, example: [string, string] | null}>} */
+/** @param {Pronunciation | null} entry one that is about to be written @returns {Promise<Reach>} */
 export const pronunciationReach = (id, entry) => json(pronunciationPath(id, "reach"), { method: "POST", body: { entry } });
 
 /** @param {string} speaker of the cast @param {string} text @returns {Promise<Blob>} */
 export const previewPronunciation = async (id, speaker, text, signal) =>
   (await request(pronunciationPath(id, "hear"), { method: "POST", body: { speaker, text }, signal })).blob();
 
-/** @param {File} file @returns {Promise<{entries: Array<object>, notices: Array<object>}>} */
+/** @param {File} file @returns {Promise<{entries: Pronunciation[], notices: Notice[]}>} */
 export const readPronunciations = (id, file) =>
   json(pronunciationPath(id, `read?name=${part(file.name.slice(0, 200))}`), { method: "POST", body: file });
 

@@ -1,16 +1,23 @@
 /** Small means of touching the document; whatever a person wrote goes in as text only. */
 
-/** @param {string} id @returns {HTMLElement} */
+/** @import { PageElement } from "./types" */
+
+/** @param {string} id @returns {PageElement} */
 export function byId(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`The page has no #${id}.`);
-  return found;
+  return /** @type {PageElement} */ (found);
 }
 
-/** First element of a `<template>`, copied. @param {string} id @returns {HTMLElement} */
+/** First element of a `<template>`, copied. @param {string} id @returns {PageElement} */
 export function fromTemplate(id) {
-  const template = /** @type {HTMLTemplateElement} */ (byId(id));
-  return /** @type {HTMLElement} */ (template.content.firstElementChild.cloneNode(true));
+  const template = /** @type {HTMLTemplateElement} */ (/** @type {HTMLElement} */ (byId(id)));
+  return /** @type {PageElement} */ (template.content.firstElementChild.cloneNode(true));
+}
+
+/** What has the keyboard. @returns {PageElement | null} */
+export function focusedElement() {
+  return /** @type {PageElement | null} */ (/** @type {unknown} */ (document.activeElement));
 }
 
 /** Write text only where it differs, so that nothing is laid out again for nothing. */
@@ -45,7 +52,7 @@ export function safeColour(colour) {
   return /^#[0-9a-f]{6}$/i.test(colour ?? "") ? colour : "#888888";
 }
 
-/** Resolve once every id is in the page; Gradio mounts its parts after this script loads. */
+/** Resolve once every id is in the page; Gradio mounts its parts after this script loads. @returns {Promise<void>} */
 export function whenPresent(ids) {
   const ready = () => ids.every((id) => document.getElementById(id));
   return new Promise((resolve) => {
@@ -56,6 +63,15 @@ export function whenPresent(ids) {
       resolve();
     });
     watcher.observe(document.documentElement, { childList: true, subtree: true });
+  });
+}
+
+/** Put rows in order without moving those that stand right: a moved field loses its focus. */
+export function arrangeRows(list, rows) {
+  const kept = new Set(rows);
+  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
+  rows.forEach((row, idx) => {
+    if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
   });
 }
 
@@ -79,7 +95,7 @@ export function disclose(button, panel) {
 const dirty = new WeakSet();
 const OF_LETTERS = 'textarea, input:not([type="range"], [type="checkbox"], [type="radio"], [type="file"])';
 
-document.addEventListener("input", ({ target }) => target.matches?.(OF_LETTERS) && dirty.add(target), true);
+document.addEventListener("input", ({ target }) => target instanceof Element && target.matches(OF_LETTERS) && dirty.add(target), true);
 for (const end of ["change", "focusout"]) {
   document.addEventListener(end, ({ target }) => dirty.delete(target), true);
 }
@@ -89,13 +105,13 @@ export function isDirty(field) {
   return dirty.has(field);
 }
 
-/** Who still waits for the answer of a dialog. @type {WeakMap<HTMLDialogElement, (answer: string) => void>} */
+/** Who still waits for the answer of a dialog. @type {WeakMap<PageElement, (answer: string) => void>} */
 const answers = new WeakMap();
 
 /**
  * Show a dialog and wait until it is closed. Its `close` event comes a task after it closed: by then it may have been
  * opened again, and what was asked before gets the answer it was given.
- * @param {HTMLDialogElement} dialog
+ * @param {PageElement} dialog
  * @param {string} none the answer when it is closed without one
  * @returns {Promise<string>} the value of the button pressed
  */

@@ -52,3 +52,8 @@ export function formatAgo(time, now_ms = Date.now()) {
 export function formatDate(time) {
   return new Date(time).toLocaleString([], { dateStyle: "full", timeStyle: "short" });
 }
+
+/** @param {string | number} iso a time as in ISO 8601, or milliseconds @returns {string} the day */
+export function formatFullDay(iso) {
+  return new Date(iso).toLocaleDateString(undefined, { dateStyle: "medium" });
+}

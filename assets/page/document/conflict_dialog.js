@@ -1,11 +1,14 @@
 /** Two people changed the same thing: both versions next to each other, and a choice. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { showNotice } from "../core/notices.js";
 import { conflictQuestions, resolvedOps } from "./conflict_model.js";
 import { differingLines } from "./script_text.js";
 
+/** @typedef {{mine: string, theirs: string, keepMine: () => void, keepTheirs: () => void}} TwoTexts */
+
 export class ConflictDialog {
-  #dialog = /** @type {HTMLDialogElement} */ (byId("conflicts"));
+  #dialog = byId("conflicts");
   #project;
   #answers = new Map();
   #script = null;
@@ -13,13 +16,13 @@ export class ConflictDialog {
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    project.addEventListener("conflict", () => this.#open());
-    project.addEventListener("opened", () => this.#begin());
+    bus.on("project.conflict", () => this.#open());
+    bus.on("project.opened", () => this.#begin());
     byId("conflicts-later").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => this.#remind());
   }
 
-  /** Two versions of the script. @param {{mine: string, theirs: string, keepMine: () => void, keepTheirs: () => void}} about */
+  /** Two versions of the script. @param {TwoTexts} about */
   compare({ mine, theirs, keepMine, keepTheirs }) {
     const [own, other] = differingLines(mine, theirs);
     const question = { title: "Script", mine: own || "—", theirs: other || "—", keep: "Keep mine" };

@@ -1,16 +1,13 @@
 /**
  * The dialog as the browser holds it. A state is never changed: each change gives a new one that
  * shares what stayed, so an edit can be applied again to whatever the studio says meanwhile.
- *
- * @typedef {{rev: number, name: string, lines: Map<string, object>, order: string[], cast: object,
- *   settings: object, speakers: Array<object>, accepted_takes: string[],
- *   pronunciations: Array<object>, can_undo: boolean,
- *   can_redo: boolean}} State
  */
+
+/** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
 
 export const RATE_HZ = 24_000;
 
-/** @type {State} */
+/** @type {DialogDocument} */
 export const EMPTY_DOCUMENT = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
   accepted_takes: [], pronunciations: [], can_undo: false, can_redo: false,
@@ -22,16 +19,24 @@ const META = [
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
-/** @param {object} body of a project @returns {State} */
-export function documentOf(body) {
+/**
+ * @param {ProjectBody} body of a project @param {DialogDocument} [before] what was known of it: what stayed keeps its identity, so
+ *   that nobody takes it for changed
+ * @returns {DialogDocument}
+ */
+export function documentOf(body, before = EMPTY_DOCUMENT) {
   const { rev } = body;
-  const lines = new Map(body.lines.map((line) => [line.line_id, line]));
-  const order = [...lines.keys()];
-  const meta = Object.fromEntries(META.map((key) => [key, body[key]]));
-  return { ...meta, rev, lines, order };
+  const lines = new Map(body.lines.map((line) => [line.line_id, kept(line, before.lines.get(line.line_id))]));
+  const order = kept([...lines.keys()], before.order);
+  const meta = /** @type {ProjectMeta} */ (Object.fromEntries(META.map((key) => [key, kept(body[key], before[key])])));
+  return { ...meta, order, rev, lines };
 }
 
-/** What the studio says has changed. @param {State} state @returns {State} */
+function kept(now, before) {
+  return JSON.stringify(now) === JSON.stringify(before) ? before : now;
+}
+
+/** What the studio says has changed. @param {DialogDocument} state @returns {DialogDocument} */
 export function withChanges(state, rev, changes) {
   const next = { ...state, rev };
   for (const key of META) if (changes[key] !== undefined && changes[key] !== null) next[key] = changes[key];
@@ -50,7 +55,7 @@ function withLines(lines, changed) {
   return next;
 }
 
-/** Steps of a render. @param {State} state @param {Array<object>} steps @returns {State} */
+/** Steps of a render. @param {DialogDocument} state @param {StepOfLine[]} steps @returns {DialogDocument} */
 export function withSteps(state, steps) {
   const lines = new Map(state.lines);
   for (const { line_id: lineId, type: _type, seq: _seq, ...fields } of steps) {
@@ -60,7 +65,7 @@ export function withSteps(state, steps) {
   return { ...state, lines };
 }
 
-/** Edits of this page that the studio hasn't answered; laid on twice they do nothing more. @param {State} state @returns {State} */
+/** Edits of this page that the studio hasn't answered; laid on twice they do nothing more. @param {DialogDocument} state @returns {DialogDocument} */
 export function withOps(state, ops) {
   if (!ops.length) return state;
   const next = { ...state, lines: new Map(state.lines), order: [...state.order] };
@@ -179,7 +184,7 @@ export function lineIssues(line, accepted) {
   return takeIssues(line.take);
 }
 
-/** @param {object} take @returns {string[]} sentences */
+/** @param {Take} take @returns {string[]} sentences */
 export function takeIssues({ doubts }) {
   return (doubts ?? []).map(({ message }) => message);
 }

@@ -1,13 +1,14 @@
 /** The event stream of a project; a lost connection is opened again. */
 import * as api from "../core/api.js";
+import { Bus } from "../core/bus.js";
+
+/** @import { ProjectBody } from "../core/types" */
 
 const RETRY_MS = 1000;
 
-/**
- * Events: "event" with `detail` one step; "body" with `detail` the project as it stands, after the
- * connection was lost; "gone" when there is no such project any more.
- */
-export class EventStream extends EventTarget {
+export class EventStream {
+  /** @type {Bus<import("../core/types").EventStreamEvents>} */
+  events = new Bus();
   #id;
   #seq;
   #source = null;
@@ -18,11 +19,10 @@ export class EventStream extends EventTarget {
 
   /**
    * @param {string} projectId @param {number} seq steps known already
-   * @param {() => boolean} needed whether even a hidden tab must hear of them
-   * @param {(body: object) => boolean} isBehind whether more is known than a body tells
+   * @param {() => boolean} needed whether even a hidden tab needs them
+   * @param {(body: ProjectBody) => boolean} isBehind whether more is known than a body tells
    */
   constructor(projectId, seq, needed, isBehind) {
-    super();
     this.#id = projectId;
     this.#seq = seq;
     this.#isBehind = isBehind;
@@ -53,11 +53,11 @@ export class EventStream extends EventTarget {
       if (!isOver() && this.#isBehind(body)) body = await api.readProject(this.#id);
       if (isOver()) return;
       this.#seq = body.seq;
-      this.dispatchEvent(new CustomEvent("body", { detail: body }));
+      this.events.emit("body", body);
       this.#seen();
     } catch (error) {
       if (isOver()) return;
-      if (error.status === 404) return void this.dispatchEvent(new Event("gone"));
+      if (error.status === 404) return this.events.emit("gone");
       this.#timer = setTimeout(() => this.again(), RETRY_MS);
     }
   }
@@ -78,6 +78,6 @@ export class EventStream extends EventTarget {
   #take(step) {
     if (step.seq <= this.#seq) return;
     this.#seq = step.seq;
-    this.dispatchEvent(new CustomEvent("event", { detail: step }));
+    this.events.emit("step", step);
   }
 }

@@ -1,6 +1,9 @@
 /** Edits on their way to the studio: sent in order, one at a time, again after a lost connection. */
+import { Bus } from "../core/bus.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
+
+/** @import { Batch, EditAnswer } from "../core/types" */
 
 const QUIET_MS = 250;
 const LONGEST_MS = 800;
@@ -10,12 +13,9 @@ const TRIES = 3;
 /** Answers that say nothing about the edit: not signed in, busy, a proxy without its studio, disk full. */
 const PASSING = new Set([401, 408, 425, 429, 502, 503, 504, 507]);
 
-/**
- * Events: "state" when `state` (saved, saving, offline) or `trouble` changed; with `detail` {batch}:
- * "taken" (and its `answer`), "refused" (and its `error`; the batch is dropped), "conflict" and
- * "failed" (the batch is set aside until `settle`).
- */
-export class Outbox extends EventTarget {
+export class Outbox {
+  /** @type {Bus<import("../core/types").OutboxEvents>} */
+  events = new Bus();
   #batches = [];
   #sending = null;
   #underWay = null;
@@ -25,9 +25,8 @@ export class Outbox extends EventTarget {
   #tries = 0;
   #left = false;
 
-  /** @param {string} projectId @param {(batch: object, last: boolean) => Promise<object>} send */
+  /** @param {string} projectId @param {(batch: Batch, last: boolean) => Promise<EditAnswer>} send */
   constructor(projectId, send) {
-    super();
     this.#send = send;
     this.state = "saved";
     /** Why nothing is taken now: an error that the studio answered, or null. */
@@ -57,7 +56,7 @@ export class Outbox extends EventTarget {
     return this.#batches.length;
   }
 
-  /** @param {object} about {ops, client, base_rev, group, text?}; edits of one group wait for a pause, a whole script's `text` doesn't */
+  /** Edits of one group wait for a pause, a whole script's `text` doesn't. @param {Omit<Batch, 'edit_id'>} batch */
   push({ ops, client, base_rev, group = null, text }) {
     const last = this.#batches.at(-1);
     const joins = group && last?.group === group && last.client === client && last !== this.#sending;
@@ -193,7 +192,7 @@ export class Outbox extends EventTarget {
   }
 
   #emit(name, detail = null) {
-    if (!this.#left) this.dispatchEvent(new CustomEvent(name, { detail }));
+    if (!this.#left) this.events.emit(name, detail);
   }
 }
 

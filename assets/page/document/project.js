@@ -1,14 +1,18 @@
 /** The open project: what the studio says of it, and this page's edits laid on top. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { CLIENT_ID } from "../core/local_store.js";
 import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, withOps, withSteps } from "./document.js";
 import { EventStream } from "./event_stream.js";
 import { Outbox } from "./outbox.js";
 
+/** @import { Batch, DialogDocument, Line, Op, ProjectBody } from "../core/types" */
+
+/** Lines that were here: what somebody deletes while a person edits it can be inserted again. */
 export class DeletedLines {
   #lines = new Map();
 
-  /** @param {object} old @param {object} now states of the dialog, one after the other */
+  /** @param {DialogDocument} old @param {DialogDocument} now states of the dialog, one after the other */
   remember(old, now) {
     let after = null;
     for (const lineId of old.order) {
@@ -17,7 +21,7 @@ export class DeletedLines {
     }
   }
 
-  /** @returns {{line: object, after: string | null} | undefined} a line with the one it stood after */
+  /** @returns {{line: Line, after: string | null} | undefined} a line with the one it stood after */
   of(lineId) {
     return this.#lines.get(lineId);
   }
@@ -30,36 +34,33 @@ export class DeletedLines {
 /** This page, of a person: what stands before the dash is the same for all pages of a browser. */
 const CLIENT = `${CLIENT_ID}-${newId()}`;
 
-/**
- * Events: "change" with `detail` {ids: Set of lines, order: boolean, meta: boolean}, "job" when a
- * render began or ended, "saved" when its `saving` or `trouble` changed, "conflict" and "failed"
- * when a batch was set `aside`, "refused" with `detail` {batch, error}, "script" with `detail`
- * {batch, answer} or {batch, error}, "storage" with `detail` why nothing can be kept now,
- * or null, "gone", "opened", and "left" with `detail` {id, name} when edits stay behind unsent.
- */
-export class Project extends EventTarget {
+/** Says of itself what the `project.*` events of the page's bus name. */
+export class Project {
   #base = EMPTY_DOCUMENT;
   #steps = [];
   #jobSteps = 0;
   #live = null;
   #outbox = null;
   #deletedLines = new DeletedLines();
+  #engine = null;
 
-  constructor() {
-    super();
+  #needsStream;
+
+  /** @param {{needsStream?: () => boolean}} [how] whether even a hidden tab needs what happens to the project */
+  constructor({ needsStream = () => false } = {}) {
+    this.#needsStream = needsStream;
     this.id = null;
     this.view = EMPTY_DOCUMENT;
     this.job = null;
     this.notices = [];
-    this.drafts = () => {};
-    this.agree = async () => true;
-    this.listened = () => false;
     addEventListener("pagehide", () => {
-      this.drafts();
+      bus.emit("project.flushing");
       this.#outbox?.leave();
     });
     // A page that the browser had put to rest goes on where it was.
     addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
+    bus.on("library.changed", () => this.look());
+    bus.on("engine.state", ({ backend }) => this.#followEngine(backend.name));
   }
 
   /** @returns {"saved" | "saving" | "offline"} */
@@ -77,7 +78,7 @@ export class Project extends EventTarget {
     return this.#outbox?.kept ?? true;
   }
 
-  /** Edits that wait for a choice. @returns {Array<{ops: object[], error: object}>} */
+  /** Edits that wait for a choice. @returns {Batch[]} */
   get aside() {
     return this.#outbox?.aside ?? [];
   }
@@ -96,7 +97,7 @@ export class Project extends EventTarget {
     return this.job?.state === "running";
   }
 
-  /** Lines in order. @returns {Array<object>} */
+  /** Lines in order. @returns {Line[]} */
   get lines() {
     return this.view.order.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
   }
@@ -105,31 +106,32 @@ export class Project extends EventTarget {
     return this.view.lines.get(lineId);
   }
 
-  /** A line that was here a while ago, and after which one. @returns {{line: object, after: string | null} | undefined} */
+  /** A line that was here a while ago, and after which one. @returns {{line: Line, after: string | null} | undefined} */
   deletedLine(lineId) {
     return this.#deletedLines.of(lineId);
   }
 
-  /** Show another project. @param {object} body */
+  /** Show another project. @param {ProjectBody} body */
   async open(body) {
     await this.leave();
     this.#close(); // one that was opened at the same time
     this.id = body.project_id;
     this.#outbox = new Outbox(this.id, api.batchSender(this.id));
-    this.#outbox.addEventListener("state", () => this.#emitPlain("saved"));
-    this.#outbox.addEventListener("taken", ({ detail }) => this.#taken(detail));
-    this.#outbox.addEventListener("refused", ({ detail }) => this.#refused(detail));
-    this.#outbox.addEventListener("conflict", () => this.#conflict());
-    this.#outbox.addEventListener("failed", () => this.#dropped("failed"));
+    this.#outbox.events.on("state", () => bus.emit("project.saving"));
+    this.#outbox.events.on("taken", (about) => this.#taken(about));
+    this.#outbox.events.on("refused", (about) => this.#refused(about));
+    this.#outbox.events.on("conflict", () => this.#conflict());
+    this.#outbox.events.on("failed", () => this.#dropped("project.failed"));
+    this.#base = EMPTY_DOCUMENT;
     this.notices = [];
     this.#adopt(body);
     this.#deletedLines.clear();
-    this.#live = new EventStream(this.id, body.seq, () => this.listened(), ({ rev }) => rev < this.#base.rev);
-    this.#live.addEventListener("event", ({ detail }) => this.#step(detail));
-    this.#live.addEventListener("body", ({ detail }) => this.#adopt(detail));
-    this.#live.addEventListener("gone", () => this.#emitPlain("gone"));
-    this.#emitPlain("saved");
-    this.#emitPlain("opened");
+    this.#live = new EventStream(this.id, body.seq, this.#needsStream, ({ rev }) => rev < this.#base.rev);
+    this.#live.events.on("step", (step) => this.#step(step));
+    this.#live.events.on("body", (now) => this.#adopt(now));
+    this.#live.events.on("gone", () => bus.emit("project.gone"));
+    bus.emit("project.saving");
+    bus.emit("project.opened");
   }
 
   /** Send what is unsent and listen no more. */
@@ -143,18 +145,18 @@ export class Project extends EventTarget {
     this.#outbox?.close();
     this.#live?.leave();
     this.#steps = [];
-    if (unsent) this.#emit("left", { id: this.id, name: this.view.name });
+    if (unsent) bus.emit("project.left", { id: this.id, name: this.view.name });
   }
 
-  /** Change the dialog here and now; the studio follows. @param {Array<object>} ops */
+  /** Change the dialog here and now; the studio follows. @param {Op[]} ops */
   edit(ops, { group = null } = {}) {
     this.#outbox.push({ ops, client: CLIENT, base_rev: this.#base.rev, group });
     this.#rebuild();
   }
 
-  /** Resolve when the studio has all edits, or can't be reached; `drafts` puts what is half typed. */
+  /** Resolve when the studio has all edits, or can't be reached; what is half typed is put first. */
   async flush() {
-    this.drafts();
+    bus.emit("project.flushing");
     await this.#outbox?.flush();
   }
 
@@ -173,13 +175,13 @@ export class Project extends EventTarget {
     this.#outbox.push({ ops: [], text, client: CLIENT, base_rev: baseRev, group: "script" });
   }
 
-  /** Change a project that needn't be the open one any more. @param {string} id @param {Array<object>} ops @param {number} baseRev */
+  /** Change a project that needn't be the open one any more. @param {string} id @param {Op[]} ops @param {number} baseRev */
   async editIn(id, ops, baseRev) {
     if (id === this.id) return this.edit(ops);
     return void (await api.sendEdit(id, { edit_id: newId(), client: CLIENT, base_rev: baseRev, group: null, ops }));
   }
 
-  /** Decide what becomes of edits that were set aside. @param {object} batch @param {Array<object>} ops made of it now */
+  /** Decide what becomes of edits that were set aside. @param {Batch} batch @param {Op[]} ops made of it now */
   settle(batch, ops = []) {
     this.#outbox.settle(batch);
     if (ops.length) this.edit(ops);
@@ -233,32 +235,32 @@ export class Project extends EventTarget {
 
   #taken({ batch, answer }) {
     this.#answered(answer);
-    if (batch.text !== undefined) this.#emit("script", { batch, answer });
+    if (batch.text !== undefined) bus.emit("project.script", { batch, answer });
   }
 
   #refused({ batch, error }) {
-    this.#dropped(batch.text === undefined ? "refused" : "script", { batch, error });
+    this.#dropped(batch.text === undefined ? "project.refused" : "project.script", { batch, error });
   }
 
-  #dropped(kind, detail = null) {
+  #dropped(event, about) {
     this.#rebuild();
-    this.#emit(kind, detail);
+    bus.emit(event, about);
   }
 
   async #conflict() {
     const outbox = this.#outbox;
     await this.#live.again();
-    if (outbox === this.#outbox) this.#emitPlain("conflict");
+    if (outbox === this.#outbox) bus.emit("project.conflict");
   }
 
   #adopt(body) {
-    this.#base = documentOf(body);
+    this.#base = documentOf(body, this.#base);
     this.#steps = [];
     const known = new Set(this.notices.map((one) => JSON.stringify(one)));
     this.notices.push(...(body.notices ?? []).filter((one) => !known.has(JSON.stringify(one))));
     this.#rebuild();
     this.#showJob(body.job);
-    this.#emit("storage", body.storage ?? null);
+    bus.emit("project.storage", body.storage ?? null);
   }
 
   #step(step) {
@@ -267,7 +269,7 @@ export class Project extends EventTarget {
       this.#jobSteps += 1;
       return this.#setJob(step);
     }
-    if (step.type === "storage") return this.#emit("storage", step.message);
+    if (step.type === "storage") return bus.emit("project.storage", step.message);
     // The stream tells things as they are when it tells them: the last word is always right.
     this.#flushSteps();
     this.#base = withChanges(this.#base, Math.max(step.rev, this.#base.rev), step.changes);
@@ -296,7 +298,7 @@ export class Project extends EventTarget {
 
   #showJob(job) {
     this.job = job ?? null;
-    this.#emitPlain("job");
+    bus.emit("project.job");
   }
 
   #rebuild() {
@@ -311,15 +313,14 @@ export class Project extends EventTarget {
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#deletedLines.remember(old, this.view);
     if (!ids.size && !order && !meta) return;
-    this.#emit("change", { ids, order, meta });
+    bus.emit("project.changed", { ids, order, meta });
+    if (meta) bus.emit("project.meta");
   }
 
-  #emitPlain(name) {
-    this.dispatchEvent(new Event(name));
-  }
-
-  #emit(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { detail }));
+  /** Another engine finds other takes outdated. */
+  #followEngine(name) {
+    if (this.#engine !== null && this.#engine !== name) this.look();
+    this.#engine = name;
   }
 }
 

@@ -3,15 +3,18 @@ import { fold } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
 
+/** @import { Line, NewLine } from "../core/types" */
+
 const PLAIN_NAME = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*( [\p{L}\p{N}\p{M}'’-]+){0,4}$/u;
 const BARE_WORD = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 const PLAIN_PATH = /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u;
 
-/** @param {object[]} lines @returns {string} one row each */
+/** @param {Array<Line | NewLine>} lines @returns {string} one row each */
 export function serializeLines(lines) {
   return lines.map((line) => `${rowOf(line)}\n`).join("");
 }
 
+/** @param {Partial<Line>} line */
 function rowOf({ kind, speaker, text, language, seed, params, duration_s: seconds, path }) {
   if (kind === "silence") return `[pause:${seconds}s]`;
   if (kind === "audio") return `[audio: ${PLAIN_PATH.test(path) ? path : quoted(path)}]`;
@@ -48,14 +51,14 @@ const LONGEST_PAUSE_S = 300;
 
 /**
  * @param {string} text @param {string[]} names that speak already
- * @returns {object[] | null} lines; null when not every row of it is somebody's
+ * @returns {NewLine[] | null} lines; null when not every row of it is somebody's
  */
 export function parseLines(text, names) {
   const known = new Map(names.map((name) => [fold(name), name]));
   const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
   const lines = rows.map((row) => lineOf(row, known));
-  const looksLikeScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
-  return looksLikeScript ? lines : null;
+  const isScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
+  return isScript ? lines : null;
 }
 
 /**
@@ -68,6 +71,7 @@ export function looksLikeScript(text) {
   return rows.length > 1 && rows.every(isRow) && rows.some((row) => BRACKETED.test(row));
 }
 
+/** @returns {NewLine | null} */
 function lineOf(row, known) {
   const [, seconds] = PAUSE.exec(row) ?? [];
   if (seconds && Number(seconds) <= LONGEST_PAUSE_S) {
@@ -80,6 +84,7 @@ function lineOf(row, known) {
 
 const TAB = newId();
 
+/** What is written in the script and isn't the studio's yet; it outlives the page. */
 export class ScriptDraft {
   #key = null;
 

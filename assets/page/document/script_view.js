@@ -1,14 +1,17 @@
 /** The dialog as one text: typed or pasted here, it is merged into the lines, which keep their takes. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { showDone, showError, showNotice } from "../core/notices.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
+/** @import { PageElement } from "../core/types" */
+
 const TYPED = "input, textarea, select, [contenteditable]";
 const MOST_CHARS = 1_000_000;
 
-/** @param {HTMLTextAreaElement} area */
+/** @param {PageElement} area */
 export function listenForPaste(area) {
   document.addEventListener("paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n");
@@ -28,7 +31,7 @@ function isMeant({ defaultPrevented, target }, area) {
 
 async function readAsChat(area, from, text) {
   const pasted = area.value;
-  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false })); // a script tells itself
+  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false, lines: [] })); // a script tells itself
   if (!chat || area.value !== pasted || area.readOnly) return; // somebody writes on
   replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines);
@@ -61,8 +64,9 @@ const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
 const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
 
+/** The script's text area: shows the studio's text, sends what is typed, keeps what was refused. */
 export class ScriptView {
-  #area = /** @type {HTMLTextAreaElement} */ (byId("script"));
+  #area = byId("script");
   #project;
   #lead;
   #compare;
@@ -78,7 +82,7 @@ export class ScriptView {
 
   /**
    * @param {import("./project.js").Project} project
-   * @param {{lead: () => void, compare: (about: object) => void}} ways brings this view into sight; shows two versions
+   * @param {{lead: () => void, compare: (about: import('./conflict_dialog.js').TwoTexts) => void}} ways brings this view into sight; shows two versions
    */
   constructor(project, { lead, compare }) {
     this.#project = project;
@@ -92,9 +96,10 @@ export class ScriptView {
     listenForPaste(this.#area);
     byId("draft-compare").addEventListener("click", () => this.#dispute());
     byId("draft-drop").addEventListener("click", () => this.#drop());
-    project.drafts = () => this.put();
-    project.addEventListener("change", ({ detail }) => this.#changed(detail));
-    project.addEventListener("script", ({ detail }) => this.#answered(detail));
+    bus.on("project.flushing", () => this.put());
+    bus.on("project.changed", (change) => this.#changed(change));
+    bus.on("project.script", (about) => this.#answered(about));
+    bus.on("project.shown", () => this.forget());
   }
 
   /** The view comes into sight, or another project does. */
@@ -192,7 +197,7 @@ export class ScriptView {
     this.#area.scrollTop = scrollTop;
   }
 
-  #answered({ batch, answer, error }) {
+  #answered({ batch, answer = null, error = null }) {
     if (!this.#own) return;
     if (error) {
       this.#trouble = error;

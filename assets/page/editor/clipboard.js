@@ -5,15 +5,18 @@ import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, showDone, showError } from "../core/notices.js";
 import { serializeLines } from "../document/script_text.js";
 
+/** @import { Parts, ReadLines } from "../core/types" */
+
 const CLIPBOARD = "The clipboard";
 
+/** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
   #project;
   #selection;
   #commands;
   #last = Promise.resolve();
 
-  /** @param {object} parts project, selection, commands */
+  /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
   constructor({ project, selection, commands }) {
     this.#project = project;
     this.#selection = selection;
@@ -38,6 +41,7 @@ export class LineImport {
 
   /** Bring in the lines of files. @param {File[]} files */
   async files(files) {
+    /** @type {Array<[string, () => Promise<ReadLines>]>} */
     const reads = files.map((file) => [file.name, () => api.readLines(file, file.name)]);
     const lines = await this.#lines(reads, "inserted");
     const undo = { label: "Undo", press: () => this.#commands.travel("undo") };
@@ -45,7 +49,7 @@ export class LineImport {
   }
 
   /**
-   * @param {Array<[string, () => Promise<object>]>} reads each by its name
+   * @param {Array<[string, () => Promise<ReadLines>]>} reads each by its name
    * @returns {Promise<number>} how many lines came in
    */
   async #lines(reads, what, after = this.place) {
@@ -88,10 +92,11 @@ export class LineImport {
 /** Where the browser's own clipboard is meant: a button pressed before has no use for one. */
 const OTHERS = 'input, textarea, select, [contenteditable], [role="menu"]';
 
+/** Copy, cut and paste of marked lines, as the studio's own script. */
 export class Clipboard {
   #parts;
 
-  /** @param {object} parts project, selection, commands, lineImport */
+  /** @param {Pick<Parts, "project" | "selection" | "commands" | "lineImport">} parts */
   constructor(parts) {
     this.#parts = parts;
     document.addEventListener("copy", (event) => this.#copy(event, "copied"));

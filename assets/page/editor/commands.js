@@ -1,7 +1,10 @@
 /** Edit commands: what can be done to lines; every gesture of mouse and keyboard ends here. */
+import { bus } from "../core/bus.js";
 import { formatCount } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { newId } from "../document/document.js";
+
+/** @import { LineFields } from "../core/types" */
 
 const PAUSE_S = 0.5;
 const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
@@ -9,7 +12,6 @@ const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "durati
 export class Commands {
   #project;
   #selection;
-  #typing = null;
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project, selection) {
@@ -17,17 +19,12 @@ export class Commands {
     this.#selection = selection;
   }
 
-  /** @param {{edit: (lineId: string, at?: number) => void}} typing puts the caret into a line */
-  use(typing) {
-    this.#typing = typing;
-  }
-
   /** A new line after the current one, by whom the person would expect. */
   add() {
     const after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null;
     const line = { line_id: newId(), kind: "speech", speaker: this.#nextSpeaker(after), text: "" };
     this.#insert(after, [line]);
-    this.#typing.edit(line.line_id);
+    bus.emit("text.edit", { lineId: line.line_id });
   }
 
   /** A pause after a line. */
@@ -87,7 +84,7 @@ export class Commands {
     const filling = { op: "set", line_ids: [lineId], fields: { speaker, text } };
     const inserting = { op: "insert", after: lineId, lines: isFilled ? lines : others };
     this.#project.edit(isFilled ? [inserting] : [filling, inserting]);
-    this.#typing.edit(lines.at(-1).line_id);
+    bus.emit("text.edit", { lineId: lines.at(-1).line_id });
     announce(`${formatCount(lines.length, "line")} pasted.`);
   }
 
@@ -103,7 +100,7 @@ export class Commands {
   split(lineId, at) {
     const fresh = newId();
     this.#project.edit([{ op: "split", line_id: lineId, at, new_line_id: fresh }]);
-    this.#typing.edit(fresh, 0);
+    bus.emit("text.edit", { lineId: fresh, at: 0 });
   }
 
   /** Join a line to the spoken one before it; the caret stays between the two. */
@@ -113,10 +110,10 @@ export class Commands {
     if (!before || before.kind !== "speech") return;
     const at = before.text ? before.text.length + 1 : 0;
     this.#project.edit([{ op: "join", line_ids: [before.line_id, lineId] }]);
-    this.#typing.edit(before.line_id, at);
+    bus.emit("text.edit", { lineId: before.line_id, at });
   }
 
-  /** Change the marked lines. @param {object} fields */
+  /** Change the marked lines. @param {LineFields} fields */
   set(fields, { lineIds = this.#spoken(), group = null } = {}) {
     if (!lineIds.length) return;
     this.#project.edit([{ op: "set", line_ids: lineIds, fields }], { group });

@@ -1,21 +1,24 @@
 /** Find in the dialog, and replace; what is found is marked in its row. */
+import { bus } from "../core/bus.js";
 import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+
+/** @import { Parts } from "../core/types" */
 
 const MARK = "found";
 
 export class FindBar {
   #bar = byId("find-bar");
-  #what = /** @type {HTMLInputElement} */ (byId("find"));
-  #with = /** @type {HTMLInputElement} */ (byId("replace"));
+  #what = byId("find");
+  #with = byId("replace");
   #parts;
   #found = [];
+  #unfollow = () => {};
 
-  /** @param {object} parts project, lines, selection, show */
+  /** @param {Pick<Parts, "project" | "lines" | "selection" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
-    parts.project.addEventListener("change", () => !this.#bar.hidden && this.#search());
     for (const input of [this.#what, byId("find-case"), byId("find-word")]) {
       input.addEventListener("input", () => this.#search());
     }
@@ -32,6 +35,8 @@ export class FindBar {
     const marked = markedText();
     this.#parts.show("lines");
     this.#bar.hidden = false;
+    this.#unfollow();
+    this.#unfollow = bus.on("project.changed", () => this.#search());
     if (marked && !marked.includes("\n")) this.#what.value = marked;
     this.#what.select();
     this.#search();
@@ -39,6 +44,7 @@ export class FindBar {
 
   close() {
     this.#bar.hidden = true;
+    this.#unfollow();
     CSS.highlights?.delete(MARK);
     this.#parts.selection.focus();
   }

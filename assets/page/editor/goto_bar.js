@@ -1,9 +1,13 @@
 /** Lines of one state or one speaker: how many there are, the way to the next, and all marked at once. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
+/** @import { Line, Parts } from "../core/types" */
+
 /** Worth a way to: what a person has to do something about first. */
+/** @type {Array<[string, string, ((line: Line) => boolean) | null]>} */
 const STATES = [
   ["failed", "Failed", ({ state }) => state === "failed"],
   ["check", "To check", null],
@@ -14,7 +18,7 @@ const STATES = [
 
 /**
  * @typedef {{key: string, label: string, colour: string | null, ids: Set<string>}} Group
- * @param {object[]} lines @param {Array<{name: string, colour: string}>} speakers
+ * @param {Line[]} lines @param {Array<{name: string, colour: string}>} speakers
  * @param {string[]} toCheck ids of lines with something to know
  * @returns {Group[]} first the states, then the speakers; some may have no line
  */
@@ -41,6 +45,7 @@ function idsOf(lines) {
 
 const TURNS = { ArrowDown: 1, ArrowUp: -1 };
 
+/** The panel that lists these groups, and the button that goes to the next line of one. */
 export class GotoBar {
   #parts;
   #panel = byId("goto-panel");
@@ -49,8 +54,9 @@ export class GotoBar {
   #rows = new Map();
   #chosen = null;
   #looking = false;
+  #unfollow = [];
 
-  /** @param {object} parts project, hints, badges, selection, cast, show */
+  /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#open.addEventListener("click", () => this.#disclose(this.#panel.hidden));
@@ -58,11 +64,11 @@ export class GotoBar {
     this.#panel.addEventListener("keydown", (event) => this.#key(event));
     this.#open.addEventListener("keydown", (event) => !this.#panel.hidden && this.#key(event));
     document.addEventListener("pointerdown", ({ target }) => {
-      if (!this.#panel.contains(target) && !this.#open.contains(target)) this.#disclose(false);
+      const isOutside = target instanceof Node && !this.#panel.contains(target) && !this.#open.contains(target);
+      if (isOutside) this.#disclose(false);
     });
-    parts.project.addEventListener("change", () => this.#soon());
-    parts.hints.addEventListener("change", () => this.#soon());
-    parts.project.addEventListener("opened", () => this.#choose(null));
+    bus.on("project.opened", () => this.#choose(null));
+    bus.on("cast.marked", ({ name }) => this.markSpeaker(name));
   }
 
   /** Show what there is to go to; the keyboard stands on the first. */
@@ -129,11 +135,22 @@ export class GotoBar {
 
   #choose(key) {
     this.#chosen = key;
+    this.#follow();
     this.#soon();
+  }
+
+  /** Changes of lines matter while a way to some of them is in sight. */
+  #follow() {
+    const isNeeded = !this.#panel.hidden || this.#chosen !== null;
+    if (isNeeded === this.#unfollow.length > 0) return;
+    const follow = () => [bus.on("project.changed", () => this.#soon()), bus.on("checks.changed", () => this.#soon())];
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = isNeeded ? follow() : [];
   }
 
   #disclose(open) {
     setHidden(this.#panel, !open);
+    this.#follow();
     this.#open.setAttribute("aria-expanded", String(open));
     if (open) this.#draw();
   }

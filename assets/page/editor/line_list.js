@@ -1,7 +1,10 @@
 /** The dialog as rows. An edit touches its own rows; what is out of sight is never laid out. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
+
+/** @import { Line } from "../core/types" */
 
 const STATE_WORDS = {
   none: "",
@@ -19,7 +22,7 @@ export class LineRow {
   #hinted = "";
   #mark = null;
 
-  /** @param {object} line */
+  /** @param {Line} line */
   constructor(line) {
     this.kind = line.kind;
     this.root = fromTemplate(line.kind === "silence" ? "pause-template" : "line-template");
@@ -69,7 +72,7 @@ export class LineRow {
     setHidden(this.#mark, text === "");
   }
 
-  /** @param {object} line @param {string} colour of its speaker */
+  /** @param {Line} line @param {string} colour of its speaker */
   write(line, colour) {
     this.line = line;
     if (this.kind === "silence") return this.#writePause(line);
@@ -95,7 +98,7 @@ export class LineRow {
     const at = getSelection().focusOffset;
     this.text.textContent = text;
     const node = this.text.firstChild;
-    if (node) getSelection().collapse(node, Math.min(at, node.length));
+    if (node) getSelection().collapse(node, Math.min(at, node.textContent.length));
     return undefined;
   }
 
@@ -158,12 +161,13 @@ export class LineList {
   #aim = null;
   #sounding = null;
   #project;
+  #warningsOf;
 
-  /** @param {import("../document/project.js").Project} project */
-  constructor(project) {
+  /** @param {import("../document/project.js").Project} project @param {(lineId: string) => string[]} warningsOf a line */
+  constructor(project, warningsOf) {
     this.#project = project;
-    this.hintsOf = () => [];
-    project.addEventListener("change", ({ detail }) => this.#change(detail));
+    this.#warningsOf = warningsOf;
+    bus.on("project.changed", (change) => this.#change(change));
   }
 
   /** @param {string} lineId @returns {LineRow | undefined} */
@@ -173,7 +177,7 @@ export class LineList {
 
   /** @param {EventTarget} element @returns {string | null} the line it stands in */
   lineOf(element) {
-    return element instanceof Element ? (element.closest(".line")?.dataset.line ?? null) : null;
+    return element instanceof Element ? (element.closest(".line")?.getAttribute("data-line") ?? null) : null;
   }
 
   colour(speaker) {
@@ -288,7 +292,7 @@ export class LineList {
     const row = new LineRow(line);
     this.#rows.set(line.line_id, row);
     row.write(line, this.colour(line.speaker));
-    row.hint(this.hintsOf(line.line_id));
+    row.hint(this.#warningsOf(line.line_id));
     return row;
   }
 

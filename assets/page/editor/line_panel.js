@@ -1,18 +1,23 @@
 /** The panel of the marked lines: who says them, how, and what to do with them. */
+import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
-/** Event "change" with `detail` {name, value}; a value of null means the engine's own. */
-export class ParamControls extends EventTarget {
+/** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
+
+/** Sliders for what the chosen voice engine lets a line set. */
+export class ParamControls {
+  /** @type {Bus<import("../core/types").ParamEvents>} */
+  events = new Bus();
   #list = byId("params");
   #shown = null;
   #rows = new Map();
   #strays = null;
   #elsewhere = new Set();
 
-  /** @param {Array<object>} params of the engine @param {string[]} elsewhere those with fields of their own */
+  /** @param {EngineParam[]} params of the engine @param {string[]} elsewhere those with fields of their own */
   offer(params, elsewhere) {
     this.#elsewhere = new Set(elsewhere);
     const shown = JSON.stringify(params);
@@ -22,7 +27,7 @@ export class ParamControls extends EventTarget {
     this.#list.replaceChildren(...params.map((param) => this.#row(param)));
   }
 
-  /** @param {Array<object>} lines whose values are shown; different ones are left open */
+  /** @param {Line[]} lines whose values are shown; different ones are left open */
   show(lines) {
     for (const [name, { param, field, number, reset }] of this.#rows) {
       const values = new Set(lines.map((line) => line.params?.[name] ?? null));
@@ -57,7 +62,7 @@ export class ParamControls extends EventTarget {
     const remove = row.querySelector("button");
     remove.ariaLabel = `Remove ${name}`;
     remove.addEventListener("click", () =>
-      this.dispatchEvent(new CustomEvent("change", { detail: { name, value: null } })));
+      this.events.emit("changed", { name, value: null }));
     return row;
   }
 
@@ -81,31 +86,34 @@ export class ParamControls extends EventTarget {
   #emitChange({ name, minimum, maximum }, written) {
     const usable = written === null || (written !== "" && Number(written) >= minimum && Number(written) <= maximum);
     const value = written === null ? null : Number(written);
-    if (usable) this.dispatchEvent(new CustomEvent("change", { detail: { name, value } }));
+    if (usable) this.events.emit("changed", { name, value });
   }
 }
 
-const field = (name) => /** @type {HTMLInputElement} */ (byId(`field-${name}`));
+const field = (name) => byId(`field-${name}`);
 
+/** The panel itself: fields and buttons for the marked lines. */
 export class LinePanel {
   #parts;
   #params = new ParamControls();
   #languages = null;
   #library = [];
 
-  /** @param {object} parts project, selection, commands, playback, takes, show */
+  /** @param {Pick<Parts, "project" | "selection" | "commands" | "playback" | "takes" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const { project, selection } = parts;
-    project.addEventListener("change", ({ detail }) => this.#changed(detail));
-    selection.addEventListener("change", () => this.#show());
-    this.#params.addEventListener("change", ({ detail }) => this.#setParam(detail));
+    bus.on("project.changed", (change) => this.#changed(change));
+    bus.on("project.meta", () => this.#names());
+    bus.on("selection.changed", () => this.#show());
+    bus.on("engine.state", ({ backend, speakers }) => this.#offer(backend, speakers));
+    this.#params.events.on("changed", (change) => this.#setParam(change));
     this.#listen();
     this.#show();
   }
 
-  /** @param {object} backend whose parameters and languages are offered */
-  offer({ params, languages, instructions }) {
+  /** @param {StudioState['backend']} backend whose parameters and languages are offered @param {StudioState['speakers']} library voices with their moods */
+  #offer({ params, languages, instructions }, library) {
+    this.#library = library;
     this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
     setHidden(byId("instruct-part"), !instructions);
     const shown = JSON.stringify(languages);
@@ -117,12 +125,6 @@ export class LinePanel {
     this.#show();
   }
 
-  /** @param {Array<object>} library the voices there are, with the moods of each */
-  know(library) {
-    this.#library = library;
-    this.#show();
-  }
-
   /** Lead to the field for a name that isn't in the dialog yet. */
   askSpeaker() {
     this.#parts.show("line");
@@ -131,7 +133,7 @@ export class LinePanel {
   }
 
   #listen() {
-    const { commands, playback, selection, project } = this.#parts;
+    const { commands, playback, selection } = this.#parts;
     const fields = {
       speaker: (text) => text.trim() && { speaker: text.trim() },
       language: (code) => ({ language: code || null }),
@@ -161,7 +163,6 @@ export class LinePanel {
     };
     for (const [name, act] of Object.entries(buttons)) byId(`act-${name}`).addEventListener("click", act);
     byId("speaker-names").dataset.for = "field-speaker";
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#names());
   }
 
   #names() {
@@ -184,8 +185,17 @@ export class LinePanel {
     setHidden(byId("act-again"), marked.length > 0 && speech.length === 0);
     this.#showRecording(marked.length === 1 && marked[0].kind === "audio" ? marked[0] : null);
     setText(byId("line-title"), marked.length > 1 ? formatCount(marked.length, "line") : title(marked[0]));
+    this.#showSpoken(marked.length === 1 && speech.length ? marked[0] : null);
     if (speech.length) this.#fill(speech);
     takes.show(speech.length === 1 ? speech[0] : null);
+  }
+
+  /** What pronunciations make of a line. */
+  #showSpoken(line) {
+    const spoken = line?.spoken ?? null;
+    setHidden(byId("pronounce-part"), !line);
+    setHidden(byId("line-spoken"), spoken === null);
+    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
   }
 
   #showRecording(line) {

@@ -3,29 +3,33 @@
  * a badge on the row and in the panel.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
 import { lineIssues } from "../document/document.js";
+
+/** @import { Parts } from "../core/types" */
 
 const PAUSE_MS = 300;
 const MOST_LINES = 500;
 const NONE = [];
 
-/** Event "change" with `detail` {ids: Set of lines whose hints are others now}. */
-export class LineChecks extends EventTarget {
+/** What the voices would make of lines; emits "checks.changed". */
+export class LineChecks {
   #project;
   #known = new Map();
   #asked = new Map();
   #ground = null;
   #timer = null;
   #turn = 0;
+  #voices = null;
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
-    super();
     this.#project = project;
-    project.addEventListener("change", () => this.#soon());
-    project.addEventListener("saved", () => this.#soon());
+    bus.on("project.changed", () => this.#soon());
+    bus.on("project.saving", () => this.#soon());
+    bus.on("engine.state", (state) => this.#followVoices(state));
   }
 
   /** @param {string} lineId @returns {string[]} sentences */
@@ -33,8 +37,11 @@ export class LineChecks extends EventTarget {
     return this.#known.get(lineId) ?? NONE;
   }
 
-  /** The voice engine or the library changed, or another project is open: ask for all again. */
-  forget() {
+  /** The voice engine or the library changed: ask for all again. */
+  #followVoices({ backend, speakers, model }) {
+    const voices = JSON.stringify([backend.name, speakers, model.state === "loaded"]);
+    if (voices === this.#voices) return;
+    this.#voices = voices;
     this.#asked.clear();
     this.#soon();
   }
@@ -91,27 +98,26 @@ export class LineChecks extends EventTarget {
       this.#asked.delete(lineId); // undo may bring the line back
       put(lineId, NONE);
     }
-    if (ids.size) this.dispatchEvent(new CustomEvent("change", { detail: { ids } }));
+    if (ids.size) bus.emit("checks.changed", { ids });
   }
 }
 
 const SPOKEN = 3;
 const GAP_PX = 12;
 
+/** Warnings where a person meets them: a badge on the row, the whole text in the panel, a button to the next. */
 export class WarningBadges {
   #parts;
   #doubted = new Set();
   #accepted = null;
   #shown = "";
 
-  /** @param {object} parts project, hints, lines, selection, commands, show */
+  /** @param {Pick<Parts, "project" | "hints" | "lines" | "selection" | "commands" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const { project, hints, selection, lines } = parts;
-    hints.addEventListener("change", ({ detail }) => this.#changed(detail));
-    project.addEventListener("change", ({ detail }) => this.#followTakes(detail));
-    selection.addEventListener("change", () => this.#showPanel());
-    lines.hintsOf = (lineId) => this.#of(lineId);
+    bus.on("checks.changed", (change) => this.#changed(change));
+    bus.on("project.changed", (change) => this.#followTakes(change));
+    bus.on("selection.changed", () => this.#showPanel());
     byId("hints-next").addEventListener("click", () => this.#next());
     byId("take-fine").addEventListener("click", () => this.#accept());
   }
@@ -127,7 +133,7 @@ export class WarningBadges {
 
   #changed({ ids }) {
     const { hints, lines, selection } = this.#parts;
-    for (const lineId of ids) lines.row(lineId)?.hint(this.#of(lineId));
+    for (const lineId of ids) lines.row(lineId)?.hint(this.messagesOf(lineId));
     this.#showCount();
     const mine = selection.ids.filter((lineId) => ids.has(lineId));
     if (mine.length) this.#showPanel();
@@ -135,7 +141,7 @@ export class WarningBadges {
   }
 
   /** What is to be known before it is read, and about what was made of it. */
-  #of(lineId) {
+  messagesOf(lineId) {
     return [...this.#parts.hints.of(lineId), ...this.#doubtsOf(lineId)];
   }
 
@@ -157,7 +163,7 @@ export class WarningBadges {
       if (is && !this.#doubted.has(lineId)) fresh.push(lineId);
       if (is) this.#doubted.add(lineId);
       else this.#doubted.delete(lineId);
-      lines.row(lineId)?.hint(this.#of(lineId));
+      lines.row(lineId)?.hint(this.messagesOf(lineId));
     }
     this.#showCount();
     this.#showPanel();
@@ -177,7 +183,7 @@ export class WarningBadges {
     const { lines } = this.#parts;
     if (!lineIds.length) return;
     const sentences = lineIds.slice(0, SPOKEN).map((lineId) =>
-      `Line ${lines.row(lineId)?.number.textContent}: ${this.#of(lineId).join(" ")}`);
+      `Line ${lines.row(lineId)?.number.textContent}: ${this.messagesOf(lineId).join(" ")}`);
     announce(sentences.join(" "));
   }
 
@@ -199,7 +205,7 @@ export class WarningBadges {
   #showPanel() {
     const { selection } = this.#parts;
     const [lineId] = selection.ids.length === 1 ? selection.ids : [null];
-    const messages = lineId ? this.#of(lineId) : [];
+    const messages = lineId ? this.messagesOf(lineId) : [];
     setHidden(byId("hints-part"), messages.length === 0);
     setHidden(byId("take-fine"), !this.#doubted.has(lineId));
     const known = JSON.stringify(messages);

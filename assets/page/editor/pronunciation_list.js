@@ -3,17 +3,21 @@
  * lead to it.
  */
 import * as api from "../core/api.js";
-import { byId, isDirty, markedText, setHidden, setText } from "../core/dom.js";
+import { bus } from "../core/bus.js";
+import { byId, focusedElement, isDirty, markedText, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { PronunciationRows } from "./pronunciation_rows.js";
 
+/** @import { Parts } from "../core/types" */
+
 const QUIET_MS = 200;
 const SEARCHED_FROM = 9;
-const input = (name) => /** @type {HTMLInputElement} */ (byId(`pronunciation-${name}`));
+const input = (name) => byId(`pronunciation-${name}`);
 
+/** The dialog that lists them. */
 export class PronunciationList {
-  #dialog = /** @type {HTMLDialogElement} */ (byId("pronunciations"));
+  #dialog = byId("pronunciations");
   #project;
   #commands;
   #sound = new PreviewButton();
@@ -24,17 +28,14 @@ export class PronunciationList {
   });
   #timer = null;
   #asked = 0;
+  #unfollow = [];
 
-  /** @param {object} parts project, commands */
+  /** @param {Pick<Parts, "project" | "commands">} parts */
   constructor({ project, commands }) {
     this.#project = project;
     this.#commands = commands;
     this.#listen();
-    project.addEventListener("change", ({ detail }) => this.#dialog.open && this.#follow(detail));
-    project.addEventListener("saved", () => this.#soon());
-    // What the page says of it lies behind this dialog.
-    project.addEventListener("refused", ({ detail: { error } }) => this.#dialog.open && this.#showProblem(error.message));
-    project.addEventListener("opened", () => this.#dialog.close());
+    bus.on("project.opened", () => this.#dialog.close());
   }
 
   /** @param {string} [word] that is to be said otherwise */
@@ -57,12 +58,26 @@ export class PronunciationList {
     this.#link();
     this.#offerVoices();
     this.#dialog.showModal();
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = [
+      bus.on("project.changed", (change) => this.#follow(change)),
+      bus.on("project.saving", () => this.#soon()),
+      // What the page says of it lies behind this dialog.
+      bus.on("project.refused", ({ error }) => this.#showProblem(error.message)),
+    ];
     this.#soon();
+  }
+
+  #ended() {
+    if (this.#dialog.open) return; // it was opened again before this event came
+    this.#unfollow.forEach((end) => end());
+    this.#unfollow = [];
+    this.#sound.hush();
   }
 
   #listen() {
     byId("pronunciations-close").addEventListener("click", () => this.#dialog.close());
-    this.#dialog.addEventListener("close", () => this.#sound.hush());
+    this.#dialog.addEventListener("close", () => this.#ended());
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
     input("new").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -83,7 +98,7 @@ export class PronunciationList {
     byId("pronunciation-more").addEventListener("click", () => this.#rows.more());
     input("import").addEventListener("click", () => input("file").click());
     input("file").addEventListener("change", () => this.#import());
-    this.#sound.addEventListener("fault", ({ detail }) => this.#showProblem(detail.message));
+    this.#sound.events.on("fault", (fault) => this.#showProblem(fault.message));
   }
 
   /** The history of the project is that of the list, too. */
@@ -147,7 +162,7 @@ export class PronunciationList {
   }
 
   #link() {
-    for (const [name, format] of [["csv", "csv"], ["text", "txt"]]) {
+    for (const [name, format] of /** @type {const} */ ([["csv", "csv"], ["text", "txt"]])) {
       byId(`pronunciation-${name}`).href = api.pronunciationsUrl(this.#project.id, format);
     }
   }
@@ -234,23 +249,19 @@ function clean(text) {
 
 const LONGEST_WORD = 200;
 
+/** The buttons that open it, and the word that is marked when they do. */
 export class PronunciationLinks {
-  #project;
   #selection;
   #list;
   #marked = { lineId: null, word: "" };
 
-  /** @param {object} parts project, selection, commands */
+  /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
   constructor({ project, selection, commands }) {
-    this.#project = project;
     this.#selection = selection;
     this.#list = new PronunciationList({ project, commands });
     document.addEventListener("selectionchange", () => this.#notice());
     byId("pronunciations-open").addEventListener("click", () => this.#list.open());
     byId("line-pronounce").addEventListener("click", () => this.open());
-    project.addEventListener("change", () => this.#show());
-    selection.addEventListener("change", () => this.#show());
-    this.#show();
   }
 
   /** Open the list, with the word that is marked in the script filled in. */
@@ -259,7 +270,7 @@ export class PronunciationLinks {
   }
 
   #word() {
-    if (document.activeElement?.matches("#script")) return shortWord(markedText());
+    if (focusedElement()?.matches("#script")) return shortWord(markedText());
     this.#notice();
     return this.#marked.lineId === this.#selection.current ? this.#marked.word : "";
   }
@@ -270,19 +281,8 @@ export class PronunciationLinks {
     const at = anchorNode instanceof Element ? anchorNode : anchorNode?.parentElement;
     const text = at?.closest(".line-text");
     if (!text?.contains(focusNode)) return;
-    const { line: lineId } = text.closest(".line").dataset;
+    const lineId = text.closest(".line").getAttribute("data-line");
     this.#marked = { lineId, word: isCollapsed ? "" : shortWord(String(getSelection())) };
-  }
-
-  #show() {
-    const { ids } = this.#selection;
-    const line = ids.length === 1 ? this.#project.line(ids[0]) : null;
-    setHidden(byId("pronounce-part"), line?.kind !== "speech");
-    const spoken = line?.spoken ?? null;
-    setHidden(byId("line-spoken"), spoken === null);
-    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
-    const all = this.#project.view.pronunciations.length;
-    setText(byId("pronunciations-open-count"), all ? String(all) : "");
   }
 }
 

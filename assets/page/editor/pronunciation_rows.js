@@ -1,7 +1,8 @@
 /** The rows of the list of pronunciations: made once for each word, quick with the keyboard. */
-import { byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
+import { arrangeRows, byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { arrangeRows } from "../voices/voice_samples.js";
+
+/** @import { Pronunciation, Reach } from "../core/types" */
 
 const SHOWN = 100;
 
@@ -14,7 +15,7 @@ export class PronunciationRows {
   #reach = { lines: {}, hints: {} };
   #shown = SHOWN;
 
-  /** @param {{change: (remove: string[], put: object[]) => void, preview: (button: HTMLElement, text: string) => void, showProblem: (message: string) => void}} callbacks */
+  /** @param {{change: (remove: string[], put: Pronunciation[]) => void, preview: (button: HTMLElement, text: string) => void, showProblem: (message: string) => void}} callbacks */
   constructor(callbacks) {
     this.#callbacks = callbacks;
     this.#body.addEventListener("keydown", (event) => this.#key(event));
@@ -27,7 +28,7 @@ export class PronunciationRows {
     this.#shown = SHOWN;
   }
 
-  /** @param {Array<object>} entries */
+  /** @param {Pronunciation[]} entries */
   show(entries) {
     this.#entries = new Map(entries.map((entry) => [entry.written, entry]));
     const known = new Set(this.#order);
@@ -42,13 +43,13 @@ export class PronunciationRows {
     this.#lay();
   }
 
-  /** @param {{lines: object, hints: object}} reach by word */
+  /** @param {Pick<Reach, 'lines' | 'hints'>} reach by word */
   reach(reach) {
     this.#reach = reach;
     for (const [written, row] of this.#rows) this.#writeReach(row, written);
   }
 
-  /** The entry for a word, whatever its capitals. @param {Array<object>} entries */
+  /** The entry for a word, whatever its capitals. @param {Pronunciation[]} entries */
   like(word, entries) {
     const own = entries.find(({ written }) => written === word);
     return own ?? entries.find((one) => !one.match_case && fold(one.written) === fold(word));
@@ -165,7 +166,7 @@ const LABELS = {
   written: (written) => `Written: ${written}`,
   spoken: (written) => `Spoken for ${written}`,
   case: (written) => `Match case of ${written}`,
-  preview: (written) => `Hear ${written}`,
+  hear: (written) => `Hear ${written}`,
   remove: (written) => `Remove ${written}`,
 };
 

@@ -4,20 +4,22 @@ import { byId } from "../core/dom.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { newId } from "../document/document.js";
 
+/** @import { Op, Parts } from "../core/types" */
+
 const SUFFIX = /\.(wav|flac|mp3|m4a|aac|ogg|oga|opus|webm|aiff?)$/i;
 
-/** Whether a file holds sound, as far as its name and type say. @param {File} file */
+/** Whether a file holds sound, as far as its name and type say. @param {{name: string, type: string}} file */
 export function isSoundFile({ name, type }) {
   return type.startsWith("audio/") || SUFFIX.test(name);
 }
 
 export class Recordings {
-  #field = /** @type {HTMLInputElement} */ (byId("recording-file"));
+  #field = byId("recording-file");
   #project;
   #selection;
   #lineId = null;
 
-  /** @param {object} parts project, selection */
+  /** @param {Pick<Parts, "project" | "selection">} parts */
   constructor({ project, selection }) {
     this.#project = project;
     this.#selection = selection;
@@ -84,9 +86,9 @@ export class Recordings {
   }
 }
 
-/** @returns {[string, object]} the line that plays a file, and the edit that makes it so */
+/** @returns {[string, Op]} the line that plays a file, and the edit that makes it so */
 function placed(path, lineId, after) {
   if (lineId) return [lineId, { op: "set", line_ids: [lineId], fields: { path } }];
-  const line = { line_id: newId(), kind: "audio", path };
+  const line = { line_id: newId(), kind: /** @type {const} */ ("audio"), path };
   return [line.line_id, { op: "insert", after, lines: [line] }];
 }

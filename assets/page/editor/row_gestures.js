@@ -1,12 +1,15 @@
 /** The rows under mouse and finger: press, mark, drag and drop. */
 import { byId } from "../core/dom.js";
 
+/** @import { Parts } from "../core/types" */
+
+/** Rows that are dragged, by mouse or finger: shows where they would land, and moves them there. */
 export class DraggedRows {
   #list = byId("lines");
   #parts;
   #ids = null;
 
-  /** @param {object} parts selection, commands */
+  /** @param {Pick<Parts, "selection" | "commands">} parts */
   constructor(parts) {
     this.#parts = parts;
   }
@@ -23,7 +26,7 @@ export class DraggedRows {
     this.#ids = selection.ids;
   }
 
-  /** Show where they would land. @param {Element} row @param {number} y in the window */
+  /** Show where they would land. @param {HTMLElement} row @param {number} y in the window */
   over(row, y) {
     const box = row.getBoundingClientRect();
     const previous = this.#pointed;
@@ -60,12 +63,13 @@ function free(row, carried) {
   return found?.dataset.line ?? null;
 }
 
+/** Clicks on the rows, and dragging them by the mouse. */
 export class MouseGestures {
   #list = byId("lines");
   #parts;
   #pointer = "";
 
-  /** @param {object} parts lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show */
+  /** @param {Pick<Parts, "lines" | "selection" | "commands" | "playback" | "speakerMenu" | "recordings" | "badges" | "draggedRows" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     // Safari before 18.4 doesn't tell of a click what pressed, or tells a mouse.
@@ -130,6 +134,7 @@ const BEGINS_PX = 8;
 const EDGE_PX = 48;
 const STEP_PX = 9;
 
+/** Dragging by finger: a row's number carries it, and the list scrolls at its ends. */
 export class TouchGestures {
   #list = byId("lines");
   #lines;
@@ -137,7 +142,7 @@ export class TouchGestures {
   #from = null;
   #at = null;
 
-  /** @param {object} parts lines, draggedRows */
+  /** @param {Pick<Parts, "lines" | "draggedRows">} parts */
   constructor({ lines, draggedRows }) {
     this.#lines = lines;
     this.#draggedRows = draggedRows;

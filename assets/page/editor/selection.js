@@ -1,7 +1,8 @@
 /** Which lines a gesture means: the one the person is at, and those marked with it. */
+import { bus } from "../core/bus.js";
 
-/** Event "change" when the current line or the marked ones changed. */
-export class Selection extends EventTarget {
+/** The current line and the marked ones; emits "selection.changed". */
+export class Selection {
   #project;
   #lines;
   #anchor = null;
@@ -9,11 +10,10 @@ export class Selection extends EventTarget {
 
   /** @param {import("../document/project.js").Project} project @param {import("./line_list.js").LineList} lines */
   constructor(project, lines) {
-    super();
     this.#project = project;
     this.#lines = lines;
     this.current = null;
-    project.addEventListener("change", ({ detail }) => detail.order && this.#prune());
+    bus.on("project.changed", ({ order }) => order && this.#prune());
   }
 
   /** Marked lines in the dialog's order. @returns {string[]} */
@@ -96,7 +96,7 @@ export class Selection extends EventTarget {
     for (const lineId of this.#marked) this.#mark(lineId, true);
     this.current = current;
     this.#rove(current ?? this.#project.view.order[0]);
-    this.dispatchEvent(new Event("change"));
+    bus.emit("selection.changed");
   }
 
   #mark(lineId, marked) {

@@ -2,12 +2,14 @@
 import { byId, isDirty } from "../core/dom.js";
 import { openSoundForm } from "../panels/file_drop.js";
 
+/** @import { Parts } from "../core/types" */
+
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {object} parts playback, commands, selection, typing, find, pronouncing, gotoBar, cast */
-export function listenForShortcuts({ playback, commands, selection, typing, find, pronouncing, gotoBar, cast }) {
-  const keys = /** @type {HTMLDialogElement} */ (byId("keys"));
+/** @param {Pick<Parts, "playback" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast">} parts */
+export function listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast }) {
+  const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
     selection.go(selection.neighbour(by), how);
@@ -18,7 +20,7 @@ export function listenForShortcuts({ playback, commands, selection, typing, find
     "Ctrl+Shift+Enter": () => playback.make(),
     "Ctrl+f": () => find.open(),
     "Ctrl+s": () => commands.save(),
-    F8: () => pronouncing.open(),
+    F8: () => pronunciations.open(),
   };
   const history = { "Ctrl+z": () => commands.travel("undo"), "Ctrl+y": () => commands.travel("redo"), "Ctrl+Shift+z": () => commands.travel("redo") };
   const single = {

@@ -1,12 +1,14 @@
 /** The menu of a row's speaker chip: who else could say it. */
-import { byId, fromTemplate, safeColour, setText } from "../core/dom.js";
+import { byId, focusedElement, fromTemplate, safeColour, setText } from "../core/dom.js";
+
+/** @import { Parts } from "../core/types" */
 
 export class SpeakerMenu {
   #menu = byId("speaker-menu");
   #button = null;
   #parts;
 
-  /** @param {object} parts project, selection, commands, linePanel */
+  /** @param {Pick<Parts, "project" | "selection" | "commands" | "linePanel">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#menu.addEventListener("click", (event) => this.#press(event));
@@ -58,7 +60,7 @@ export class SpeakerMenu {
 
   #key(event) {
     const items = [...this.#menu.children];
-    const at = items.indexOf(document.activeElement);
+    const at = items.indexOf(focusedElement());
     const to = { ArrowDown: at + 1, ArrowUp: at - 1 + items.length, Home: 0, End: items.length - 1 };
     if (event.key in to) items[to[event.key] % items.length].focus();
     else if (event.key === "Escape") this.#parts.selection.focus();

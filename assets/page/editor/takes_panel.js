@@ -1,10 +1,13 @@
 /** The takes of one line, to compare: play, choose, lock, delete. */
 import * as api from "../core/api.js";
-import { byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
+import { bus } from "../core/bus.js";
+import { byId, focusedElement, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { showError } from "../core/notices.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 import { followVolume } from "../playback/audio_clock.js";
+
+/** @import { Line, Parts } from "../core/types" */
 
 export class TakesPanel {
   #list = byId("takes");
@@ -14,14 +17,14 @@ export class TakesPanel {
   #known = "";
   #button = null;
 
-  /** @param {object} parts project, commands, player */
+  /** @param {Pick<Parts, "project" | "commands" | "player">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#audio.addEventListener("ended", () => this.#hush());
-    parts.project.addEventListener("change", () => this.#showAccepted());
+    bus.on("project.changed", () => this.#showAccepted());
   }
 
-  /** @param {object | null} line whose takes are shown */
+  /** @param {Line | null} line whose takes are shown */
   show(line) {
     this.#line = line;
     const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
@@ -51,9 +54,9 @@ export class TakesPanel {
 
   /** Where the keyboard is in the list. @returns {{take: string, at: number, control: string} | null} */
   #held() {
-    const row = document.activeElement?.closest("#takes .take");
+    const row = focusedElement()?.closest("#takes .take");
     if (!row) return null;
-    const control = [...document.activeElement.classList].find((name) => name.startsWith("take-"));
+    const control = [...focusedElement().classList].find((name) => name.startsWith("take-"));
     return { take: row.dataset.take, at: [...this.#list.children].indexOf(row), control };
   }
 

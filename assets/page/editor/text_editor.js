@@ -1,4 +1,5 @@
 /** Text edited in its row: each key changes that row alone, and the studio gets it after a pause. */
+import { bus } from "../core/bus.js";
 import { byId } from "../core/dom.js";
 import { looksLikeScript, parseLines } from "../document/script_text.js";
 
@@ -18,11 +19,15 @@ export class TextEditor {
     const list = byId("lines");
     list.addEventListener("beforeinput", (event) => this.#before(event));
     list.addEventListener("input", (event) => this.#input(event));
-    list.addEventListener("keydown", (event) => this.#key(event));
-    list.addEventListener("focusin", (event) => this.#entered(event));
+    const onKey = (event) => this.#key(event);
+    list.addEventListener("focusin", (event) => {
+      // Keys of a row that nobody writes in are no matter of this module.
+      if (isText(event.target) || isSeconds(event.target)) event.target.addEventListener("keydown", onKey);
+      this.#entered(event);
+    });
     list.addEventListener("focusout", ({ target }) => this.#left(target));
     list.addEventListener("change", (event) => this.#pause(event));
-    commands.use(this);
+    bus.on("text.edit", ({ lineId, at }) => this.edit(lineId, at));
   }
 
   /** Put the caret into a line's text. @param {string} lineId @param {number} [at] default its end */
@@ -78,7 +83,7 @@ export class TextEditor {
 
   #key(event) {
     if (event.isComposing) return;
-    if (event.target.classList.contains("line-seconds")) return this.#pauseKey(event);
+    if (isSeconds(event.target)) return this.#pauseKey(event);
     if (!isText(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     const lineId = this.#lines.lineOf(event.target);
     const act = this.#keyFor(event, lineId);
@@ -135,7 +140,7 @@ export class TextEditor {
   }
 
   #pause({ target }) {
-    if (!target.classList.contains("line-seconds")) return;
+    if (!isSeconds(target)) return;
     const lineId = this.#lines.lineOf(target);
     const seconds = Number(target.value);
     const usable = target.value !== "" && seconds >= 0 && seconds <= 300;
@@ -146,6 +151,10 @@ export class TextEditor {
 
 function isText(target) {
   return target instanceof Element && target.classList.contains("line-text");
+}
+
+function isSeconds(target) {
+  return target instanceof Element && target.classList.contains("line-seconds");
 }
 
 /** @returns {[number, number]} where the marked text begins and ends */

@@ -3,14 +3,17 @@
  * with.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 
+/** @import { StudioState } from "../core/types" */
+
 const ASKED_FROM = 3;
 
-const engine = () => /** @type {HTMLSelectElement} */ (byId("project-engine"));
-const seed = () => /** @type {HTMLInputElement} */ (byId("project-seed"));
+const engine = () => byId("project-engine");
+const seed = () => byId("project-seed");
 
 /**
  * There were engines of these names for many lines at once; projects and takes may still hold them.
@@ -18,6 +21,7 @@ const seed = () => /** @type {HTMLInputElement} */ (byId("project-seed"));
  */
 const currentName = (name) => name?.replace(/-batched$/, "");
 
+/** Which engine and which seed a project is rendered with, and a question before another one renders all. */
 export class ProjectEngine {
   #project;
   #backends = [];
@@ -27,8 +31,8 @@ export class ProjectEngine {
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    project.agree = () => this.#agree();
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
+    bus.on("project.meta", () => this.#show());
+    bus.on("engine.state", (state) => this.#offer(state));
     engine().addEventListener("change", () => this.#set({ backend: engine().value || null }));
     seed().addEventListener("change", () => {
       if (seed().validity.valid) this.#set({ seed: seed().value === "" ? null : Number(seed().value) });
@@ -37,7 +41,7 @@ export class ProjectEngine {
   }
 
   /** @param {{backend: {name: string}, backends: Array<{name: string, title: string, reason: string | null}>}} state */
-  offer({ backend, backends }) {
+  #offer({ backend, backends }) {
     const shown = JSON.stringify([backend.name, backends]);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -81,7 +85,7 @@ export class ProjectEngine {
   }
 
   /** @returns {Promise<boolean>} whether what is missing or outdated may be read now */
-  async #agree() {
+  async agree() {
     const found = this.#foreign();
     if (!found) return true;
     const choice = await this.#ask(found);
@@ -91,7 +95,7 @@ export class ProjectEngine {
   }
 
   #ask({ now, previous, lines }) {
-    const dialog = /** @type {HTMLDialogElement} */ (byId("engine-confirm"));
+    const dialog = byId("engine-confirm");
     const able = this.#backends.some(({ name, reason }) => name === previous && !reason);
     const offer = `Read ${formatCount(lines, "line")} anew with ${this.#title(now)}`;
     setText(byId("engine-confirm-title"), `These takes were made with ${this.#title(previous)}.`);
@@ -113,15 +117,15 @@ const WORDS = {
   failed: "failed",
 };
 
-/** Event "state" with `detail` the studio's state. */
-export class EnginePanel extends EventTarget {
+/** Emits "engine.state". */
+export class EnginePanel {
   #offered = null;
-  #timeout = /** @type {HTMLSelectElement} */ (byId("model-timeout"));
-  #atOnce = /** @type {HTMLInputElement} */ (byId("model-at-once"));
+  #timeout = byId("model-timeout");
+  #atOnce = byId("model-at-once");
 
   constructor() {
-    super();
     disclose(byId("model-chip"), byId("model-panel"));
+    bus.on("library.changed", () => this.refresh());
     this.#press("model-load", "The model can't be loaded", api.loadModel);
     this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
     this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
@@ -129,16 +133,16 @@ export class EnginePanel extends EventTarget {
     this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
 
-  /** Ask for the state again and again; slower while the tab is hidden. */
-  async watch() {
-    await this.refresh();
+  /** Ask for the state again and again; slower while the tab is hidden. @param {Promise<StudioState>} [answer] the first, asked for already */
+  async watch(answer = api.readState()) {
+    await this.refresh(answer);
     setTimeout(() => this.watch(), document.hidden ? HIDDEN_MS : AWAKE_MS);
   }
 
   /** Ask for the state once. */
-  async refresh() {
+  async refresh(answer = api.readState()) {
     try {
-      this.#show(await api.readState());
+      this.#show(await answer);
       showNotice("offline");
     } catch (error) {
       if (error.status === 429) return; // busy, not gone
@@ -153,7 +157,7 @@ export class EnginePanel extends EventTarget {
     this.#setup(state.setup);
     const text = offersSetup(state.setup) ? null : state.auto_reason || null;
     showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
-    this.dispatchEvent(new CustomEvent("state", { detail: state }));
+    bus.emit("engine.state", state);
   }
 
   #chip({ backend, model }) {
@@ -227,7 +231,7 @@ export class EnginePanel extends EventTarget {
     const shown = JSON.stringify([backends, chosen]);
     if (shown === this.#offered) return;
     this.#offered = shown;
-    const able = backends.toSorted((one, other) => Boolean(one.reason) - Boolean(other.reason));
+    const able = backends.toSorted((one, other) => Number(Boolean(one.reason)) - Number(Boolean(other.reason)));
     const rows = able.map((backend) => this.#backendRow(backend, chosen));
     byId("backends").replaceChildren(...rows);
   }

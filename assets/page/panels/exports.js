@@ -3,7 +3,8 @@
  * it is.
  */
 import * as api from "../core/api.js";
-import { byId, disclose, setHidden, setText } from "../core/dom.js";
+import { bus } from "../core/bus.js";
+import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
@@ -13,6 +14,7 @@ const FIRST_LOOK_MS = 150;
 const LONGEST_WAIT_MS = 1_000;
 const MOST_UNREACHED = 30;
 
+/** The scene's sound as a file: the studio makes it, the page shows the progress, then the browser fetches it. */
 export class SoundExport {
   #project;
   #check;
@@ -34,7 +36,7 @@ export class SoundExport {
       this.#save();
     });
     byId("sound-cancel").addEventListener("click", () => this.#cancel());
-    project.addEventListener("opened", () => setText(byId("sound-result"), ""));
+    bus.on("project.opened", () => setText(byId("sound-result"), ""));
   }
 
   #recall({ format, loudness, lufs, even }) {
@@ -147,7 +149,7 @@ export class SoundExport {
   /** Either *Save* or *Cancel* is there, and keeps the focus of the other. */
   #swap(running) {
     const [save, cancel] = [byId("sound-save"), byId("sound-cancel")];
-    const held = document.activeElement === (running ? save : cancel);
+    const held = focusedElement() === (running ? save : cancel);
     setHidden(save, running);
     setHidden(cancel, !running);
     setHidden(byId("sound-share"), !running);
@@ -170,6 +172,7 @@ function minus(number) {
   return number.toFixed(1).replace("-", "−");
 }
 
+/** The links that download the script, with a notice of what a format can't hold. */
 export class Exports {
   #project;
 
@@ -177,14 +180,15 @@ export class Exports {
   constructor(project) {
     this.#project = project;
     new SoundExport(project, () => this.#checkSound());
-    for (const link of document.querySelectorAll("a[data-format]")) {
+    bus.on("project.shown", () => this.#link());
+    for (const link of exportLinks()) {
       link.addEventListener("click", (event) => this.#press(event, link));
     }
   }
 
   /** Point the links at the open project. */
-  link() {
-    for (const link of document.querySelectorAll("a[data-format]")) {
+  #link() {
+    for (const link of exportLinks()) {
       const slim = "slim" in link.dataset ? "&deleted=false" : "";
       link.href = api.exportUrl(this.#project.id, link.dataset.format) + slim;
     }
@@ -256,4 +260,9 @@ function download(href, name) {
   link.href = href;
   link.download = name;
   link.click();
+}
+
+/** @returns {NodeListOf<HTMLAnchorElement>} */
+function exportLinks() {
+  return document.querySelectorAll("a[data-format]");
 }

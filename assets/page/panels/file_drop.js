@@ -1,10 +1,12 @@
 /** Files in: by the button, or by letting them fall on the page; each goes where it is of use. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { isSoundFile } from "../editor/recordings.js";
-import { Exports } from "./exports.js";
+
+/** @import { Parts } from "../core/types" */
 
 const WORDS = {
   project: "Let go to import it as a new project",
@@ -15,24 +17,21 @@ const WORDS = {
 };
 
 export class FileDrop {
-  #field = /** @type {HTMLInputElement} */ (byId("import-file"));
+  #field = byId("import-file");
   #asks = false;
   #parts;
 
-  /** @param {object} parts projects, project, lines, recordings, lineImport, speakers, show */
+  /** @param {Pick<Parts, "projects" | "project" | "lines" | "recordings" | "lineImport" | "speakers" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const { projects, project } = parts;
+    const { project } = parts;
     disclose(byId("export"), byId("export-menu"));
     byId("import").addEventListener("click", () => this.#choose({ asks: true }));
     byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
     this.#field.addEventListener("change", () => this.#chosen());
     this.#listenForDrops();
-    const exporting = new Exports(project);
-    projects.addEventListener("opened", () => {
-      exporting.link();
-      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script"));
-    });
+    bus.on("project.shown", () =>
+      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script")));
   }
 
   #listenForDrops() {
@@ -147,7 +146,7 @@ export function openSoundForm() {
 
 /** @param {File[]} files @param {string} place where they would come in @returns {Promise<string>} "here", "project" or "cancel" */
 function asked(files, place) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("bring-confirm"));
+  const dialog = byId("bring-confirm");
   const whose = files.length === 1 ? `does ${files[0].name}` : `do ${formatCount(files.length, "file")}`;
   setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
   setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);

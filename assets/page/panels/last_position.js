@@ -3,7 +3,10 @@
  * keeps it for their other devices; what this browser keeps stands where the studio has nothing newer.
  */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { CLIENT_ID, localStore } from "../core/local_store.js";
+
+/** @import { Parts, Position } from "../core/types" */
 
 const POSITIONS_KEY = "tableread.places";
 const KEPT = 30;
@@ -16,16 +19,15 @@ export class LastPosition {
   #sent = "";
   #timer = null;
 
-  /** @param {object} parts project, selection, player, lines, projects */
+  /** @param {Pick<Parts, "project" | "selection" | "player" | "lines">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const { selection, player, projects } = parts;
-    selection.addEventListener("change", () => this.#soon());
-    player.addEventListener("change", () => this.#soon());
+    bus.on("selection.changed", () => this.#soon());
+    bus.on("player.changed", () => this.#soon());
     addEventListener("pagehide", () => this.#leave(true));
     document.addEventListener("visibilitychange", () => document.hidden && this.#leave(true));
-    projects.addEventListener("closing", () => this.#leave(false));
-    projects.addEventListener("opened", ({ detail }) => this.#restore(detail.place));
+    bus.on("project.closing", () => this.#leave(false));
+    bus.on("project.shown", ({ place }) => this.#restore(place));
   }
 
   get #position() {
@@ -64,7 +66,7 @@ export class LastPosition {
     }
   }
 
-  /** @param {{line_id: string | null, heard: string | null, by: string, number: number} | null} kept by the studio */
+  /** @param {Position | null} kept by the studio */
   #restore(kept) {
     const { project, selection, player, lines } = this.#parts;
     const own = new Map(localStore.json(POSITIONS_KEY, [])).get(project.id);

@@ -1,9 +1,11 @@
 /** The other projects, those that were deleted, and the disk space that deleted things still take. */
 import * as api from "../core/api.js";
+import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 
+/** What deleted takes and projects still hold on the disk, and freeing it. */
 export class DiskUsage {
   #project;
   #button = byId("space-free");
@@ -33,7 +35,7 @@ export class DiskUsage {
 
   async #ask() {
     const { bytes, takes, recordings, trash } = this.#held;
-    const dialog = /** @type {HTMLDialogElement} */ (byId("space-confirm"));
+    const dialog = byId("space-confirm");
     setText(byId("space-confirm-title"), `Free ${formatBytes(bytes)}?`);
     setHidden(byId("space-takes"), takes.files === 0);
     setText(byId("space-takes-size"), `${formatCount(takes.files, "deleted take")}, ${formatBytes(takes.bytes)}.`);
@@ -59,19 +61,20 @@ export class DiskUsage {
 
 const SEARCHED_FROM = 8;
 
-/** Events: "open" and "restore" with `detail` an id, "delete" with `detail` {id, name}. */
-export class ProjectList extends EventTarget {
+/** The list itself: what can be done with projects without opening them. */
+export class ProjectList {
+  /** @type {Bus<import("../core/types").ProjectListEvents>} */
+  events = new Bus();
   #project;
   #space;
-  #search = /** @type {HTMLInputElement} */ (byId("projects-search"));
+  #search = byId("projects-search");
 
   /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list */
   constructor(project, close) {
-    super();
     this.#project = project;
     this.#space = new DiskUsage(project, close);
     this.#search.addEventListener("input", () => this.#filter());
-    this.addEventListener("open", close);
+    this.events.on("open", close);
   }
 
   /** Show them as they are now. */
@@ -109,12 +112,12 @@ export class ProjectList extends EventTarget {
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
     setText(find("-about"), `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
     find("-about").title = `Edited ${formatDate(editedAt)}`;
-    find("").addEventListener("click", () => this.#tell("open", id));
+    find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");
     const labels = { rename: "Rename", export: "Export", delete: "Delete" };
     for (const [part, label] of Object.entries(labels)) find(`-${part}`).ariaLabel = find(`-${part}`).title = `${label} ${name}`;
     find("-rename").addEventListener("click", () => this.#rename(row, id, name));
-    find("-delete").addEventListener("click", () => this.#tell("delete", { id, name }));
+    find("-delete").addEventListener("click", () => this.events.emit("delete", { id, name }));
     return row;
   }
 
@@ -157,12 +160,8 @@ export class ProjectList extends EventTarget {
     setText(row.querySelector(".project-item-about"), `deleted ${formatDay(removedAt)}`);
     const restore = row.querySelector("button");
     restore.ariaLabel = `Restore ${name || "Untitled"}`;
-    restore.addEventListener("click", () => this.#tell("restore", id));
+    restore.addEventListener("click", () => this.events.emit("restore", id));
     return row;
-  }
-
-  #tell(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }
 

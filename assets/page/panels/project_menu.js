@@ -1,34 +1,59 @@
 /** Projects: the one that is open, and what can be done with a whole one. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { ProjectList } from "./project_list.js";
 
+/** @import { ProjectBody } from "../core/types" */
+
 const LAST_KEY = "tableread.project";
 const LEGACY_TEXT_KEY = "tableread.script";
 
+/** Answers that say that there is no such project. */
+const ABSENT = new Set([400, 404, 422]);
+
 /**
- * Events: "closing" before and "opened" after another project takes the place of the one before, with
- * `detail` {place}: where somebody was in it last, or null.
+ * The project of the address, else the last one, else the newest. It needs nothing of the page, so it is asked for
+ * while the page's parts are still being built.
+ * @returns {Promise<{body: ProjectBody | null, refusal: Error | null}>} `refusal`: why the one of the address can't be opened
  */
-export class ProjectMenu extends EventTarget {
+export async function findOpeningProject() {
+  const named = new URLSearchParams(location.search).get("project");
+  let refusal = null;
+  const read = async (id) => {
+    try {
+      return id ? await api.readProject(id) : null;
+    } catch (error) {
+      if (id === named) refusal = error;
+      if (!ABSENT.has(error.status)) throw error;
+      return null;
+    }
+  };
+  const known = (await read(named)) ?? (await read(localStore.get(LAST_KEY)));
+  if (known) return { body: known, refusal };
+  const [newest] = await api.listProjects();
+  return { body: await read(newest?.project_id), refusal };
+}
+
+/** Emits "project.closing" before and "project.shown" after another project takes the place of the one before. */
+export class ProjectMenu {
   #project;
-  #name = /** @type {HTMLInputElement} */ (byId("project-name"));
+  #name = byId("project-name");
   #close = () => {};
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
-    super();
     this.#project = project;
     const panel = byId("project-panel");
     disclose(byId("project-open"), panel);
     this.#close = () => !panel.hidden && byId("project-open").click();
     const list = new ProjectList(project, () => this.#close());
     byId("project-open").addEventListener("click", () => panel.hidden || list.show());
-    list.addEventListener("open", ({ detail }) => this.#openKnown(detail, true));
-    list.addEventListener("restore", ({ detail }) => this.#restore(detail));
-    list.addEventListener("delete", ({ detail }) => this.#ask(detail));
+    list.events.on("open", (id) => this.#openKnown(id, true));
+    list.events.on("restore", (id) => this.#restore(id));
+    list.events.on("delete", (about) => this.#ask(about));
     byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
     byId("project-delete").addEventListener("click", () =>
@@ -41,34 +66,35 @@ export class ProjectMenu extends EventTarget {
     this.#name.addEventListener("change", () => this.#rename());
     // Escape closes the panel, and leaves the name as it was.
     this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ isForced: true }));
-    project.addEventListener("change", ({ detail }) => detail.meta && this.#show());
-    project.addEventListener("gone", () => this.#gone());
+    bus.on("project.meta", () => this.#show());
+    bus.on("project.gone", () => this.#gone());
   }
 
-  /** Open the project of the address, else the last one, else the newest, else make the first. */
-  async start(openingText) {
-    const asked = new URLSearchParams(location.search).get("project");
-    for (const id of [asked, localStore.get(LAST_KEY)]) {
-      if (id && (await this.#openKnown(id, id === asked))) return;
-    }
-    const [newest] = await api.listProjects();
-    if (newest && (await this.#openKnown(newest.project_id, false))) return;
+  /**
+   * Open the project that was found, else make the first one.
+   * @param {ReturnType<typeof findOpeningProject>} finding @param {() => Promise<string>} openingScript of a new workspace
+   */
+  async start(finding, openingScript) {
+    const over = showProgressNotice("The project is being opened…");
+    const { body, refusal } = await finding.finally(over);
+    if (refusal) showError("This project can't be opened", refusal);
+    if (body) return this.adopt(body);
     const legacy = localStore.get(LEGACY_TEXT_KEY);
-    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: openingText };
+    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
     await this.adopt(await api.createProject(first));
-    localStore.remove(LEGACY_TEXT_KEY);
+    return localStore.remove(LEGACY_TEXT_KEY);
   }
 
-  /** Show a project. @param {object} body */
+  /** Show a project. @param {ProjectBody} body */
   async adopt(body) {
-    this.dispatchEvent(new Event("closing"));
+    bus.emit("project.closing");
     await this.#project.open(body);
     localStore.set(LAST_KEY, body.project_id);
     const address = new URL(location.href);
     address.searchParams.set("project", body.project_id);
     history.replaceState(history.state, "", address);
     this.#show();
-    this.dispatchEvent(new CustomEvent("opened", { detail: { place: body.place ?? null } }));
+    bus.emit("project.shown", { place: body.place ?? null });
   }
 
   /** @returns {Promise<boolean>} whether it is there */
@@ -79,7 +105,7 @@ export class ProjectMenu extends EventTarget {
       return true;
     } catch (error) {
       if (asked) showError("This project can't be opened", error);
-      if (![404, 400, 422].includes(error.status)) throw error;
+      if (!ABSENT.has(error.status)) throw error;
       return false;
     } finally {
       over();
@@ -122,7 +148,7 @@ export class ProjectMenu extends EventTarget {
   }
 
   async #ask({ id, name }) {
-    const dialog = /** @type {HTMLDialogElement} */ (byId("project-confirm"));
+    const dialog = byId("project-confirm");
     setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
     this.#close();
     if ((await askDialog(dialog, "keep")) === "delete") await this.#remove(id, name);

@@ -1,4 +1,5 @@
 /** Whether the studio has everything, and how far back and forth the history goes. */
+import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { showError, showNotice } from "../core/notices.js";
 
@@ -14,28 +15,28 @@ export function showSaveStatus(project, commands) {
     setData(byId("saved"), "state", project.saving);
     showUnsaved(project);
   };
-  project.addEventListener("saved", show);
-  project.addEventListener("storage", ({ detail }) => {
-    showNotice("storage", { kind: "error", title: "The project can’t be kept at the moment.", text: detail });
+  bus.on("project.saving", show);
+  bus.on("project.storage", (text) => {
+    showNotice("storage", { kind: "error", title: "The project can’t be kept at the moment.", text });
   });
-  project.addEventListener("job", () => {
+  bus.on("project.job", () => {
     const text = project.rendering ? null : (project.job?.summary?.message ?? null);
     showNotice("render", { kind: "warning", title: "The reading ended early.", text });
   });
-  project.addEventListener("refused", ({ detail: { batch, error } }) => {
+  bus.on("project.refused", ({ batch, error }) => {
     const message = [error.message, written(batch)].filter(Boolean).join(" ");
     showError("The edit was refused and taken back", { message });
   });
-  project.addEventListener("failed", () => showFailed(project));
-  project.addEventListener("opened", () => {
+  bus.on("project.failed", () => showFailed(project));
+  bus.on("project.opened", () => {
     showNotice(`left:${project.id}`, {});
     showFailed(project);
   });
-  project.addEventListener("left", ({ detail: { id, name } }) => {
+  bus.on("project.left", ({ id, name }) => {
     const text = "They are kept in this browser and sent when you open that project again.";
     showNotice(`left:${id}`, { kind: "warning", title: `Some edits of “${name || "Untitled"}” aren’t sent yet.`, text });
   });
-  project.addEventListener("change", () => {
+  bus.on("project.changed", () => {
     byId("undo").disabled = !project.view.can_undo && project.saving === "saved";
     byId("redo").disabled = !project.view.can_redo;
   });

@@ -4,13 +4,17 @@
  */
 import { RATE_HZ } from "../document/document.js";
 
+/** @import { ScheduledSound } from "../core/types" */
+
 /**
  * As "playback" the scene sounds with the silent switch on, as films and music do. No microphone can be opened then:
  * that takes "play-and-record".
  * @param {"playback" | "play-and-record"} purpose
  */
 export function setAudioPurpose(purpose) {
-  if (navigator.audioSession) navigator.audioSession.type = purpose;
+  // Safari's own; the type checker's library hasn't it.
+  const { audioSession } = /** @type {Navigator & {audioSession?: {type: string}}} */ (navigator);
+  if (audioSession) audioSession.type = purpose;
 }
 
 const elements = new Set();
@@ -89,7 +93,7 @@ export class AudioClock {
     return !this.#pieces.length || this.#playedSample() >= this.#pieces.at(-1).end;
   }
 
-  /** What is scheduled and hasn't played to its end. @returns {Array<object>} */
+  /** What is scheduled and hasn't played to its end. @returns {ScheduledSound[]} */
   get coming() {
     const played = this.#playedSample();
     return this.#pieces.filter(({ end }) => end > played);
@@ -107,7 +111,7 @@ export class AudioClock {
     this.laid.delete(lineId);
   }
 
-  /** @param {object} about {lineId, offset, rate, pcm} @param {Float32Array} samples @param {number} taken of the line */
+  /** @param {Pick<ScheduledSound, 'lineId' | 'offset' | 'rate' | 'pcm'>} about @param {Float32Array<ArrayBuffer>} samples @param {number} taken of the line */
   sound(about, samples, taken) {
     const buffer = new AudioBuffer({ length: samples.length, sampleRate: RATE_HZ });
     buffer.copyToChannel(samples, 0);

@@ -2,14 +2,19 @@
  * The dialog played: joins the project, its rows, the player and the controls, and scrolls with the line that
  * plays.
  */
+import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { isMissing, isPending } from "../document/document.js";
 import { isAudible } from "./playlist.js";
+import { PeakCache } from "./timeline.js";
+
+/** @import { Parts } from "../core/types" */
 
 const SCROLL_KEYS = new Set(["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"]);
 
+/** Keeps the line that plays in view, unless the person is at another place of the dialog. */
 export class AutoScroll {
   #list = byId("lines");
   #button = byId("back-to-playing");
@@ -80,25 +85,26 @@ const MUTE = "The browser gives this page no sound output. Connect a loudspeaker
 /** How many lines are made again without a question. */
 const ASKED_ABOVE = 20;
 
+/** Starts and stops renders and the player, and shows on rows, timeline and controls how far they are. */
 export class PlaybackController {
   #parts;
   #ticking = false;
   #wasRendering = false;
 
-  /** @param {object} parts project, player, lines, selection, timeline, transport */
+  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const { project, player, timeline, transport, lines } = parts;
-    this.autoScroll = new AutoScroll(lines);
-    project.addEventListener("change", () => this.show());
-    project.addEventListener("job", () => this.#showJob());
-    player.addEventListener("change", () => this.#showPlayer());
-    player.addEventListener("end", () => this.#showClock());
-    player.addEventListener("mute", () => showNotice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
-    timeline.addEventListener("seek", ({ detail }) => this.#seek(detail));
-    transport.addEventListener("read", () => this.read());
-    transport.addEventListener("cancel", () => this.cancel());
-    transport.addEventListener("toggle", () => this.toggle());
+    this.autoScroll = new AutoScroll(parts.lines);
+    bus.on("project.changed", () => this.show());
+    bus.on("project.shown", () => this.#load());
+    bus.on("project.job", () => this.#showJob());
+    bus.on("player.changed", () => this.#showPlayer());
+    bus.on("player.ended", () => this.#showClock());
+    bus.on("player.muted", () => showNotice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
+    bus.on("timeline.seek", (place) => this.#seek(place));
+    bus.on("transport.read", () => this.read());
+    bus.on("transport.cancel", () => this.cancel());
+    bus.on("transport.toggle", () => this.toggle());
   }
 
   /** Make what is missing or outdated, and hear all from the beginning. */
@@ -112,8 +118,8 @@ export class PlaybackController {
 
   /** Make what is missing or outdated, silently. */
   async make() {
-    const { project, player } = this.#parts;
-    if (!(await project.agree())) return;
+    const { project, player, engineChoice } = this.#parts;
+    if (!(await engineChoice.agree())) return;
     await this.#try(() => project.render(null, { listenFrom: player.line_id }));
   }
 
@@ -171,9 +177,9 @@ export class PlaybackController {
   }
 
   async #playLines(lineId, { until = null, make = false, lineIds = null, keepPlace = false }) {
-    const { player, project, transport } = this.#parts;
+    const { player, project, transport, engineChoice } = this.#parts;
     player.unlock();
-    if (make && !until && !(await project.agree())) return;
+    if (make && !until && !(await engineChoice.agree())) return;
     this.autoScroll.resume();
     if (!keepPlace) player.stop();
     if (make) {
@@ -214,6 +220,14 @@ export class PlaybackController {
     const line = project.line(lineId);
     if (!line || !project.rendering || isAudible(line)) return;
     project.focus(lineId).catch((error) => showError("The order stays", error));
+  }
+
+  /** Another project: its sound and its waveforms. */
+  #load() {
+    const { project, player, timeline } = this.#parts;
+    player.load(project.id);
+    timeline.use(new PeakCache(project.id));
+    this.show();
   }
 
   /** Lay out what the project holds now. */
@@ -260,7 +274,7 @@ export class PlaybackController {
 
 /** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
 async function isMeant(lines) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("again-confirm"));
+  const dialog = byId("again-confirm");
   setText(byId("again-confirm-title"), `Make ${formatCount(lines, "line")} again?`);
   return (await askDialog(dialog, "keep")) === "make";
 }

@@ -1,20 +1,20 @@
 /** Plays the dialog as it is rendered; a line that isn't there yet is waited for. */
+import { bus } from "../core/bus.js";
 import { RATE_HZ } from "../document/document.js";
 import { AudioClock } from "./audio_clock.js";
 import { isAudible, isComing, Playlist } from "./playlist.js";
 import { SoundCache } from "./sound_cache.js";
 import { TimeStretch } from "./time_stretch.js";
 
+/** @import { Line } from "../core/types" */
+
 const AHEAD_S = 2.5;
 const PIECE_SAMPLES = RATE_HZ / 2;
 const PUMP_MS = 100;
 const PATIENCE_MS = 3000;
 
-/**
- * Events: "change" when playing, waiting or the line at the play-head changed; "end"; "mute" when the
- * browser gives no sound output, which some say only by never answering.
- */
-export class Player extends EventTarget {
+/** Emits the `player.*` events. */
+export class Player {
   #clock = new AudioClock();
   #sounds = new SoundCache(null, () => undefined);
   #stretch = new TimeStretch(1);
@@ -26,7 +26,6 @@ export class Player extends EventTarget {
   #pressedAt = null;
 
   constructor() {
-    super();
     this.playing = false;
     this.waiting = false;
     this.loop = false;
@@ -81,14 +80,14 @@ export class Player extends EventTarget {
     this.stop();
     this.#sounds.clear();
     this.#sounds = new SoundCache(projectId, (lineId) => this.#line(lineId));
-    this.#sounds.addEventListener("grow", () => this.#pump());
+    this.#sounds.events.on("grown", () => this.#pump());
     this.playlist = new Playlist();
     this.#moveTo(null, 0);
   }
 
   /**
    * The lines changed; the play-head keeps its line. A line that sounds otherwise now is taken back,
-   * also while it plays, and begins again. @param {Array<object>} lines
+   * also while it plays, and begins again. @param {Line[]} lines
    */
   refresh(lines) {
     const before = this.playlist;
@@ -103,7 +102,7 @@ export class Player extends EventTarget {
 
   /** Play on from the play-head. */
   async play() {
-    const mute = setTimeout(() => this.dispatchEvent(new Event("mute")), PATIENCE_MS);
+    const mute = setTimeout(() => bus.emit("player.muted"), PATIENCE_MS);
     await this.unlock().finally(() => clearTimeout(mute));
     if (this.playing || !this.playlist.lines.length) return;
     this.playing = true;
@@ -291,10 +290,10 @@ export class Player extends EventTarget {
     const single = this.#until;
     this.stop();
     this.#moveTo(single, 0);
-    this.dispatchEvent(new Event("end"));
+    bus.emit("player.ended");
   }
 
   #emitChange() {
-    this.dispatchEvent(new Event("change"));
+    bus.emit("player.changed");
   }
 }

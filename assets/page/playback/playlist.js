@@ -1,13 +1,15 @@
 /** Where every line lies on the timeline, in samples; lengths not known yet are estimated. */
 import { RATE_HZ } from "../document/document.js";
 
+/** @import { Line } from "../core/types" */
+
 const DEFAULT_SAMPLES_PER_CHAR = RATE_HZ / 15;
 const LEAST_SAMPLES = RATE_HZ / 2;
 const SURE_CHARS = 200;
 
 /** Lines in order, with their places. Values only; a change makes a new one. */
 export class Playlist {
-  /** @param {Array<object>} lines */
+  /** @param {Line[]} lines */
   constructor(lines = []) {
     this.lines = lines;
     const perChar = samplesPerChar(lines);

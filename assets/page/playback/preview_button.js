@@ -1,15 +1,18 @@
 /** One sound at a time, begun and ended by the button that stands for it. */
+import { Bus } from "../core/bus.js";
 import { followVolume } from "./audio_clock.js";
 
-/** Event "fault" with the reason when a sound can't be played. */
-export class PreviewButton extends EventTarget {
+export class PreviewButton {
+  /** @type {Bus<import("../core/types").PreviewEvents>} */
+  events = new Bus();
   #audio = followVolume(new Audio());
   #button = null;
   #asked = 0;
   #url = null;
+  /** @type {AbortController | null} */
+  #fetching = null;
 
   constructor() {
-    super();
     this.#audio.addEventListener("ended", () => this.hush());
   }
 
@@ -22,25 +25,24 @@ export class PreviewButton extends EventTarget {
     this.hush();
     if (again) return;
     const asked = (this.#asked += 1);
-    const stop = new AbortController();
-    this.stop = () => stop.abort();
+    const fetching = (this.#fetching = new AbortController());
     this.#show(button);
     this.#unlock();
     try {
-      const found = await find(stop.signal);
+      const found = await find(fetching.signal);
       if (asked === this.#asked) await this.#play(found);
     } catch (fault) {
       if (asked === this.#asked) this.hush();
       if (fault.name === "AbortError") return;
-      this.dispatchEvent(new CustomEvent("fault", { detail: fault }));
+      this.events.emit("fault", fault);
     }
   }
 
   /** End what sounds or is about to. */
   hush() {
     this.#asked += 1;
-    this.stop?.();
-    this.stop = null;
+    this.#fetching?.abort();
+    this.#fetching = null;
     this.#audio.pause();
     if (this.#url) URL.revokeObjectURL(this.#url);
     this.#url = null;

@@ -1,16 +1,20 @@
 /** Samples of lines near the play-head, fetched as they stream in; the least recently used makes room. */
 import { streamLineAudio } from "../core/api.js";
+import { Bus } from "../core/bus.js";
 import { isSoundOf, soundKey } from "./playlist.js";
 
-/** Event "grow" with every chunk and at the end. */
-export class LinePcm extends EventTarget {
+/** @import { Line } from "../core/types" */
+
+/** Samples of one line; "grown" with every chunk and at the end. */
+export class LinePcm {
+  /** @type {Bus<import("../core/types").SoundEvents>} */
+  events = new Bus();
   #samples = new Int16Array(24_000);
   #odd = null;
   #abort = new AbortController();
 
   /** @param {string} projectId @param {string} lineId @param {string} asked what the line sounded as then */
   constructor(projectId, lineId, asked) {
-    super();
     this.asked = asked;
     /** The take it is or becomes; null until the studio has answered. */
     this.take = null;
@@ -47,14 +51,14 @@ export class LinePcm extends EventTarget {
       const reader = response.body.getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         this.#append(part.value);
-        this.dispatchEvent(new Event("grow"));
+        this.events.emit("grown");
       }
       this.#end();
     } catch {
       if (this.#abort.signal.aborted) return;
       this.failed_at_ms = performance.now();
     }
-    this.dispatchEvent(new Event("grow"));
+    this.events.emit("grown");
   }
 
   /** What was given up ends in half a sample. */
@@ -91,16 +95,17 @@ function concatBytes(first, second) {
 const KEPT_LINES = 48;
 const RETRY_MS = 500;
 
-/** Event "grow" when more of a line has arrived. */
-export class SoundCache extends EventTarget {
+/** Sound of lines near the play-head. */
+export class SoundCache {
+  /** @type {Bus<import("../core/types").SoundEvents>} */
+  events = new Bus();
   #pcm = new Map();
   /** By line, the take that was being made of it and was given up. */
   #void = new Map();
   #lineOf;
 
-  /** @param {string | null} projectId @param {(lineId: string) => object | undefined} lineOf a line as it is now */
+  /** @param {string | null} projectId @param {(lineId: string) => Line | undefined} lineOf a line as it is now */
   constructor(projectId, lineOf) {
-    super();
     this.projectId = projectId;
     this.#lineOf = lineOf;
   }
@@ -163,9 +168,9 @@ export class SoundCache extends EventTarget {
   #fetch(line) {
     this.#forget(line.line_id);
     const pcm = new LinePcm(this.projectId, line.line_id, soundKey(line));
-    pcm.addEventListener("grow", () => {
+    pcm.events.on("grown", () => {
       this.#follow(pcm, this.#lineOf(line.line_id));
-      this.dispatchEvent(new Event("grow"));
+      this.events.emit("grown");
     });
     return pcm;
   }

@@ -3,6 +3,7 @@
  * ruler.
  */
 import * as api from "../core/api.js";
+import { bus, Bus } from "../core/bus.js";
 import { byId, safeColour } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
@@ -60,15 +61,16 @@ const BUNDLE = 40;
 const SOON_MS = 60;
 const PEAKS_RETRY_MS = 5000;
 
-/** Event "change" when more of them have come. */
-export class PeakCache extends EventTarget {
+/** Waveforms of the takes that are shown, fetched in bundles when nothing else is to do. */
+export class PeakCache {
+  /** @type {Bus<import("../core/types").PeakEvents>} */
+  events = new Bus();
   #known = new Map();
   #wanted = new Set();
   #asking = false;
 
   /** @param {string} projectId */
   constructor(projectId) {
-    super();
     this.projectId = projectId;
   }
 
@@ -99,7 +101,7 @@ export class PeakCache extends EventTarget {
     try {
       const { peaks } = await api.readPeaks(this.projectId, BINS, bundle);
       bundle.forEach((takeId) => this.#known.set(takeId, peaks[takeId] ?? null));
-      this.dispatchEvent(new Event("change"));
+      this.events.emit("loaded");
     } catch (error) {
       // A timeline without waveforms is still a timeline: its blocks stand for them until then.
       if (error.status === 404) bundle.forEach((takeId) => this.#known.set(takeId, null));
@@ -123,12 +125,13 @@ const STEP_S = 5;
 const MOST_ZOOM = 64;
 const LEAST_PX = 3;
 
-/** Event "seek" with `detail` in samples. */
-export class Timeline extends EventTarget {
+/** Emits "timeline.seek". */
+export class Timeline {
   #root = byId("timeline");
-  #canvas = /** @type {HTMLCanvasElement} */ (byId("timeline-blocks"));
+  #canvas = byId("timeline-blocks");
   #head = byId("play-head");
   #playlist = new Playlist();
+  /** @type {(speaker: string | null) => string | null} */
   #colour = () => null;
   #peaks = null;
   #place = 0;
@@ -139,7 +142,6 @@ export class Timeline extends EventTarget {
   #size = { width: 0, height: 0 };
 
   constructor() {
-    super();
     new ResizeObserver(([{ contentRect }]) => {
       this.#size = contentRect;
       this.#later();
@@ -155,7 +157,7 @@ export class Timeline extends EventTarget {
   /** @param {PeakCache} peaks of the open project */
   use(peaks) {
     this.#peaks = peaks;
-    peaks.addEventListener("change", () => this.#later());
+    peaks.events.on("loaded", () => this.#later());
   }
 
   /** @param {Playlist} playlist @param {(speaker: string) => string} colour */
@@ -317,7 +319,6 @@ export class Timeline extends EventTarget {
   }
 
   #seek(place) {
-    const detail = Math.min(Math.max(0, place), this.#playlist.total);
-    this.dispatchEvent(new CustomEvent("seek", { detail }));
+    bus.emit("timeline.seek", Math.min(Math.max(0, place), this.#playlist.total));
   }
 }

@@ -1,27 +1,28 @@
 /** The player's controls: read, cancel, play, loop, speed, clock, volume. */
+import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { RATE_HZ } from "../document/document.js";
 import { setVolume } from "./audio_clock.js";
 
+/** @import { Line } from "../core/types" */
+
 const VOLUME_KEY = "tableread.volume";
 
-/** Events: "read", "cancel", "toggle". */
-export class Transport extends EventTarget {
+/** Emits the `transport.*` events. */
+export class Transport {
   #root = byId("player");
-  #read = /** @type {HTMLButtonElement} */ (byId("read"));
-  #cancel = /** @type {HTMLButtonElement} */ (byId("cancel"));
-  #play = /** @type {HTMLButtonElement} */ (byId("play"));
-  #volume = /** @type {HTMLInputElement} */ (byId("volume"));
+  #read = byId("read");
+  #cancel = byId("cancel");
+  #play = byId("play");
+  #volume = byId("volume");
 
   /** @param {import("./player.js").Player} player */
   constructor(player) {
-    super();
-    const tell = (name) => () => this.dispatchEvent(new Event(name));
-    this.#read.addEventListener("click", tell("read"));
-    this.#cancel.addEventListener("click", tell("cancel"));
-    this.#play.addEventListener("click", tell("toggle"));
+    this.#read.addEventListener("click", () => bus.emit("transport.read"));
+    this.#cancel.addEventListener("click", () => bus.emit("transport.cancel"));
+    this.#play.addEventListener("click", () => bus.emit("transport.toggle"));
     byId("loop").addEventListener("click", ({ currentTarget }) => {
       player.loop = !player.loop;
       currentTarget.setAttribute("aria-pressed", String(player.loop));
@@ -36,7 +37,7 @@ export class Transport extends EventTarget {
     setData(this.#root, "job", "starting");
   }
 
-  /** @param {import("../document/project.js").Project} project @param {object} progress {text, share} */
+  /** @param {import("../document/project.js").Project} project @param {{text: string, share: number}} progress */
   showJob(project, { text, share }) {
     this.#read.disabled = !project.lines.length;
     this.#cancel.disabled = !project.rendering;
@@ -47,7 +48,7 @@ export class Transport extends EventTarget {
     setData(this.#root, "job", project.job?.state ?? "none");
   }
 
-  /** @param {import("./player.js").Player} player @param {object | undefined} line at the play-head */
+  /** @param {import("./player.js").Player} player @param {Line | undefined} line at the play-head */
   showPlayer(player, line) {
     setData(this.#root, "playing", String(player.playing));
     setData(this.#root, "waiting", String(player.waiting));

@@ -1,16 +1,19 @@
 /** Who speaks in the dialog, with which of the library's voices, and how the whole script is read. */
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
+/** @import { CastSpeaker, EngineOffer, Voice, VoiceChoice } from "../core/types" */
+
 const SHORTEST_WORD = 3;
 
 /**
- * @param {Array<object>} speakers of the dialog: {name, voice}
+ * @param {CastSpeaker[]} speakers of the dialog: {name, voice}
  * @param {Object<string, string>} choices ids of the library's voices by folded name
- * @param {Array<object>} library
- * @param {object} offer what the engine can do
- * @returns {Map<string, object>} by name: {label, voice} of the library, or {label, preset}
+ * @param {Voice[]} library
+ * @param {EngineOffer} offer what the engine can do
+ * @returns {Map<string, VoiceChoice>} by name
  */
 export function suggestVoices(speakers, choices, library, offer) {
   const taken = takenVoices(speakers, choices, library);
@@ -68,54 +71,7 @@ function wordsOf(name) {
 
 const TITLES = new Set(["mrs", "miss", "the", "old", "young", "doctor", "frau", "herr", "sir", "lady", "and"]);
 
-/** Event "choose" with `detail` a code, or null for the voice's own. */
-export class ScriptLanguage extends EventTarget {
-  #select = /** @type {HTMLSelectElement} */ (byId("script-language"));
-  #code = null;
-  #languages = {};
-
-  constructor() {
-    super();
-    this.#select.addEventListener("change", () => {
-      this.#code = this.#select.value || null;
-      this.dispatchEvent(new CustomEvent("choose", { detail: this.#code }));
-    });
-  }
-
-  /** @param {Object<string, string>} languages of the engine, names by code */
-  offer(languages) {
-    if (JSON.stringify(languages) === JSON.stringify(this.#languages)) return;
-    this.#languages = languages;
-    this.#refresh();
-  }
-
-  /** @param {string | null} code what the project says */
-  show(code) {
-    if (code === this.#code) return;
-    this.#code = code;
-    this.#refresh();
-  }
-
-  /** A language that the engine hasn't stays to be seen. */
-  #refresh() {
-    const options = Object.entries(this.#languages).map(([code, name]) => new Option(name, code));
-    const known = !this.#code || this.#code in this.#languages;
-    if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
-    this.#select.replaceChildren(new Option("not said", ""), ...options);
-    this.#select.value = this.#code ?? "";
-    setHidden(this.#select.closest("label"), Object.keys(this.#languages).length < 2 && !this.#code);
-  }
-}
-
-export function connectRetrySetting(project) {
-  const select = /** @type {HTMLSelectElement} */ (byId("tries"));
-  select.addEventListener("change", () =>
-    project.edit([{ op: "settings", fields: { tries: Number(select.value) } }]));
-  project.addEventListener("change", () => {
-    select.value = String(project.view.settings.tries ?? 1);
-  });
-}
-
+/** Who speaks, each in a place of their own: the dialog's order changes as lines change hands. */
 export class CastOrder {
   #project;
   #id = null;
@@ -128,7 +84,7 @@ export class CastOrder {
     this.#project = project;
   }
 
-  /** Those who speak, in the order in which they came into the page. @returns {Array<object>} */
+  /** Those who speak, in the order in which they came into the page. @returns {CastSpeaker[]} */
   get speakers() {
     const { id, view: { speakers } } = this.#project;
     if (id !== this.#id) this.#names = [];
@@ -155,37 +111,88 @@ const KINDS = {
   "built-in": "built-in voice",
 };
 
-/**
- * Events: "choose" with `detail` {name, voice}, where the voice is empty for the name's own,
- * "preset" with `detail` {name, preset} when one of the engine's voices is to be the name's own,
- * "rename" with `detail` {from, to}, and "mark" with `detail` {name} when all lines of a name are meant.
- */
-export class CastPanel extends EventTarget {
+/** The language of the script, for lines whose voice has none. */
+class ScriptLanguage {
+  #select = byId("script-language");
+  #code = null;
+  #languages = {};
+
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#select.addEventListener("change", () => {
+      this.#code = this.#select.value || null;
+      project.edit([{ op: "settings", fields: { language: this.#code } }]);
+    });
+    bus.on("project.meta", () => this.#show(project.view.settings.language ?? null));
+    bus.on("library.loaded", ({ offer }) => this.#offer(offer.languages));
+  }
+
+  /** @param {Object<string, string>} languages of the engine, names by code */
+  #offer(languages) {
+    if (JSON.stringify(languages) === JSON.stringify(this.#languages)) return;
+    this.#languages = languages;
+    this.#refresh();
+  }
+
+  /** @param {string | null} code what the project says */
+  #show(code) {
+    if (code === this.#code) return;
+    this.#code = code;
+    this.#refresh();
+  }
+
+  /** A language that the engine hasn't stays to be seen. */
+  #refresh() {
+    const options = Object.entries(this.#languages).map(([code, name]) => new Option(name, code));
+    const known = !this.#code || this.#code in this.#languages;
+    if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
+    this.#select.replaceChildren(new Option("not said", ""), ...options);
+    this.#select.value = this.#code ?? "";
+    setHidden(this.#select.closest("label"), Object.keys(this.#languages).length < 2 && !this.#code);
+  }
+}
+
+/** How often a line is made while its take is doubtful; the least doubtful take is used. */
+function connectRetrySetting(project) {
+  const select = byId("tries");
+  select.addEventListener("change", () =>
+    project.edit([{ op: "settings", fields: { tries: Number(select.value) } }]));
+  bus.on("project.meta", () => (select.value = String(project.view.settings.tries ?? 1)));
+}
+
+/** The rows of the cast: name, voice, number of lines. */
+export class CastPanel {
+  #project;
   #speakers = [];
   #library = [];
   #choices = {};
   #engine = null;
-  #addSample;
   #shown = null;
   #renamed = null;
 
-  /** @param {(name: string) => void} addSample begins a sample for a name */
-  constructor(addSample) {
-    super();
-    this.#addSample = addSample;
+  /** @param {import("../document/project.js").Project} project @param {CastOrder} order who speaks in which place */
+  constructor(project, order) {
+    this.#project = project;
+    new ScriptLanguage(project);
+    connectRetrySetting(project);
+    bus.on("project.meta", () => this.#show(order.speakers));
+    bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());
   }
 
-  /**
-   * @param {Array<object>} speakers of the dialog
-   * @param {Object<string, string|null>} chosen ids of the library's voices by name
-   */
-  show(speakers, chosen) {
+  /** @param {CastSpeaker[]} speakers of the dialog */
+  #show(speakers) {
+    const { cast, pronunciations } = this.#project.view;
     this.#speakers = speakers;
-    this.#choices = Object.fromEntries(
-      Object.entries(chosen).map(([name, voice]) => [fold(name), voice ?? ""]),
-    );
+    this.#choices = Object.fromEntries(Object.entries(cast).map(([name, voice]) => [fold(name), voice ?? ""]));
+    setText(byId("pronunciations-open-count"), pronunciations.length ? String(pronunciations.length) : "");
     this.#refresh();
+  }
+
+  /** @param {string} name @param {string} voice an id of the library; empty for the name's own voice */
+  #choose(name, voice) {
+    this.#choices[fold(name)] = voice;
+    this.#project.edit([{ op: "cast", speaker: name, voice: voice || null }]);
   }
 
   #refresh() {
@@ -205,8 +212,8 @@ export class CastPanel extends EventTarget {
     if (label) shownOf(controlOf(list, label)).focus();
   }
 
-  /** @param {Array<object>} library the voices there are @param {object} offer what the engine can do */
-  know(library, offer) {
+  /** @param {Voice[]} library the voices there are @param {EngineOffer} offer what the engine can do */
+  #know(library, offer) {
     this.#library = library;
     this.#engine = offer;
     this.#refresh();
@@ -224,7 +231,7 @@ export class CastPanel extends EventTarget {
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
     add.ariaLabel = `Add a sample for ${name}`;
-    add.addEventListener("click", () => this.#addSample(name));
+    add.addEventListener("click", () => bus.emit("cast.sampleWanted", { name }));
     return row;
   }
 
@@ -232,7 +239,7 @@ export class CastPanel extends EventTarget {
     setText(button, lines);
     button.title = `Mark all lines of ${name}`;
     button.ariaLabel = `${lines} of ${name}: mark all`;
-    button.addEventListener("click", () => this.dispatchEvent(new CustomEvent("mark", { detail: { name } })));
+    button.addEventListener("click", () => bus.emit("cast.marked", { name }));
   }
 
   #kind(voice) {
@@ -250,10 +257,9 @@ export class CastPanel extends EventTarget {
     });
   }
 
-  #use(name, { voice, preset }) {
-    if (preset) return this.dispatchEvent(new CustomEvent("preset", { detail: { name, preset } }));
-    this.#choices[fold(name)] = voice;
-    return this.dispatchEvent(new CustomEvent("choose", { detail: { name, voice } }));
+  #use(name, { voice = "", preset = null }) {
+    if (preset) bus.emit("cast.preset", { name, preset });
+    else this.#choose(name, voice);
   }
 
   #useAll() {
@@ -293,7 +299,7 @@ export class CastPanel extends EventTarget {
   #rename(from, to) {
     if (!to || to === from) return;
     this.#renamed = `Rename ${to} in the script`;
-    this.dispatchEvent(new CustomEvent("rename", { detail: { from, to } }));
+    this.#project.edit([{ op: "rename_speaker", from, to }]);
     announce(`${from} is called ${to}.`);
   }
 
@@ -310,9 +316,7 @@ export class CastPanel extends EventTarget {
     select.value = this.#choice(name);
     select.ariaLabel = `Voice for ${name}`;
     select.addEventListener("change", () => {
-      const detail = { name, voice: select.value };
-      this.#choices[fold(name)] = select.value;
-      this.dispatchEvent(new CustomEvent("choose", { detail }));
+      this.#choose(name, select.value);
       announce(`${name}: ${select.selectedOptions[0].text}.`);
       this.#refresh();
     });
@@ -327,26 +331,4 @@ function shownOf(control) {
 /** Rows are made again; a control is the same one when it has the same name. */
 function controlOf(list, label) {
   return [...list.querySelectorAll("button, select")].find((one) => one.ariaLabel === label);
-}
-
-/**
- * @param {import("../document/project.js").Project} project @param {import("./library_panel.js").LibraryPanel} speakers
- * @param {{cast: object, gotoBar: object}} editor who speaks in which place; gotoBar the lines of one
- */
-export function connectCast(project, speakers, { cast, gotoBar }) {
-  const language = new ScriptLanguage();
-  connectRetrySetting(project);
-  project.addEventListener("change", ({ detail }) => {
-    if (!detail.meta) return;
-    speakers.showCast(cast.speakers, project.view.cast);
-    language.show(project.view.settings.language ?? null);
-  });
-  speakers.addEventListener("offer", ({ detail }) => language.offer(detail.languages));
-  language.addEventListener("choose", ({ detail }) =>
-    project.edit([{ op: "settings", fields: { language: detail } }]));
-  speakers.addEventListener("changed", () => project.look());
-  speakers.addEventListener("mark", ({ detail }) => gotoBar.markSpeaker(detail.name));
-  speakers.addEventListener("rename", ({ detail }) => project.edit([{ op: "rename_speaker", ...detail }]));
-  speakers.addEventListener("choose", ({ detail }) =>
-    project.edit([{ op: "cast", speaker: detail.name, voice: detail.voice || null }]));
 }

@@ -1,20 +1,21 @@
 /** The library of voices under the cast: search, tags, listen, open, add, take from a file, restore. */
 import * as api from "../core/api.js";
-import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
-import { fold, formatLength } from "../core/format.js";
+import { bus } from "../core/bus.js";
+import { arrangeRows, byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
 import { PreviewButton } from "../playback/preview_button.js";
-import { CastPanel } from "./cast_panel.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
 import { VoicePanel } from "./voice_panel.js";
-import { arrangeRows, formatFullDay } from "./voice_samples.js";
 
-/** Event "changed" after one came back or was deleted for good. */
-export class RemovedVoices extends EventTarget {
+/** @import { RemovedVoice } from "../core/types" */
+
+/** Voices that were removed, for as long as they can be restored. */
+export class RemovedVoices {
   #shown = "[]";
 
-  /** @param {Array<object>} removed {speaker_id, name, removed_s}, the latest first */
+  /** @param {RemovedVoice[]} removed the latest first */
   show(removed) {
     const shown = JSON.stringify(removed);
     if (shown === this.#shown) return;
@@ -52,24 +53,19 @@ export class RemovedVoices extends EventTarget {
     } catch (error) {
       showError(title, error);
     }
-    this.dispatchEvent(new Event("changed"));
+    bus.emit("library.edited");
   }
 }
 
 const SHOWN_TAGS = 24;
-
-/**
- * Events: "changed" after the library was changed, from here or elsewhere, "offer" with `detail` what
- * the engine can do, and those of `Cast`.
- */
-export class LibraryPanel extends EventTarget {
-  #cast = new CastPanel((name) => this.#sample.begin({ name }));
+/** Emits "library.loaded" and "library.changed". */
+export class LibraryPanel {
   #sound = new PreviewButton();
   #sample = new SamplePanel(this.#sound);
   #panel = new VoicePanel(this.#sound, this.#sample);
   #removed = new RemovedVoices();
   #offer = null;
-  #search = /** @type {HTMLInputElement} */ (byId("voice-search"));
+  #search = byId("voice-search");
   #library = [];
   #known = null;
   #asked = 0;
@@ -78,16 +74,13 @@ export class LibraryPanel extends EventTarget {
   #rows = new Map();
 
   constructor() {
-    super();
-    for (const name of ["choose", "rename", "mark"]) {
-      this.#cast.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
-    }
-    const fault = ({ detail }) => this.#panel.tell(detail) || this.#sample.tell(detail);
-    this.#sound.addEventListener("fault", (event) => fault(event) || showError("It can't be heard", event.detail));
-    this.#panel.addEventListener("changed", () => this.#reload());
-    this.#removed.addEventListener("changed", () => this.#reload());
-    this.#cast.addEventListener("preset", ({ detail }) => this.#givePreset(detail));
-    this.#sample.addEventListener("changed", ({ detail }) => this.#added(detail));
+    const isShown = (fault) => this.#panel.tell(fault) || this.#sample.tell(fault);
+    this.#sound.events.on("fault", (fault) => isShown(fault) || showError("It can't be heard", fault));
+    bus.on("engine.state", (state) => this.#follow(state));
+    bus.on("library.edited", () => this.#reload());
+    bus.on("sample.kept", (kept) => this.#added(kept));
+    bus.on("cast.preset", (choice) => this.#givePreset(choice));
+    bus.on("cast.sampleWanted", ({ name }) => this.#sample.begin({ name }));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
     byId("library").addEventListener("keydown", (event) => this.#key(event));
@@ -99,13 +92,8 @@ export class LibraryPanel extends EventTarget {
     this.#sample.begin({ file });
   }
 
-  /** Show who speaks; see `Cast.show`. */
-  showCast(speakers, chosen) {
-    this.#cast.show(speakers, chosen);
-  }
-
   /** Ask for the library again when the studio's state says that it changed. */
-  follow({ speakers, backend, model }) {
+  #follow({ speakers, backend, model }) {
     const known = JSON.stringify([speakers, backend.name, model.state === "loaded"]);
     if (known === this.#known) return;
     this.#known = known;
@@ -128,11 +116,8 @@ export class LibraryPanel extends EventTarget {
     this.#isNew = false;
     this.#library = speakers;
     this.#offer = offer;
-    this.#panel.know(speakers, offer);
-    this.#sample.know(speakers, offer);
-    this.#cast.know(speakers, offer);
+    bus.emit("library.loaded", { speakers, offer });
     this.#removed.show(removed);
-    this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
     const rows = new Map();
     for (const speaker of speakers) {
       const key = JSON.stringify([speaker, offer.builtin_voice]);
@@ -142,11 +127,7 @@ export class LibraryPanel extends EventTarget {
     byId("library-problems").replaceChildren(...problems.map(problem));
     this.#showTags();
     this.#show();
-    if (!first) this.#emitChanged();
-  }
-
-  #emitChanged() {
-    this.dispatchEvent(new Event("changed"));
+    if (!first) bus.emit("library.changed");
   }
 
   /** Let a speaker have one of the engine's own voices, as was suggested. */
@@ -173,8 +154,8 @@ export class LibraryPanel extends EventTarget {
     const wanted = fold(this.#search.value).split(/\s+/).filter(Boolean);
     const matches = this.#library.map((speaker) => this.#matches(speaker, wanted));
     const rows = [...this.#rows.values()].filter((_, idx) => matches[idx]);
-    const held = document.activeElement?.closest("#library .voice");
-    const control = document.activeElement?.classList[0];
+    const held = focusedElement()?.closest("#library .voice");
+    const control = focusedElement()?.classList[0];
     arrangeRows(byId("library"), rows);
     const replacement = held && !held.isConnected && rows.find(({ dataset }) => dataset.id === held.dataset.id);
     this.#rove(rows, replacement || undefined);
@@ -203,7 +184,7 @@ export class LibraryPanel extends EventTarget {
     }
     this.#tags = new Set([...this.#tags].filter((tag) => uses.has(tag)));
     const most = [...uses].sort(([, a], [, b]) => b[1] - a[1]).slice(0, SHOWN_TAGS);
-    const focused = document.activeElement?.dataset.tag;
+    const focused = focusedElement()?.dataset.tag;
     byId("voice-tags").replaceChildren(...most.map(([key, [tag]]) => this.#tagButton(key, tag)));
     if (focused) byId("voice-tags").querySelector(`[data-tag="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -240,7 +221,7 @@ export class LibraryPanel extends EventTarget {
   }
 
   /** One row of the list takes part in the order of Tab; arrow keys move on from it. */
-  #rove(rows, chosen = rows.find((row) => row.contains(document.activeElement)) ?? rows[0]) {
+  #rove(rows, chosen = rows.find((row) => row.contains(focusedElement())) ?? rows[0]) {
     for (const row of rows) {
       for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
     }
@@ -259,7 +240,7 @@ export class LibraryPanel extends EventTarget {
   }
 
   #offerFile() {
-    const field = /** @type {HTMLInputElement} */ (byId("voice-file"));
+    const field = byId("voice-file");
     byId("voice-import").addEventListener("click", () => field.click());
     field.addEventListener("change", async () => {
       const file = field.files[0];

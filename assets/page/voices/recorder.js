@@ -1,4 +1,5 @@
 /** Where a recording comes from: a file that is chosen or dropped, or the microphone. */
+import { Bus } from "../core/bus.js";
 import { fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { announce } from "../core/notices.js";
@@ -7,14 +8,14 @@ import { setAudioPurpose } from "../playback/audio_clock.js";
 const SHOWN_MS = 100;
 const AS_IT_IS = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
-/** Events: "sound" with `detail` {blob, name}, "begin" when a recording begins, "fault" with an Error. */
-export class Recorder extends EventTarget {
+export class Recorder {
+  /** @type {Bus<import("../core/types").RecorderEvents>} */
+  events = new Bus();
   #root;
   #recording = null;
 
   /** @param {HTMLElement} place is filled @param {string} what the recording is of, for readers */
   constructor(place, what) {
-    super();
     this.#root = fromTemplate("source-template");
     place.replaceChildren(this.#root);
     const field = this.#part("file");
@@ -48,7 +49,7 @@ export class Recorder extends EventTarget {
   }
 
   #take(file) {
-    if (file) this.#tell("sound", { blob: file, name: file.name });
+    if (file) this.events.emit("sound", { blob: file, name: file.name });
   }
 
   async #turn() {
@@ -60,7 +61,7 @@ export class Recorder extends EventTarget {
       const reason = navigator.mediaDevices
         ? `The microphone can't be used: ${fault.message}. Allow it for this page, or choose a file.`
         : "Browsers offer the microphone to pages on this machine or over https only. Choose a file.";
-      this.#tell("fault", new Error(reason));
+      this.events.emit("fault", new Error(reason));
     }
   }
 
@@ -75,7 +76,7 @@ export class Recorder extends EventTarget {
     recorder.start();
     recording.began = performance.now();
     this.#show(true);
-    this.#tell("begin");
+    this.events.emit("begin");
     announce("Recording.");
     this.#tick();
   }
@@ -102,7 +103,7 @@ export class Recorder extends EventTarget {
     setAudioPurpose("playback");
     if (!wanted) return;
     const blob = new Blob(pieces, { type: recorder.mimeType });
-    this.#tell("sound", { blob, name: "Your recording" });
+    this.events.emit("sound", { blob, name: "Your recording" });
   }
 
   #show(recording) {
@@ -111,10 +112,6 @@ export class Recorder extends EventTarget {
     setText(button.querySelector(".source-word"), recording ? "Stop" : "Record");
     setHidden(this.#part("live"), !recording);
     delete this.#root.dataset.seconds;
-  }
-
-  #tell(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }
 

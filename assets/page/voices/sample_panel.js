@@ -1,5 +1,6 @@
 /** The panel of a sample, new or kept: record or choose, trim, check, repair, preview, keep. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { Recorder } from "./recorder.js";
@@ -7,9 +8,12 @@ import { confirmRemoval, Sheet } from "./sheet.js";
 import { TrimWave } from "./trim_wave.js";
 import { fillPresets } from "./voice_details.js";
 
+/** @import { Levels, PageEvents, UploadCheck } from "../core/types" */
+
 const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
 const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
 
+/** @type {Array<[string, (levels: Levels) => string]>} */
 const ROWS = [
   ["Loudness of the speech", ({ speech_db: value }) => db(value)],
   ["Background", ({ noise_db: value }) => db(value)],
@@ -19,7 +23,7 @@ const ROWS = [
   ["Speech", ({ speech_share: value }) => share(value)],
 ];
 
-/** @param {HTMLElement} table @param {object} found what the studio found; `before` when repaired */
+/** @param {HTMLElement} table @param {UploadCheck} found `before` when repaired */
 export function showFigures(table, { levels, before }) {
   const columns = before ? [before, levels] : [levels];
   setHidden(table.querySelector(".after"), !before);
@@ -40,7 +44,7 @@ function figureRow(name, values) {
   return made;
 }
 
-/** @param {HTMLElement} list @param {Array<object>} problems what was found, the worst first */
+/** @param {HTMLElement} list @param {UploadCheck['problems']} problems what was found, the worst first */
 export function showFound(list, problems) {
   const fine = { kind: "fine", sign: "✓", message: "Nothing stands against this recording." };
   const rows = problems.map(({ message, fatal, code }) =>
@@ -58,17 +62,15 @@ function foundRow({ kind, sign, message, code = "" }) {
 
 const MOST_S = 60;
 
-/**
- * Event "changed" with `detail` {speaker, made} after a voice or a sample was added, or a kept one
- * was mended.
- */
-export class SamplePanel extends EventTarget {
-  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("sample-panel")));
+/** Emits "sample.kept" after a voice or a sample was added, or a kept one was mended. */
+export class SamplePanel {
+  #sheet = new Sheet(byId("sample-panel"), () => this.#mayClose());
   #source = new Recorder(byId("sample-source"), "the voice");
   #wave = new TrimWave(byId("sample-wave"));
   #after = new TrimWave(byId("sample-wave-after"));
   #sound;
   #offer = null;
+  #unfollow = () => {};
   #speaker = null;
   #kept = null;
   #upload = null;
@@ -80,15 +82,13 @@ export class SamplePanel extends EventTarget {
 
   /** @param {import("../playback/preview_button.js").PreviewButton} sound */
   constructor(sound) {
-    super();
     this.#sound = sound;
-    this.#sheet.addEventListener("closed", () => this.#left());
-    this.#sheet.mayClose = () => this.#mayClose();
-    this.#source.addEventListener("begin", () => sound.hush());
-    this.#source.addEventListener("fault", ({ detail }) => this.#sheet.say(detail.message));
-    this.#source.addEventListener("sound", ({ detail }) => this.#send(detail));
-    this.#wave.addEventListener("move", () => this.#showRange());
-    this.#wave.addEventListener("change", () => this.#check());
+    this.#sheet.events.on("closed", () => this.#left());
+    this.#source.events.on("begin", () => sound.hush());
+    this.#source.events.on("fault", (fault) => this.#sheet.say(fault.message));
+    this.#source.events.on("sound", (recording) => this.#send(recording));
+    this.#wave.events.on("moved", () => this.#showRange());
+    this.#wave.events.on("changed", () => this.#check());
     byId("sample-repair").addEventListener("click", () => this.#turnRepair());
     byId("sample-kinds").addEventListener("change", () => this.#showKind());
     this.#hears("sample-listen", (signal) => api.readUploadAudio(this.#upload, this.#cut(), signal));
@@ -100,12 +100,6 @@ export class SamplePanel extends EventTarget {
       event.preventDefault();
       this.#keep();
     });
-  }
-
-  /** @param {Array<object>} _speakers @param {object} offer what the engine can do */
-  know(_speakers, offer) {
-    this.#offer = offer;
-    this.#showOffer();
   }
 
   /** Open for a new voice, or for one more sample of a `speaker`. */
@@ -133,6 +127,12 @@ export class SamplePanel extends EventTarget {
   }
 
   #open(title, act) {
+    this.#offer = bus.latest("library.loaded")?.offer ?? null;
+    this.#unfollow();
+    this.#unfollow = bus.on("library.loaded", ({ offer }) => {
+      this.#offer = offer;
+      this.#showOffer();
+    });
     setText(byId("sample-title"), title);
     setText(byId("speaker-add"), act);
     setHidden(byId("sample-new"), Boolean(this.#speaker));
@@ -296,25 +296,26 @@ export class SamplePanel extends EventTarget {
       byId("sample-consent").focus();
       return this.#sheet.say("Tick that you may use this voice.");
     }
-    const button = /** @type {HTMLButtonElement} */ (byId("speaker-add"));
+    const button = byId("speaker-add");
     button.disabled = true;
     await this.#sheet.tries(async () => {
-      const detail = await (this.#kept ? this.#putBack() : this.#add());
+      const kept = await (this.#kept ? this.#putBack() : this.#add());
       if (this.#kind === "sample") this.#upload = null;
       this.#sheet.close();
-      this.dispatchEvent(new CustomEvent("changed", { detail }));
+      bus.emit("sample.kept", kept);
     });
     button.disabled = false;
     return undefined;
   }
 
+  /** @returns {Promise<PageEvents['sample.kept']>} */
   async #add() {
     const body = this.#body();
     if (!this.#speaker) return { speaker: await api.addSpeaker(body), made: "voice" };
     return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
   }
 
-  /** The studio keeps the recording before, so that the sample can be as it was. */
+  /** The studio keeps the recording before, so that the sample can be as it was. @returns {Promise<PageEvents['sample.kept']>} */
   async #putBack() {
     if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
     const { sample_id: sampleId } = this.#kept;
@@ -354,6 +355,7 @@ export class SamplePanel extends EventTarget {
   }
 
   #left() {
+    this.#unfollow();
     this.#source.leave();
     this.#sound.hush();
     this.#stop?.abort();

@@ -1,19 +1,24 @@
 /** A panel over the page: opens, closes, says what went wrong in itself. */
+import { Bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
 
-/** Event "closed" after it was closed, by whatever means. */
-export class Sheet extends EventTarget {
+/** @import { PageElement } from "../core/types" */
+
+export class Sheet {
+  /** @type {Bus<import("../core/types").SheetEvents>} */
+  events = new Bus();
   #dialog;
   #message;
   #shown = false;
+  #mayClose;
 
-  /** Asked before a person closes it; what would be lost can be spoken of first. */
-  mayClose = () => true;
-
-  /** @param {HTMLDialogElement} dialog with `.sheet-close` and `.sheet-message` */
-  constructor(dialog) {
-    super();
+  /**
+   * @param {PageElement} dialog with `.sheet-close` and `.sheet-message`
+   * @param {() => boolean} mayClose asked before a person closes it; what would be lost can be spoken of first
+   */
+  constructor(dialog, mayClose = () => true) {
+    this.#mayClose = mayClose;
     this.#dialog = dialog;
     this.#message = dialog.querySelector(".sheet-message");
     dialog.querySelector(".sheet-close").addEventListener("click", () => this.#leave());
@@ -30,7 +35,7 @@ export class Sheet extends EventTarget {
   }
 
   #leave() {
-    if (this.#dialog.open && this.mayClose()) this.close();
+    if (this.#dialog.open && this.#mayClose()) this.close();
   }
 
   get isOpen() {
@@ -52,7 +57,7 @@ export class Sheet extends EventTarget {
   #ended() {
     if (!this.#shown) return;
     this.#shown = false;
-    this.dispatchEvent(new Event("closed"));
+    this.events.emit("closed");
   }
 
   /** Say something at the head of the panel. @param {string} text "" takes it away */
@@ -79,7 +84,7 @@ export class Sheet extends EventTarget {
 
 /** Ask before something is lost. @param {() => void} act when it may be */
 export async function confirmRemoval(title, text, act) {
-  const dialog = /** @type {HTMLDialogElement} */ (byId("confirm"));
+  const dialog = byId("confirm");
   setText(byId("confirm-title"), title);
   setText(byId("confirm-text"), text);
   if ((await askDialog(dialog, "keep")) === "remove") act();

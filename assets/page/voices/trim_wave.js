@@ -1,4 +1,5 @@
 /** A recording's waveform with two handles that trim it, moved by pointer or by keys. */
+import { Bus } from "../core/bus.js";
 import { formatLength } from "../core/format.js";
 
 const LEAST_S = 0.1;
@@ -12,8 +13,9 @@ const STEPS = {
   PageUp: 1,
 };
 
-/** Events: "move" while a handle moves, "change" when it rests. */
-export class TrimWave extends EventTarget {
+export class TrimWave {
+  /** @type {Bus<import("../core/types").TrimEvents>} */
+  events = new Bus();
   #root;
   #canvas;
   #handles;
@@ -22,7 +24,6 @@ export class TrimWave extends EventTarget {
 
   /** @param {HTMLElement} root with a canvas and, where it can be trimmed, `.wave-start`, `.wave-end` */
   constructor(root) {
-    super();
     this.#root = root;
     this.#canvas = root.querySelector("canvas");
     this.#handles = [...root.querySelectorAll("[role=slider]")];
@@ -60,7 +61,7 @@ export class TrimWave extends EventTarget {
     const most = idx === 0 ? end - LEAST_S : this.#duration;
     this.range[idx] = Math.min(most, Math.max(least, to));
     this.#place();
-    this.dispatchEvent(new Event("move"));
+    this.events.emit("moved");
   }
 
   #key(event, idx) {
@@ -71,7 +72,7 @@ export class TrimWave extends EventTarget {
     else return;
     event.preventDefault();
     event.stopPropagation();
-    this.dispatchEvent(new Event("change"));
+    this.events.emit("changed");
   }
 
   /** A press on the wave takes the handle that is nearer. */
@@ -92,7 +93,7 @@ export class TrimWave extends EventTarget {
     handle.onpointermove = (moved) => this.#move(idx, this.#secondsAt(moved));
     handle.onpointerup = handle.onpointercancel = () => {
       handle.onpointermove = handle.onpointerup = handle.onpointercancel = null;
-      this.dispatchEvent(new Event("change"));
+      this.events.emit("changed");
     };
   }
 

@@ -1,5 +1,8 @@
 /** The details of a voice, kept as they are typed: what a person wrote stays until it is taken. */
+import { Bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
+
+/** @import { EngineOffer } from "../core/types" */
 
 const text = (value) => value.trim() || null;
 const FIELDS = {
@@ -10,22 +13,22 @@ const FIELDS = {
   preset: { id: "voice-preset", read: (value) => value || null, show: ({ preset }) => preset ?? "" },
   description: { id: "voice-description", read: text, show: ({ description }) => description ?? "" },
 };
-const field = (name) => /** @type {HTMLInputElement} */ (byId(FIELDS[name].id));
+const field = (name) => byId(FIELDS[name].id);
 
-/** Events: "change" after a field was left with other words in it, "save" when all is to be kept. */
-export class VoiceDetails extends EventTarget {
+export class VoiceDetails {
+  /** @type {Bus<import("../core/types").DetailEvents>} */
+  events = new Bus();
   #shown = new Map();
   #refused = new Map();
   #speaker = null;
 
   constructor() {
-    super();
     for (const name of Object.keys(FIELDS)) {
-      field(name).addEventListener("change", () => this.dispatchEvent(new Event("change")));
+      field(name).addEventListener("change", () => this.events.emit("changed"));
     }
     byId("voice-details").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.dispatchEvent(new Event("save"));
+      this.events.emit("save");
     });
   }
 
@@ -46,7 +49,7 @@ export class VoiceDetails extends EventTarget {
     }
   }
 
-  /** @param {object} offer what the engine can do */
+  /** @param {EngineOffer} offer what the engine can do */
   offer(offer, keepPreset = this.#typed().includes("preset")) {
     if (!offer || !this.#speaker) return;
     const presets = offer.presets;

@@ -1,5 +1,6 @@
 /** The panel of one voice: its samples by mood, previews, conversion of a recording, its details. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError } from "../core/notices.js";
@@ -8,6 +9,9 @@ import { confirmRemoval, Sheet } from "./sheet.js";
 import { VoiceDetails } from "./voice_details.js";
 import { VoiceSamples } from "./voice_samples.js";
 
+/** @import { EngineOffer, Voice } from "../core/types" */
+
+/** A person's own recording of a line, converted to a speaker's voice. */
 export class VoiceConversion {
   #sheet;
   #source = new Recorder(byId("voice-act-source"), "the line you act");
@@ -20,9 +24,9 @@ export class VoiceConversion {
   constructor(sheet, sound) {
     this.#sheet = sheet;
     this.#sound = sound;
-    this.#source.addEventListener("begin", () => sound.hush());
-    this.#source.addEventListener("fault", ({ detail }) => sheet.say(detail.message));
-    this.#source.addEventListener("sound", ({ detail }) => this.#convert(detail.blob));
+    this.#source.events.on("begin", () => sound.hush());
+    this.#source.events.on("fault", (fault) => sheet.say(fault.message));
+    this.#source.events.on("sound", ({ blob }) => this.#convert(blob));
     byId("voice-act-stop").addEventListener("click", () => this.#stop?.abort());
     const listen = byId("voice-act-listen");
     listen.addEventListener("click", () => sound.toggle(listen, () => this.#made));
@@ -57,7 +61,7 @@ export class VoiceConversion {
   #show(made, state) {
     this.#sound.hush();
     this.#made = made;
-    const save = /** @type {HTMLAnchorElement} */ (byId("voice-act-save"));
+    const save = byId("voice-act-save");
     if (save.href) URL.revokeObjectURL(save.href);
     save.removeAttribute("href");
     if (made) {
@@ -72,29 +76,30 @@ export class VoiceConversion {
 
 const SENTENCE_KEY = "tableread.sentence";
 
-/** Event "changed" after the voice was changed or removed. */
-export class VoicePanel extends EventTarget {
-  #sheet = new Sheet(/** @type {HTMLDialogElement} */ (byId("voice-panel")));
+/** Emits "library.edited" after the voice was changed or removed. */
+export class VoicePanel {
+  #sheet = new Sheet(byId("voice-panel"));
   #details = new VoiceDetails();
   #samples;
   #sound;
   #act;
   #speaker = null;
-  #saving = Promise.resolve();
+  /** Whether what was typed last was taken. @type {Promise<boolean>} */
+  #saving = Promise.resolve(true);
   #offer = null;
-  #sentence = /** @type {HTMLTextAreaElement} */ (byId("voice-sentence"));
+  #unfollow = () => {};
+  #sentence = byId("voice-sentence");
 
-  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {object} sample its panel */
+  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {import('./sample_panel.js').SamplePanel} sample its panel */
   constructor(sound, sample) {
-    super();
     this.#sound = sound;
     this.#act = new VoiceConversion(this.#sheet, sound);
     this.#samples = new VoiceSamples(sound);
-    this.#samples.addEventListener("do", ({ detail }) => this.#ask(detail));
-    this.#samples.addEventListener("mend", ({ detail }) => sample.mend(this.#speaker, detail));
-    this.#details.addEventListener("change", () => this.#keep(this.#details.fresh));
-    this.#details.addEventListener("save", () => this.#save());
-    this.#sheet.addEventListener("closed", () => this.#left());
+    this.#samples.events.on("request", (request) => this.#ask(request));
+    this.#samples.events.on("mend", (kept) => sample.mend(this.#speaker, kept));
+    this.#details.events.on("changed", () => this.#keep(this.#details.fresh));
+    this.#details.events.on("save", () => this.#save());
+    this.#sheet.events.on("closed", () => this.#left());
     this.#sentence.value =
       localStore.get(SENTENCE_KEY) ?? "The lamp is still burning, and nobody is home.";
     this.#sentence.addEventListener("input", () =>
@@ -105,8 +110,8 @@ export class VoicePanel extends EventTarget {
     byId("voice-remove").addEventListener("click", () => this.#remove());
   }
 
-  /** @param {Array<object>} speakers the library @param {object} offer what the engine can do */
-  know(speakers, offer) {
+  /** @param {{speakers: Voice[], offer: EngineOffer}} library the voices, and what the engine can do */
+  #know({ speakers, offer }) {
     this.#offer = offer;
     this.#showOffer();
     const same = speakers.find(({ speaker_id: id }) => id === this.#speaker?.speaker_id);
@@ -115,6 +120,9 @@ export class VoicePanel extends EventTarget {
 
   /** Open the panel of a voice. */
   open(speaker) {
+    this.#offer = bus.latest("library.loaded")?.offer ?? null;
+    this.#unfollow();
+    this.#unfollow = bus.on("library.loaded", (library) => this.#know(library));
     this.#details.begin(speaker, this.#offer);
     this.#show(speaker);
     this.#act.begin(speaker);
@@ -206,7 +214,7 @@ export class VoicePanel extends EventTarget {
         if (!this.tell(error)) showError("The details of this voice aren't saved", error);
         return false;
       } finally {
-        this.dispatchEvent(new Event("changed"));
+        bus.emit("library.edited");
       }
     };
     this.#saving = this.#saving.then(send);
@@ -231,7 +239,7 @@ export class VoicePanel extends EventTarget {
       this.#samples.refused();
       if (!this.tell(error)) showError("The sample isn't changed", error);
     }
-    this.dispatchEvent(new Event("changed"));
+    bus.emit("library.edited");
   }
 
   #remove() {
@@ -244,11 +252,12 @@ export class VoicePanel extends EventTarget {
         showDone(`${name} is removed.`);
         byId("voice-new").focus();
       }
-      this.dispatchEvent(new Event("changed"));
+      bus.emit("library.edited");
     });
   }
 
   #left() {
+    this.#unfollow();
     if (this.#speaker) this.#keep(this.#details.fresh);
     this.#sound.hush();
     this.#act.leave();

@@ -1,24 +1,22 @@
 /** The samples of a voice, and the recordings that can be brought back. */
 import * as api from "../core/api.js";
-import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
-import { formatLength } from "../core/format.js";
+import { Bus } from "../core/bus.js";
+import { arrangeRows, byId, focusedElement, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { formatFullDay, formatLength } from "../core/format.js";
 import { confirmRemoval } from "./sheet.js";
 
 const CONSENT = "I may use this voice: it is mine, or its owner agreed to have it cloned.";
 const TYPED = [".sample-mood", ".sample-transcript"];
 
-/**
- * Event "do" with `detail` {act, said, focus}: something to ask of the studio, what to say then,
- * and where the keyboard goes; "mend" with `detail` a sample.
- */
-export class VoiceSamples extends EventTarget {
+export class VoiceSamples {
+  /** @type {Bus<import("../core/types").SampleListEvents>} */
+  events = new Bus();
   #sound;
   #speaker = null;
   #rows = new Map();
 
   /** @param {import("../playback/preview_button.js").PreviewButton} sound */
   constructor(sound) {
-    super();
     this.#sound = sound;
   }
 
@@ -57,7 +55,7 @@ export class VoiceSamples extends EventTarget {
   }
 
   #do(act, said = "", focus = null) {
-    this.dispatchEvent(new CustomEvent("do", { detail: { act, said, focus } }));
+    this.events.emit("request", { act, said, focus });
   }
 
   /** A row for what a sample is now, with what is being typed in its row so far. */
@@ -66,9 +64,9 @@ export class VoiceSamples extends EventTarget {
     for (const one of previous ? TYPED : []) {
       const [old, fresh] = [previous.querySelector(one), row.querySelector(one)];
       if (old.value !== old.dataset.shown) fresh.value = old.value;
-      if (old === document.activeElement) queueMicrotask(() => fresh.focus());
+      if (old === focusedElement()) queueMicrotask(() => fresh.focus());
     }
-    const held = previous?.contains(document.activeElement) && document.activeElement;
+    const held = previous?.contains(focusedElement()) && focusedElement();
     if (held && held.tagName !== "TEXTAREA" && held.type !== "text") {
       queueMicrotask(() => row.querySelector(`.${held.classList[held.classList.length - 1]}`)?.focus());
     }
@@ -99,7 +97,7 @@ export class VoiceSamples extends EventTarget {
     );
     part("mend").ariaLabel = `Trim or repair the ${what} sample`;
     part("mend").addEventListener("click", () =>
-      this.dispatchEvent(new CustomEvent("mend", { detail: sample })));
+      this.events.emit("mend", sample));
     this.#offerUndo(part("undo"), sampleId, what);
     part("remove").ariaLabel = `Remove the ${what} sample`;
     part("remove").addEventListener("click", () => this.#remove(sampleId, what));
@@ -155,19 +153,6 @@ export class VoiceSamples extends EventTarget {
       ));
     return row;
   }
-}
-
-/** Put rows in order without moving those that stand right: a moved field loses its focus. */
-export function arrangeRows(list, rows) {
-  const kept = new Set(rows);
-  [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
-  rows.forEach((row, idx) => {
-    if (list.children[idx] !== row) list.insertBefore(row, list.children[idx] ?? null);
-  });
-}
-
-export function formatFullDay(iso) {
-  return new Date(iso).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
 function fill(input, value, label) {

@@ -1,0 +1,586 @@
+/** What the page's modules hand each other: the wire's records, and the events. Read by the type checker only. */
+
+/**
+ * An element of the page's own HTML. Which one an id or a class names, the HTML says and no type does: so it has the
+ * fields of every control, and what is looked up in it is of this kind, too.
+ */
+export interface PageElement extends Omit<HTMLElement, "querySelector" | "querySelectorAll" | "closest" | "children" | "firstElementChild" | "nextElementSibling" | "previousElementSibling" | "addEventListener"> {
+  value: any;
+  valueAsNumber: number;
+  checked: boolean;
+  disabled: boolean;
+  readOnly: boolean;
+  href: string;
+  download: string;
+  placeholder: string;
+  type: string;
+  validity: ValidityState;
+  files: FileList;
+  options: HTMLOptionsCollection;
+  selectedOptions: HTMLCollectionOf<HTMLOptionElement>;
+  returnValue: string;
+  open: boolean;
+  showModal(): void;
+  close(): void;
+  select(): void;
+  add(option: HTMLOptionElement): void;
+  setSelectionRange(start: number, end: number): void;
+  selectionStart: number;
+  selectionEnd: number;
+  width: number;
+  height: number;
+  getContext(kind: "2d"): CanvasRenderingContext2D;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): NodeListOf<PageElement>;
+  closest(selector: string): PageElement | null;
+  readonly children: HTMLCollectionOf<PageElement>;
+  readonly firstElementChild: PageElement | null;
+  readonly nextElementSibling: PageElement | null;
+  readonly previousElementSibling: PageElement | null;
+  addEventListener(name: string, listener: (event: any) => unknown, options?: boolean | AddEventListenerOptions): void;
+}
+
+export type LineKind = "speech" | "silence" | "audio";
+export type LineState = "none" | "queued" | "generating" | "ready" | "stale" | "failed";
+
+/** One rendering of a line; kept until it is deleted. */
+export interface Take {
+  take_id: string;
+  /** At 24,000 Hz. */
+  samples: number;
+  backend: string;
+  seed: number | null;
+  text?: string;
+  params?: Params;
+  locked?: boolean;
+  /** Whether the engine stopped before the end of the text. */
+  cut?: boolean;
+  /** Whether its audio was freed; it can be made again as it was. */
+  gone?: boolean;
+  /** Quality issues, as the studio measured them. */
+  doubts?: { kind: string; message: string }[];
+}
+
+/** What a line says of its own voice: the engine's parameters, `mood` and `instruct`. */
+export type Params = Record<string, string | number | boolean>;
+
+/** What a person writes of a line; the rest of `Line` is the studio's. */
+export interface LineFields {
+  speaker?: string | null;
+  text?: string;
+  language?: string | null;
+  seed?: number | null;
+  params?: Params;
+  duration_s?: number | null;
+  path?: string | null;
+  locked?: boolean;
+}
+
+/** A line as it is inserted. */
+export interface NewLine extends LineFields {
+  line_id: string;
+  kind?: LineKind;
+}
+
+export interface Line extends Required<LineFields> {
+  line_id: string;
+  kind: LineKind;
+  state: LineState;
+  /** Why it failed. */
+  message: string | null;
+  /** The take in use. */
+  take: Take | null;
+  /** The take that a person chose, whatever is newer. */
+  chosen: string | null;
+  n_takes: number;
+  /** Of what it sounds like now; null where that isn't known. */
+  samples: number | null;
+  /** The take that is being made. */
+  making?: string | null;
+  /** What the voice reads in place of `text`, where pronunciations change it. */
+  spoken?: string | null;
+}
+
+/** Who speaks in the dialog. */
+export interface CastSpeaker {
+  name: string;
+  /** "#rrggbb" */
+  colour: string;
+  lines: number;
+  voice: "sample" | "preset" | "described" | "built-in";
+}
+
+export interface Pronunciation {
+  written: string;
+  spoken: string;
+  match_case: boolean;
+  enabled: boolean;
+}
+
+export interface ProjectSettings {
+  backend?: string | null;
+  seed?: number | null;
+  language?: string | null;
+  tries?: number;
+}
+
+/** What a project has beside its lines. */
+export interface ProjectMeta {
+  name: string;
+  order: string[];
+  /** Ids of the library's voices by the speaker's name; null for the name's own. */
+  cast: Record<string, string | null>;
+  settings: ProjectSettings;
+  speakers: CastSpeaker[];
+  /** Takes that a person found right, whatever issues they have. */
+  accepted_takes: string[];
+  pronunciations: Pronunciation[];
+  can_undo: boolean;
+  can_redo: boolean;
+}
+
+/** The dialog as the page holds it; a change makes another one that shares what stayed. */
+export interface DialogDocument extends ProjectMeta {
+  rev: number;
+  lines: Map<string, Line>;
+}
+
+export interface Notice {
+  line_number: number;
+  message: string;
+}
+
+export interface Job {
+  state: string;
+  summary?: { message?: string | null } | null;
+}
+
+/** Where a person was in a project last. */
+export interface Position {
+  line_id: string | null;
+  /** The line at the play-head. */
+  heard: string | null;
+  by: string;
+  number?: number;
+}
+
+/** A project as the studio sends it; events after `seq` change it. */
+export interface ProjectBody extends Omit<ProjectMeta, "order"> {
+  project_id: string;
+  rev: number;
+  lines: Line[];
+  notices?: Notice[];
+  /** Why nothing can be kept now. */
+  storage: string | null;
+  job: Job | null;
+  place: Position | null;
+  seq: number;
+}
+
+/** What changed, by the names of `ProjectMeta`; a line of null is gone. */
+export type Changes = Partial<ProjectMeta> & { lines?: Record<string, Partial<Line> | null> };
+
+export type Op =
+  | { op: "insert"; after: string | null; lines: NewLine[] }
+  | { op: "delete"; line_ids: string[] }
+  | { op: "move"; line_ids: string[]; after: string | null }
+  | { op: "set"; line_ids: string[]; fields: LineFields }
+  | { op: "split"; line_id: string; at: number; new_line_id: string }
+  | { op: "join"; line_ids: string[] }
+  | { op: "choose"; line_id: string; take_id: string }
+  | { op: "delete_take"; take_id: string }
+  | { op: "lock_take"; take_id: string; locked: boolean }
+  | { op: "accept_take"; take_id: string; accepted: boolean }
+  | { op: "cast"; speaker: string; voice: string | null }
+  | { op: "rename_speaker"; from: string; to: string }
+  | { op: "settings"; fields: ProjectSettings }
+  | { op: "pronounce"; put?: Pronunciation[]; remove?: string[] }
+  | { op: "rename"; name: string }
+  | {
+      op: "replace"; find: string; with: string;
+      whole_word: boolean; match_case: boolean; line_ids: string[] | null;
+    };
+
+/** Of an op that somebody else's edit stands against: by its place in the batch, the line and the field. */
+export interface Conflict {
+  op: number;
+  line_id: string;
+  field: string;
+  theirs: unknown;
+}
+
+/** Edits that are sent together. */
+export interface Batch {
+  edit_id: string;
+  client: string;
+  base_rev: number;
+  /** Batches of one group join while they wait. */
+  group: string | null;
+  ops: Op[];
+  /** A whole script, in place of ops. */
+  text?: string;
+  since?: number;
+  /** Whether it was sent before. */
+  again?: boolean;
+  /** Why it was set aside. */
+  error?: { message: string; conflicts: Conflict[] };
+}
+
+export interface EditAnswer {
+  rev: number;
+  changes?: Changes;
+  notices?: Notice[];
+}
+
+/** What a render did to a line. */
+export type StepOfLine = { type?: "line"; seq?: number; line_id: string } & Partial<Line>;
+
+/** One event of a project's stream. */
+export type StreamStep =
+  | (StepOfLine & { type: "line"; seq: number })
+  | ({ type: "job"; seq: number } & Job)
+  | { type: "storage"; seq: number; message: string | null }
+  | { type: "edit"; seq: number; rev: number; changes: Changes };
+
+/** What the studio answered in place of a result; see `ApiError`. */
+export interface Refusal extends Error {
+  status?: number;
+  kind?: string;
+  line?: number | null;
+  body?: { conflicts?: Conflict[] };
+}
+
+export interface VoiceSample {
+  sample_id: string;
+  mood: string | null;
+  seconds: number | null;
+  transcript: string | null;
+  consent_at: string | null;
+}
+
+/** A recording that a sample had before, or that was removed. */
+export interface SampleVersion {
+  former_id: string;
+  sample_id: string;
+  mood: string | null;
+  seconds: number | null;
+  removed: boolean;
+  at: string;
+}
+
+/** A voice of the library. */
+export interface Voice {
+  speaker_id: string;
+  name: string;
+  colour: string;
+  language: string | null;
+  tags: string[];
+  preset: string | null;
+  description: string | null;
+  samples: VoiceSample[];
+  formers: SampleVersion[];
+}
+
+/** What the chosen engine can do with voices. */
+export interface EngineOffer {
+  title: string;
+  languages: Record<string, string>;
+  presets: { preset_id: string; label: string }[];
+  builtin_voice: boolean;
+  builtin_by_name: boolean;
+  cloning: boolean;
+  described_voices: boolean;
+  instructions: boolean;
+  voice_conversion: boolean;
+}
+
+export interface EngineParam {
+  name: string;
+  label: string;
+  help: string;
+  minimum: number;
+  maximum: number;
+  step: number;
+  default: number;
+}
+
+export interface BackendChoice {
+  name: string;
+  title: string;
+  /** Why it can't be chosen. */
+  reason: string | null;
+  /** What has to be fetched first. */
+  to_fetch?: string | null;
+}
+
+export interface ModelStatus {
+  state: "unloaded" | "loading" | "loaded" | "unloading" | "failed";
+  message: string | null;
+  fraction: number | null;
+  active: number;
+  loads: number;
+  unloads: number;
+  memory_bytes: number | null;
+  memory_before: MemoryUse | null;
+  memory_after: MemoryUse | null;
+  idle_timeout_s: number;
+  eviction_enabled: boolean;
+  unload_in_s: number | null;
+}
+
+export interface MemoryUse {
+  resident_bytes: number;
+  device_bytes: number | null;
+}
+
+/** The studio as a whole, as the header shows it. */
+export interface StudioState {
+  backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
+  backends: BackendChoice[];
+  model: ModelStatus;
+  engine: { in_flight: number; queued: number; max_concurrency: number; slots: number | null };
+  setup: { state: string; message: string; fraction: number | null; detail: string | null };
+  speakers: { speaker_id: string; name: string; moods: string[] }[];
+  auto_reason: string | null;
+}
+
+/** Lines that are others now; whether their order is; whether anything of `ProjectMeta` is. */
+export interface ProjectChange {
+  ids: Set<string>;
+  order: boolean;
+  meta: boolean;
+}
+
+/** Events of the page as a whole: `bus`. */
+export interface PageEvents {
+  /** Half-typed text is to be put now: the edits are about to be sent, or the page goes away. */
+  "project.flushing": void;
+  /** Another project is about to take the place of this one. */
+  "project.closing": void;
+  /** Its document is here; nothing is drawn of it yet. */
+  "project.opened": void;
+  /** It is in sight; `place` is where somebody was in it last. */
+  "project.shown": { place: Position | null };
+  "project.changed": ProjectChange;
+  /** Follows "project.changed" where something beside the lines is another. */
+  "project.meta": void;
+  /** A render began or ended. */
+  "project.job": void;
+  /** `saving`, `trouble` or `kept` changed. */
+  "project.saving": void;
+  /** A batch waits in `aside` for a choice between two versions. */
+  "project.conflict": void;
+  /** A batch waits in `aside` because the studio failed on it. */
+  "project.failed": void;
+  /** A batch was refused and dropped. */
+  "project.refused": { batch: Batch; error: Refusal };
+  /** A whole script was taken, or wasn't. */
+  "project.script": { batch: Batch; answer?: EditAnswer; error?: Refusal };
+  /** Why nothing can be kept now; null when all is well. */
+  "project.storage": string | null;
+  /** It was deleted elsewhere. */
+  "project.gone": void;
+  /** Another one was opened while edits of this one were unsent. */
+  "project.left": { id: string; name: string };
+  "selection.changed": void;
+  /** The caret goes into a line's text, at its end where `at` is left out. */
+  "text.edit": { lineId: string; at?: number };
+  /** What is to be known about these lines is something else now. */
+  "checks.changed": { ids: Set<string> };
+  /** Playing, waiting or the line at the play-head changed. */
+  "player.changed": void;
+  "player.ended": void;
+  /** The browser gives no sound output, which some say only by never answering. */
+  "player.muted": void;
+  /** A place in samples. */
+  "timeline.seek": number;
+  "transport.read": void;
+  "transport.cancel": void;
+  "transport.toggle": void;
+  "engine.state": StudioState;
+  /** The library was read. */
+  "library.loaded": { speakers: Voice[]; offer: EngineOffer };
+  /** It was read again: voices may be others. */
+  "library.changed": void;
+  /** A voice was changed from this page. */
+  "library.edited": void;
+  /** A voice or a sample was added, or a kept sample was edited. */
+  "sample.kept": { speaker: Voice; made: "voice" | "sample" | "mended" };
+  /** All lines of a name are meant. */
+  "cast.marked": { name: string };
+  /** One of the engine's voices is to be the name's own. */
+  "cast.preset": { name: string; preset: string };
+  /** Somebody wants to record or choose a sample for a name. */
+  "cast.sampleWanted": { name: string };
+}
+
+export interface OutboxEvents {
+  /** `state` or `trouble` changed. */
+  state: void;
+  taken: { batch: Batch; answer: EditAnswer };
+  /** The batch is dropped. */
+  refused: { batch: Batch; error: Refusal };
+  /** The batch is set aside until `settle`. */
+  conflict: { batch: Batch; error: Refusal };
+  /** The same, of a batch on which the studio failed. */
+  failed: { batch: Batch; error: Refusal };
+}
+
+export interface EventStreamEvents {
+  step: StreamStep;
+  /** The project as it stands, after the connection was lost. */
+  body: ProjectBody;
+  /** There is no such project any more. */
+  gone: void;
+}
+
+export interface ProjectListEvents {
+  open: string;
+  restore: string;
+  delete: { id: string; name: string };
+}
+
+export interface ParamEvents {
+  /** A value of null means the engine's own. */
+  changed: { name: string; value: string | number | null };
+}
+
+export interface PeakEvents {
+  /** More of them have come. */
+  loaded: void;
+}
+
+export interface SoundEvents {
+  /** More of a line has arrived, or it is whole. */
+  grown: void;
+}
+
+export interface PreviewEvents {
+  /** Why a sound can't be played. */
+  fault: Error;
+}
+
+export interface SheetEvents {
+  closed: void;
+}
+
+export interface RecorderEvents {
+  /** A recording begins. */
+  begin: void;
+  fault: Error;
+  sound: { blob: Blob; name: string };
+}
+
+export interface TrimEvents {
+  /** A handle moves. */
+  moved: void;
+  /** A handle rests. */
+  changed: void;
+}
+
+export interface DetailEvents {
+  /** A field was left with other words in it. */
+  changed: void;
+  /** All is to be kept. */
+  save: void;
+}
+
+export interface SampleListEvents {
+  /** Something to ask of the studio, what to say then, and where the keyboard goes. */
+  request: { act: () => Promise<Voice>; said: string; focus: string | null };
+  mend: VoiceSample;
+}
+
+/** A voice that can still be restored. */
+export interface RemovedVoice {
+  speaker_id: string;
+  name: string;
+  removed_s: number;
+}
+
+/** How a recording sounds, in figures. */
+export interface Levels {
+  speech_db: number;
+  noise_db: number;
+  peak_db: number;
+  clipped_share: number;
+  speech_share: number;
+}
+
+/** What the studio found in a recording that was sent. */
+export interface UploadCheck {
+  upload_id: string;
+  duration_s: number;
+  part_s: number;
+  /** 0 to 100 */
+  outline: number[];
+  levels: Levels;
+  before: Levels | null;
+  steps: string[];
+  problems: { code: string; message: string; fatal: boolean }[];
+}
+
+/** What pronunciations change, by the written word. */
+export interface Reach {
+  lines: Record<string, number>;
+  hints: Record<string, string[]>;
+  asked: string | null;
+  example: [string, string] | null;
+}
+
+/** New lines, read of a file or of the clipboard. */
+export interface ReadLines {
+  lines: NewLine[];
+  notices: Notice[];
+  /** Whether it was a chat. */
+  chat?: boolean;
+}
+
+/** A voice that a speaker could have: one of the library, or one of the engine's own. */
+export interface VoiceChoice {
+  label: string;
+  voice?: string;
+  preset?: string;
+}
+
+/** A piece of sound or silence on the audio clock, in its samples. */
+export interface ScheduledSound {
+  lineId: string;
+  /** Where in the line it begins. */
+  offset: number;
+  rate: number;
+  pcm: import("../playback/sound_cache.js").LinePcm | null;
+  node: AudioBufferSourceNode | null;
+  start: number;
+  end: number;
+}
+
+/** The parts that main.js hands each other. */
+export interface Parts {
+  project: import("../document/project.js").Project;
+  projects: import("../panels/project_menu.js").ProjectMenu;
+  player: import("../playback/player.js").Player;
+  timeline: import("../playback/timeline.js").Timeline;
+  transport: import("../playback/transport.js").Transport;
+  playback: import("../playback/playback_controller.js").PlaybackController;
+  engineChoice: import("../panels/engine_panel.js").ProjectEngine;
+  lines: import("../editor/line_list.js").LineList;
+  selection: import("../editor/selection.js").Selection;
+  commands: import("../editor/commands.js").Commands;
+  lineImport: import("../editor/clipboard.js").LineImport;
+  typing: import("../editor/text_editor.js").TextEditor;
+  takes: import("../editor/takes_panel.js").TakesPanel;
+  linePanel: import("../editor/line_panel.js").LinePanel;
+  speakerMenu: import("../editor/speaker_menu.js").SpeakerMenu;
+  find: import("../editor/find_bar.js").FindBar;
+  hints: import("../editor/line_warnings.js").LineChecks;
+  badges: import("../editor/line_warnings.js").WarningBadges;
+  recordings: import("../editor/recordings.js").Recordings;
+  pronunciations: import("../editor/pronunciation_list.js").PronunciationLinks;
+  draggedRows: import("../editor/row_gestures.js").DraggedRows;
+  gotoBar: import("../editor/goto_bar.js").GotoBar;
+  cast: import("../voices/cast_panel.js").CastOrder;
+  speakers: import("../voices/library_panel.js").LibraryPanel;
+  /** Brings a view into sight. */
+  show: (view: string) => void;
+}
