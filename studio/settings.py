@@ -19,9 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from studio.errors import SettingError
-
-_HOME = Path(__file__).resolve().parent.parent
-
+from studio.storage.installation import default_workspace
 
 _SECRETS = ("TTS_REMOTE_KEY", "TTS_REMOTE_URLS", "TABLEREAD_API_KEY")  # a URL may hold a password
 
@@ -182,7 +180,9 @@ class Settings(BaseSettings):
     ] = 180.0
     """Seconds that lines wait while no speech server answers, before the render ends."""
 
-    workspace: Annotated[Path, Field(validation_alias="TABLEREAD_WORKSPACE")] = _HOME / "workspace"
+    workspace: Annotated[Path, Field(validation_alias="TABLEREAD_WORKSPACE")] = Field(
+        default_factory=default_workspace
+    )
     """Folder of speakers and renders."""
 
     api_key: Annotated[
