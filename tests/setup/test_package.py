@@ -46,6 +46,14 @@ def test_the_tested_model_packages_are_in_the_ranges_of_the_extras(wanted):
     assert wanted.specifier.contains(pins("models")[wanted.name])
 
 
+def test_the_range_of_pythons_is_the_launchers():
+    from studio.setup.environment import SUPPORTED_MINORS
+
+    taken = Requirement(f"python {PROJECT['requires-python']}").specifier
+    minors = [minor for minor in range(40) if taken.contains(f"3.{minor}.1")]
+    assert minors == list(SUPPORTED_MINORS)
+
+
 def test_the_version_is_told_before_anything_is_installed(capsys):
     launcher = Launcher.beside(REPO / "launch.py", lambda *_: pytest.fail("it was started"))
     assert launcher.run(["--version"]) == 0
