@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from studio.setup.models_install import SetupReport
 
 OLDEST = (3, 11)
-NEWEST = (3, 13)
+NEWEST = (3, 14)
 
 
 def wrong_python(version: tuple[int, ...], executable: str) -> str | None:
@@ -28,8 +28,8 @@ def wrong_python(version: tuple[int, ...], executable: str) -> str | None:
         return None
     found = ".".join(str(number) for number in version)
     return (
-        f"Tableread needs Python 3.11, 3.12 or 3.13, and this is Python {found} ({executable}). "
-        "Start it with one of those, for example: python3.12 launch.py"
+        f"Tableread needs Python 3.11, 3.12, 3.13 or 3.14, and this is Python {found} "
+        f"({executable}). Start it with one of those, for example: python3.12 launch.py"
     )
 
 

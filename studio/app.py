@@ -22,6 +22,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.errors import SettingError, StudioError
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
+from studio.setup.commands import with_command
 from studio.setup.models_install import NothingToSetUp, SetupReport
 
 SPACE_STORAGE = Path("/data")
@@ -37,13 +38,17 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     """Run one command of the command line.
 
     Args:
-        argv: Arguments without the program's name; the first one is the command.
-        setup: How the installation of the model packages is going.
+        argv: Arguments without the program's name; the first one is the command; without
+            one, `serve` is meant.
+        setup: How the installation of the model packages is going; None where the launcher
+            installs none.
 
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
-    arguments = build_parser().parse_args(argv)
+    arguments = build_parser("tableread" if setup is None else "launch.py").parse_args(
+        with_command(argv)
+    )
     _log(arguments)
     try:
         settings = _settings(arguments)

@@ -19,9 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from studio.errors import SettingError
-
-_HOME = Path(__file__).resolve().parent.parent
-
+from studio.storage.installation import default_workspace
 
 _SECRETS = ("TTS_REMOTE_KEY", "TTS_REMOTE_URLS", "TABLEREAD_API_KEY")  # a URL may hold a password
 
@@ -42,7 +40,10 @@ def _sendable(key: SecretStr) -> SecretStr:
 
 
 class Settings(BaseSettings):
-    """The studio's configuration; each field names its variable, unit and range."""
+    """The studio's configuration.
+
+    Each field names its variable; its docstring is the text of docs/operate/configuration.md.
+    """
 
     # Lists stand in the environment with commas, not as JSON, so nothing is decoded beforehand.
     model_config = SettingsConfigDict(
@@ -54,10 +55,13 @@ class Settings(BaseSettings):
     )
 
     backend: Annotated[str, Field(validation_alias="TTS_BACKEND")] = "auto"
-    """Who speaks; `auto` is the best backend that can run now."""
+    """The voice engine; `auto` takes the best one that can speak now."""
 
     max_concurrency: Annotated[int, Field(validation_alias="TTS_MAX_CONCURRENCY", ge=1, le=256)] = 3
-    """Segments in flight at once on a backend that has no slots of its own."""
+    """Segments rendered at the same time, 1 to 256.
+
+    Never exceeded on a backend without slots of its own.
+    """
 
     eviction_enabled: Annotated[bool, Field(validation_alias="MODEL_EVICTION_ENABLED")] = True
     """Whether idle models are unloaded."""
@@ -66,7 +70,7 @@ class Settings(BaseSettings):
         float,
         Field(validation_alias="MODEL_IDLE_TIMEOUT_SECONDS", ge=0, allow_inf_nan=False),
     ] = 900.0
-    """Seconds without use after which a model is unloaded; 0 means never."""
+    """Seconds without use after which a model is unloaded; 0 keeps it."""
 
     idle_check_interval_s: Annotated[
         float,
@@ -76,22 +80,33 @@ class Settings(BaseSettings):
             allow_inf_nan=False,
         ),
     ] = 60.0
-    """Seconds between two looks for idle models."""
+    """Seconds between two checks for idle models."""
 
     amp_on_cuda: Annotated[bool, Field(validation_alias="TTS_ENABLE_AMP_ON_CUDA")] = False
-    """Whether models run in mixed precision on CUDA."""
+    """Mixed precision for Chatterbox on CUDA."""
 
     tf32: Annotated[bool, Field(validation_alias="TTS_TF32")] = False
-    """Whether codec and vocoder round to 10 bits before they multiply on CUDA, which is faster."""
+    """`true`: codec and vocoder round to 10 bits before they multiply on CUDA, which is faster.
+
+    The difference was tested with a small codec, not with trained weights.
+    """
 
     device: Annotated[
         str,
         Field(validation_alias="TTS_DEVICE", pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$"),
     ] = "auto"
-    """Where models run: auto (the best there is), cpu, mps, cuda, or one card such as cuda:1."""
+    """Where models run: `auto` (the best there is), `cpu`, `mps`, `cuda`, or one card: `cuda:1`.
+
+    That is the second of the cards that `CUDA_VISIBLE_DEVICES` leaves; the studio doesn't see
+    the others.
+    """
 
     chatterbox_model: Annotated[str | None, Field(validation_alias="CHATTERBOX_MODEL")] = None
-    """Hub name or local folder of Chatterbox's weights; for the model whose files are there."""
+    """Chatterbox's weights, for the model whose files they hold.
+
+    A name on the hub (`owner/model`, `owner/model@revision`) or a local folder. Not set: the
+    package's own weights.
+    """
 
     chatterbox_turbo_model: Annotated[
         str | None, Field(validation_alias="CHATTERBOX_TURBO_MODEL")
@@ -104,10 +119,13 @@ class Settings(BaseSettings):
     """The same for the multilingual model alone."""
 
     package_ends: Annotated[bool, Field(validation_alias="CHATTERBOX_PACKAGE_ENDS")] = False
-    """Whether Chatterbox Multilingual ends lines by its package's rule, which may cut them."""
+    """`true`: Chatterbox Multilingual ends lines by its package's own rule, which may cut them."""
 
     qwen3_model: Annotated[str | None, Field(validation_alias="QWEN3_TTS_MODEL")] = None
-    """Hub name or local folder of Qwen3-TTS's weights."""
+    """Qwen3-TTS's weights: a name on the hub, with or without `@revision`, or a local folder.
+
+    Not set: `Qwen/Qwen3-TTS-12Hz-0.6B-Base`.
+    """
 
     reference_silence_s: Annotated[
         float,
@@ -118,15 +136,24 @@ class Settings(BaseSettings):
             allow_inf_nan=False,
         ),
     ] = 0.5
-    """Seconds of silence after a sample, which keep its last word out of the line."""
+    """Seconds of silence after a sample of Qwen3-TTS, 0 to 5.
+
+    It keeps the sample's last word out of the line.
+    """
 
     batch_slots: Annotated[int | None, Field(validation_alias="TTS_BATCH_SIZE", ge=1, le=64)] = None
-    """Lines decoded together; None for as many as the memory holds on CUDA, else one at a time."""
+    """Lines that a model decodes together, 1 to 64.
+
+    Not set: on CUDA as many as the memory holds, at most 64, and elsewhere one line at a time.
+    """
 
     batch_positions: Annotated[
         int | None, Field(validation_alias="TTS_BATCH_POSITIONS", ge=256, le=8_192)
     ] = None
-    """Prompt and frames of a line decoded with others; None for what a long one needs."""
+    """Positions (prompt and frames) of a line's slot, 256 to 8192.
+
+    Not set: with Qwen3-TTS 2048, or 1024 where fewer than 8 lines of those fit.
+    """
 
     batch_max_wait_ms: Annotated[
         float,
@@ -137,38 +164,50 @@ class Settings(BaseSettings):
             allow_inf_nan=False,
         ),
     ] = 50.0
-    """How long a first line waits for others before an idle engine begins."""
+    """Milliseconds that an idle engine waits for further lines before it starts the first one.
+
+    Up to 10,000; it never waits with a line that somebody listens to.
+    """
 
     batch_continuous: Annotated[bool, Field(validation_alias="TTS_BATCH_CONTINUOUS")] = True
-    """Whether a slot is refilled while other lines run, or only when all are done."""
+    """`true`: continuous batching, a slot is refilled while other lines run.
+
+    `false`: all slots finish before the next batch.
+    """
 
     batch_compile: Annotated[bool, Field(validation_alias="TTS_BATCH_COMPILE")] = False
-    """Whether the frames of lines decoded together are made of compiled parts."""
+    """`true`: Qwen3-TTS decodes with compiled kernels.
+
+    Needs a C++ compiler, on CUDA Triton and a C compiler.
+    """
 
     batch_fuse: Annotated[bool, Field(validation_alias="TTS_BATCH_FUSE")] = False
-    """Whether they are made of fused kernels instead, where those can run."""
+    """`true`: on CUDA Qwen3-TTS decodes with fused Triton kernels.
+
+    Takes precedence over `TTS_BATCH_COMPILE`.
+    """
 
     remote_urls: Annotated[
         tuple[AnyHttpUrl, ...],
         BeforeValidator(_listed),
         Field(validation_alias="TTS_REMOTE_URLS"),
     ] = ()
-    """Base URLs of speech servers, with commas between them."""
+    """Base URLs of speech servers, separated by commas; `/v1` may be left out."""
 
     remote_model: Annotated[str | None, Field(validation_alias="TTS_REMOTE_MODEL")] = None
-    """The model to ask the speech servers for; None for what each has."""
+    """The model to request from the speech servers; not set: what each has."""
 
     remote_key: Annotated[
         SecretStr | None,
         AfterValidator(lambda key: key and _sendable(key)),
         Field(validation_alias="TTS_REMOTE_KEY"),
     ] = None
-    """The speech servers' key."""
+    """The speech servers' key, sent as bearer token; in no message and no log."""
 
     remote_concurrency: Annotated[
         int, Field(validation_alias="TTS_REMOTE_CONCURRENCY", ge=1, le=64)
     ] = 4
-    """Lines in flight on each speech server."""
+    """Lines in flight on each speech server, 1 to 64."""
 
     remote_timeout_s: Annotated[
         float,
@@ -182,22 +221,27 @@ class Settings(BaseSettings):
     ] = 180.0
     """Seconds that lines wait while no speech server answers, before the render ends."""
 
-    workspace: Annotated[Path, Field(validation_alias="TABLEREAD_WORKSPACE")] = _HOME / "workspace"
-    """Folder of speakers and renders."""
+    workspace: Annotated[Path, Field(validation_alias="TABLEREAD_WORKSPACE")] = Field(
+        default_factory=default_workspace
+    )
+    """Folder of speakers, projects and renders.
+
+    Not set: `workspace` next to `launch.py`; for a package `Tableread` in the user's home.
+    """
 
     api_key: Annotated[
         SecretStr | None,
         AfterValidator(lambda key: key and _sendable(key)),
         Field(validation_alias="TABLEREAD_API_KEY"),
     ] = None
-    """What programs send as a Bearer key; None asks for what the page asks."""
+    """What programs send as bearer key; not set: they need what the page needs."""
 
     allowed_hosts: Annotated[
         tuple[str, ...],
         BeforeValidator(_listed),
         Field(validation_alias="TABLEREAD_ALLOWED_HOSTS"),
     ] = ()
-    """Host names by which the studio may be reached beside its own, divided by commas."""
+    """Further host names by which the studio may be reached, separated by commas."""
 
     visitor_gb: Annotated[
         float,
@@ -208,23 +252,23 @@ class Settings(BaseSettings):
             allow_inf_nan=False,
         ),
     ] = 2.0
-    """Gigabytes that each visitor of a shared studio may keep on the disk."""
+    """Gigabytes that each visitor of a shared studio may keep on the disk, from 0.05 on."""
 
     space_id: Annotated[str | None, Field(validation_alias="SPACE_ID")] = None
-    """The Hugging Face Space this runs as; set by the platform."""
+    """Set by the platform of a Hugging Face Space: its name."""
 
     space_hosts: Annotated[
         tuple[str, ...],
         BeforeValidator(_listed),
         Field(validation_alias="SPACE_HOST"),
     ] = ()
-    """That Space's host name, and a domain of its owner's beside it; set by the platform."""
+    """Set by the platform: the Space's hosts, separated by commas."""
 
     space_port: Annotated[int, Field(validation_alias="GRADIO_SERVER_PORT", ge=1, le=65535)] = 7860
-    """The port a Space is asked at; set by the platform."""
+    """Set by the platform: the port at which the Space is reached."""
 
     zero_gpu: Annotated[bool, Field(validation_alias="SPACES_ZERO_GPU")] = False
-    """Whether the Space's card is lent for seconds at a time; set by the platform."""
+    """Set by the platform: whether the Space's card is lent for seconds at a time."""
 
     @property
     def is_space(self) -> bool:

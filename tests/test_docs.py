@@ -1,10 +1,12 @@
-"""The documentation holds together: links, length, and the variables that it lists."""
+"""The documentation holds together: links, length, variables, and what is generated from code."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -91,6 +93,44 @@ def test_files_of_the_engines_table_exist() -> None:
     there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert names
     assert not names - there
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_blocks_are_as_the_code_has_them(generator: ModuleType) -> None:
+    stale = [
+        path.name
+        for path, blocks in generator.pages().items()
+        if generator.written(path.read_text("utf-8"), blocks) != path.read_text("utf-8")
+    ]
+    assert not stale, "run: python docs/generate.py"
+
+
+def test_every_marked_block_is_generated(generator: ModuleType) -> None:
+    marked = {
+        (page, name)
+        for page in PAGES
+        for name in re.findall(r"<!-- generated: (\w+) -->", page.read_text("utf-8"))
+    }
+    assert marked == {(path, name) for path, names in generator.pages().items() for name in names}
+
+
+def test_a_generated_block_replaces_what_stood_there(generator: ModuleType) -> None:
+    page = "a\n<!-- generated: t -->\nold\n<!-- end -->\nb"
+    table = generator.table(("x", "y"), [("1|2", "3")])
+    new = generator.written(page, {"t": lambda: table})
+    assert new == (
+        "a\n<!-- generated: t -->\n\n| x | y |\n|---|---|\n| 1\\|2 | 3 |\n\n<!-- end -->\nb"
+    )
+    assert generator.written(new, {"t": lambda: table}) == new
+    with pytest.raises(ValueError, match="'u' stands there 0 times"):
+        generator.written(page, {"u": lambda: table})
 
 
 def documented() -> set[str]:

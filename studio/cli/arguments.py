@@ -7,13 +7,17 @@ from pathlib import Path
 
 from studio.engine.job import MAX_TRIES
 from studio.errors import SettingError
+from studio.setup.commands import VERSION_TEXT
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands that need the studio."""
-    parser = argparse.ArgumentParser(
-        prog="launch.py", description="Tableread: a studio for dialog."
-    )
+def build_parser(program: str = "tableread") -> argparse.ArgumentParser:
+    """The parser of all commands that need the studio.
+
+    Args:
+        program: What the user started, for the usage line.
+    """
+    parser = argparse.ArgumentParser(prog=program, description="Tableread: a studio for dialog.")
+    parser.add_argument("--version", action="version", version=VERSION_TEXT)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))

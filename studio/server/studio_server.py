@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import webbrowser
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -37,6 +36,7 @@ from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
 from studio.sharing.sessions import VisitorSessions
+from studio.storage.installation import ASSETS
 from studio.storage.workspace import remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer_speak
@@ -86,9 +86,8 @@ def wait_for_interrupt() -> None:
     sys.stderr.flush()
 
 
-_ASSETS = Path(__file__).resolve().parents[2] / "assets"
 _GRADIO_LOOKS_EVERY_S = 0.02
-_OPENING_SCRIPT = _ASSETS / "dialogs" / "lighthouse.txt"
+_OPENING_SCRIPT = ASSETS / "dialogs" / "lighthouse.txt"
 
 
 def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
@@ -123,7 +122,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         self.page_assets = PageAssets(_ASSETS)
         super().__init__(
             routes=[
-                *studio_routes(front.studio_of, setup, guard=front.require_login, assets=_ASSETS),
+                *studio_routes(front.studio_of, setup, guard=front.require_login, assets=ASSETS),
                 *service_routes(front.studio, front.studio_of, guard=guard),
             ],
             exception_handlers={**HANDLERS, KeyError: _answer_unknown},

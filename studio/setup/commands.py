@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from studio import __version__
 from studio.errors import BadInput
 
 Models = Literal["never", "beside", "first"]
@@ -23,6 +24,8 @@ COMMANDS = {
 DEVELOPER_COMMANDS = frozenset({"test", "lint", "check"})
 
 _MODEL_BACKENDS = ("chatterbox", "qwen3")
+_HELP = frozenset({"-h", "--help", "help"})
+_VERSION = frozenset({"--version", "version"})
 _NO = frozenset({"0", "false", "no", "off"})
 _YES = frozenset({"", "1", "true", "yes", "on"})
 
@@ -32,7 +35,7 @@ class Request:
     """One start of the launcher.
 
     Attributes:
-        command: A key of `COMMANDS`, or "help".
+        command: A key of `COMMANDS`, or "help" or "version".
         arguments: All that followed the command.
         models: Whether the model packages are installed never, beside the studio, or first.
         may_install_models: False when the environment or an option forbids it.
@@ -44,13 +47,17 @@ class Request:
     may_install_models: bool = True
 
 
+VERSION_TEXT = f"tableread {__version__}"
+
+
 def help_text() -> str:
     """The commands with one line each."""
     rows = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
     return (
         f"Usage: python launch.py [COMMAND] [OPTIONS]\n\nCommands:\n{rows}\n\n"
         "`python launch.py COMMAND --help` lists a command's options. The first start installs "
-        "what is missing.\nTABLEREAD_INSTALL_MODELS=false keeps the large model packages away."
+        "what is missing; `python launch.py --version` installs nothing.\n"
+        "TABLEREAD_INSTALL_MODELS=false keeps the large model packages away."
     )
 
 
@@ -61,7 +68,7 @@ def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
         BadInput: There is no such command, or a variable holds an unusable value.
     """
     command, arguments = _split(argv)
-    if command == "help":
+    if command in {"help", "version"}:
         return Request(command, arguments)
     if command not in COMMANDS:
         names = ", ".join(COMMANDS)
@@ -71,14 +78,19 @@ def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
     return Request(command, arguments, wanted if allowed else "never", allowed)
 
 
+def with_command(argv: Sequence[str]) -> list[str]:
+    """The command line, with `serve` in front where it names no command."""
+    names_one = bool(argv) and (not argv[0].startswith("-") or argv[0] in _HELP | _VERSION)
+    return [*argv] if names_one else ["serve", *argv]
+
+
 def _split(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    if not argv:
-        return "serve", ()
-    if argv[0] in {"-h", "--help", "help"}:
-        return "help", tuple(argv[1:])
-    if argv[0].startswith("-"):
-        return "serve", tuple(argv)
-    return argv[0], tuple(argv[1:])
+    command, *arguments = with_command(argv)
+    if command in _HELP:
+        command = "help"
+    elif command in _VERSION:
+        command = "version"
+    return command, tuple(arguments)
 
 
 def _models_allowed(environ: Mapping[str, str]) -> bool:

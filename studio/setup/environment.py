@@ -12,7 +12,7 @@ from pathlib import Path
 
 from studio.errors import SetupFailed
 
-SUPPORTED_MINORS = range(11, 14)
+SUPPORTED_MINORS = range(11, 15)
 
 _HALF_MADE = "INSTALLER"
 """pip writes this file of a package's record last but one; without it the package isn't whole."""

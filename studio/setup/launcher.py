@@ -15,7 +15,13 @@ from typing import TextIO
 
 from studio.errors import BadInput, SetupFailed
 from studio.setup.browser import VARIABLE, bring_browser, find_browser
-from studio.setup.commands import DEVELOPER_COMMANDS, Request, help_text, read_request
+from studio.setup.commands import (
+    DEVELOPER_COMMANDS,
+    VERSION_TEXT,
+    Request,
+    help_text,
+    read_request,
+)
 from studio.setup.environment import ensure_venv, is_own, python_of, uses_running
 from studio.setup.installer import Home, Installer
 from studio.setup.models_install import ModelsInstall
@@ -130,6 +136,9 @@ class Launcher:
             request = read_request(argv, os.environ)
             if request.command == "help":
                 sys.stdout.write(help_text() + "\n")
+                return 0
+            if request.command == "version":
+                sys.stdout.write(VERSION_TEXT + "\n")
                 return 0
             return self._run(request, argv)
         except BadInput as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page" / "html"
+from studio.storage.installation import ASSETS
+
+_FOLDER = ASSETS / "page" / "html"
 _SPRITE = "icons.svg"
 
 

@@ -23,17 +23,17 @@ def _launch(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("version", [(3, 11, 0), (3, 12, 1), (3, 13, 9)])
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 12, 1), (3, 13, 9), (3, 14, 0)])
 def test_these_pythons_are_taken(script, version):
     assert script.wrong_python(version, "python") is None
 
 
-@pytest.mark.parametrize("version", [(2, 7, 18), (3, 8, 18), (3, 10, 99), (3, 14, 0), (4, 0, 0)])
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 8, 18), (3, 10, 99), (3, 15, 0), (4, 0, 0)])
 def test_other_pythons_get_one_line_with_the_remedy(script, version):
     problem = script.wrong_python(version, "/opt/python")
     assert ".".join(map(str, version)) in problem
     assert "/opt/python" in problem
-    assert "3.11, 3.12 or 3.13" in problem
+    assert "3.11, 3.12, 3.13 or 3.14" in problem
     assert "\n" not in problem
 
 

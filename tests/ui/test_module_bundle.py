@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.api.module_bundle import bundle_modules
+from studio.server.module_bundle import bundle_modules
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
 SOURCES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from studio.api.page_assets import PageAssets
+from studio.server.page_assets import PageAssets
 from studio.ui.blocks import create_ui, launch_look
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"

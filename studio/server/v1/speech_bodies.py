@@ -33,22 +33,36 @@ class SpeechBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    input: str = Field(min_length=1, max_length=MAX_INPUT_CHARS)
-    model: Name | None = Field(None, description="A backend; the studio's own choice without one.")
-    voice: Name | VoiceId | None = Field(
-        None, description="A voice of GET /v1/audio/voices, or any name on a built-in voice."
+    input: str = Field(min_length=1, max_length=MAX_INPUT_CHARS, description="The text.")
+    model: Name | None = Field(
+        None,
+        description="A backend's name; `tts-1`, `tts-1-hd`, `gpt-4o-mini-tts` or none mean the "
+        "studio's own choice.",
     )
-    response_format: StreamFormat = StreamFormat.MP3
-    speed: Speed = 1.0
-    instructions: str | None = Field(None, max_length=5_000)
-    stream_format: Literal["audio", "sse"] = "audio"
+    voice: Name | VoiceId | None = Field(
+        None,
+        description="A voice of GET /v1/audio/voices, or any name where the backend has a built-in "
+        "voice.",
+    )
+    response_format: StreamFormat = Field(
+        StreamFormat.MP3, description="`pcm` is s16le, mono, 24 kHz."
+    )
+    speed: Speed = Field(1.0, description="At the same pitch.")
+    instructions: str | None = Field(
+        None, max_length=5_000, description="How to speak, or what the voice is like."
+    )
+    stream_format: Literal["audio", "sse"] = Field(
+        "audio", description="The bytes of the audio, or events that hold them."
+    )
     language: str | None = Field(None, max_length=100, description="A code or an English name.")
     ref_audio: str | None = Field(
         None, max_length=MAX_REFERENCE_CHARS, description="A recording as a base64 data URL."
     )
-    ref_text: str | None = Field(None, max_length=5_000)
-    task_type: Literal["Base", "CustomVoice", "VoiceDesign"] | None = None
-    seed: Seed | None = None
+    ref_text: str | None = Field(None, max_length=5_000, description="What the recording says.")
+    task_type: Literal["Base", "CustomVoice", "VoiceDesign"] | None = Field(
+        None, description="As in vLLM-Omni."
+    )
+    seed: Seed | None = Field(None, description="A whole number, for the same take again.")
 
     @property
     def voice_name(self) -> str | None:
@@ -62,18 +76,19 @@ class DialogBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     input: str | list[dict[str, Any]] = Field(description="Script text, or a list of items.")
-    model: Name | None = None
+    model: Name | None = Field(None, description="As for speech.")
     voices: dict[str, Name] = Field(
         default_factory=dict, max_length=1_000, description="Voices by the name in the script."
     )
-    seed: Seed | None = None
+    seed: Seed | None = Field(None, description="For lines without one.")
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
         max_length=MAX_PRONUNCIATIONS,
         description="How words are said; nothing else of the dialog changes.",
     )
     loudness: LoudnessWish = Field(
-        "rendered", description="Of the finished audio: a level by its name, or in LUFS."
+        "rendered",
+        description="Of the finished audio in every format: a level by its name, or in LUFS.",
     )
     even_voices: bool = Field(
         False, strict=True, description="Bring all speakers to one loudness first."
