@@ -119,7 +119,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     def __init__(self, front: ServerEntry, setup: SetupReport) -> None:
         """Put the routes together."""
         guard = key_guard(front.api_key, front.require_login)
-        self.page_assets = PageAssets(_ASSETS)
+        self.page_assets = PageAssets(ASSETS)
         super().__init__(
             routes=[
                 *studio_routes(front.studio_of, setup, guard=front.require_login, assets=ASSETS),
