@@ -42,13 +42,13 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 @speaker_routes.get("")
 def listed(studio: StudioDep) -> dict[str, Any]:
     """All speakers, what is wrong with single ones, and which voices the backend can make."""
-    backend = studio.engine.models.manager(studio.backend_name).backend
+    backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
         "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
-        "problems": list(studio.speakers.problems()),
+        "problems": list(studio.speakers.list_problems()),
         "removed": [
             {"speaker_id": one.speaker_id, "name": one.name, "removed_s": one.removed_s}
-            for one in studio.speakers.removed()
+            for one in studio.speakers.list_removed()
         ],
         "offer": voice_offer(backend.name, backend.title, backend.capabilities),
     }
@@ -73,7 +73,7 @@ async def bring_in(studio: StudioDep, request: Request) -> dict[str, Any]:
 @speaker_routes.post("/removed/{speaker_id}/restore")
 def bring_back(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
     """Bring a removed voice back."""
-    return speaker_body(studio.speakers, studio.speakers.bring_back(speaker_id))
+    return speaker_body(studio.speakers, studio.speakers.restore_removed(speaker_id))
 
 
 @speaker_routes.delete("/removed/{speaker_id}", status_code=204)
@@ -108,7 +108,7 @@ def save(studio: StudioDep, speaker_id: str) -> Response:
 @speaker_routes.patch("/{speaker_id}")
 def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
     """Change what the body names of a speaker."""
-    speaker = studio.speakers.by_id(speaker_id)
+    speaker = studio.speakers.get_by_id(speaker_id)
     changes = body.model_dump(exclude_unset=True, exclude={"name"})
     if body.name is not None:
         speaker = studio.speakers.rename(speaker.name, body.name)
@@ -120,19 +120,19 @@ def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, A
 @speaker_routes.delete("/{speaker_id}", status_code=204)
 def remove(studio: StudioDep, speaker_id: str) -> None:
     """Remove a speaker; it can be brought back for 30 days."""
-    studio.speakers.remove(studio.speakers.by_id(speaker_id).name)
+    studio.speakers.remove(studio.speakers.get_by_id(speaker_id).name)
 
 
 @speaker_routes.get("/{speaker_id}/sample.wav")
 def main_sample(studio: StudioDep, speaker_id: str) -> FileResponse:
     """A speaker's main sample."""
-    return _sample_file(studio.speakers.by_id(speaker_id), MAIN)
+    return _sample_file(studio.speakers.get_by_id(speaker_id), MAIN)
 
 
 @speaker_routes.get("/{speaker_id}/samples/{sample_id}.wav")
 def sample(studio: StudioDep, speaker_id: str, sample_id: str) -> FileResponse:
     """Any of a speaker's samples."""
-    return _sample_file(studio.speakers.by_id(speaker_id), sample_id)
+    return _sample_file(studio.speakers.get_by_id(speaker_id), sample_id)
 
 
 @speaker_routes.post("/{speaker_id}/samples", status_code=201)
@@ -147,7 +147,7 @@ def change_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: SampleChangeBody
 ) -> dict[str, Any]:
     """Change the mood or the transcript of a sample, or say that its voice may be cloned."""
-    name = studio.speakers.by_id(speaker_id).name
+    name = studio.speakers.get_by_id(speaker_id).name
     changes = body.model_dump(exclude_unset=True, exclude={"consent"})
     if body.consent is not None:
         changes["consent_at"] = studio.voices.consent_stamp(given=body.consent)
@@ -178,7 +178,7 @@ def put_back(
 @speaker_routes.delete("/{speaker_id}/samples/{sample_id}")
 def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Remove one of a speaker's samples."""
-    name = studio.speakers.by_id(speaker_id).name
+    name = studio.speakers.get_by_id(speaker_id).name
     if sample_id == MAIN:
         speaker = studio.speakers.set_sample(name, None)
     else:
@@ -189,15 +189,15 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
 @speaker_routes.post("/{speaker_id}/formers/{former_id}/restore")
 def restore_sample(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Bring back a recording that was changed or removed."""
-    name = studio.speakers.by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.put_back(name, former_id))
+    name = studio.speakers.get_by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.restore_version(name, former_id))
 
 
 @speaker_routes.delete("/{speaker_id}/formers/{former_id}")
 def forget_former(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Delete for good a recording that was changed or removed."""
-    name = studio.speakers.by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.forget_former(name, former_id))
+    name = studio.speakers.get_by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.delete_version(name, former_id))
 
 
 @speaker_routes.post("/{speaker_id}/preview")
