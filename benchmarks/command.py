@@ -170,10 +170,10 @@ def _render_timed(dialog: Dialog, *, concurrency: int) -> dict[str, float]:
             job = studio.render(dialog, RenderOptions())
             for _ in job.events.follow():
                 pass
-            if job.failures():
-                raise StudioError(job.failures()[0].message)
+            if job.list_failures():
+                raise StudioError(job.list_failures()[0].message)
             export_s = _seconds(lambda: export_job(job, Path(folder) / "scene.wav"))
-    summary = job.summary()
+    summary = job.summarize()
     return {
         "wall_s": summary.wall_s,
         "audio_s": summary.audio_s,

@@ -87,12 +87,12 @@ class ConcurrencyMetrics:
     @property
     def wall_s(self) -> float:
         """From the order to the last file."""
-        return self.job.summary().wall_s
+        return self.job.summarize().wall_s
 
     @property
     def audio_s(self) -> float:
         """All that was made, also of lines that were cut because they didn't stop."""
-        return sum(record.heard_samples for record in self.job.records) / STUDIO_RATE_HZ
+        return sum(record.streamed_samples for record in self.job.records) / STUDIO_RATE_HZ
 
 
 def concurrency_rows(
@@ -146,7 +146,7 @@ def _ready(options: BackendOptions) -> list[str]:
 
 
 def _row(name: str, lines: int, figures: ConcurrencyMetrics, alone_s: float) -> dict[str, object]:
-    summary, used = figures.job.summary(), figures.gpu_percent
+    summary, used = figures.job.summarize(), figures.gpu_percent
     return {
         "backend": name,
         "lines": lines,
@@ -187,8 +187,8 @@ def _rendered(studio: Studio, dialog: Dialog) -> Job:
     for _ in job.events.follow():
         pass
     for record in job.records:
-        if not record.heard_samples:
-            raise StudioError(f"{job.order.backend_name}: {record.message}")
+        if not record.streamed_samples:
+            raise StudioError(f"{job.spec.backend_name}: {record.message}")
     return job
 
 

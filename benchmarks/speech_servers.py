@@ -117,9 +117,9 @@ def _render(studio: Studio, dialog: Dialog) -> JobSummary:
     job = studio.render(dialog, RenderOptions(seed=_SEED))
     for _ in job.events.follow():
         pass
-    if job.failures():
-        raise StudioError(job.failures()[0].message)
-    return job.summary()
+    if job.list_failures():
+        raise StudioError(job.list_failures()[0].message)
+    return job.summarize()
 
 
 def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:

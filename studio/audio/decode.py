@@ -76,7 +76,7 @@ def probe(
     Raises:
         AudioRejected: It isn't there, holds no audio, or is larger than the limits.
     """
-    with _Recording.opened(path, limits, display_name) as recording:
+    with _Recording.open(path, limits, display_name) as recording:
         return recording.info
 
 
@@ -103,7 +103,7 @@ def decode(
             that aren't numbers, or is larger than the limits.
         MemoryError: The decoder was refused memory.
     """
-    with _Recording.opened(path, limits, display_name) as recording:
+    with _Recording.open(path, limits, display_name) as recording:
         blocks = list(recording.blocks(rate_hz))
     samples = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.float32)
     return Clip(np.clip(samples, -1.0, 1.0, out=samples), rate_hz)
@@ -121,7 +121,7 @@ class _Recording:
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path, limits: DecodeLimits, name: str | None) -> Iterator[_Recording]:
+    def open(cls, path: Path, limits: DecodeLimits, name: str | None) -> Iterator[_Recording]:
         """Open a file and hold its size and header to the limits."""
         name = name or path.name
         with _open_file(path, name) as file:

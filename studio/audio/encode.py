@@ -224,7 +224,7 @@ class StreamEncoder:
             return b""
         if len(chunk):
             self._encode(self._frame(chunk))
-        return self._taken()
+        return self._take_bytes()
 
     def finish(self) -> bytes:
         """The rest of the stream; nothing may be pushed any more."""
@@ -234,7 +234,7 @@ class StreamEncoder:
         if self._container is not None:
             self._encode(None)
             self.close()
-        return self._taken()
+        return self._take_bytes()
 
     def close(self) -> None:
         """Free the encoder; harmless after `finish`."""
@@ -261,7 +261,7 @@ class StreamEncoder:
         for packet in self._stream.encode(frame):
             self._container.mux(packet)
 
-    def _taken(self) -> bytes:
+    def _take_bytes(self) -> bytes:
         taken = bytes(self._written)
         self._written.clear()
         return taken

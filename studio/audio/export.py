@@ -95,13 +95,13 @@ class Caption:
         line_number: 1-based place in the script.
         speaker: None for a silence or reused audio.
         text: What is said, None likewise.
-        doubtful: What may not be right about its sound, in sentences.
+        issues: What may not be right about its sound, in sentences.
     """
 
     line_number: int
     speaker: str | None = None
     text: str | None = None
-    doubtful: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
 
 
 def export_audio(
@@ -311,5 +311,5 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
         "line": caption.line_number if caption else None,
         "speaker": caption.speaker if caption else None,
         "text": caption.text if caption else None,
-        "doubtful": list(caption.doubtful) if caption else [],
+        "doubtful": list(caption.issues) if caption else [],
     }

@@ -35,12 +35,12 @@ class ExportOptions:
     Attributes:
         mastering: What becomes of its level.
         tracks: One track for each speaker; takes a zip.
-        measured: Whether the finished file is measured, which reads it once more.
+        is_measured: Whether the finished file is measured, which reads it once more.
     """
 
     mastering: Mastering = field(default_factory=Mastering)
     tracks: bool = False
-    measured: bool = False
+    is_measured: bool = False
 
 
 def check_export_options(path: Path, choice: ExportOptions) -> None:
@@ -97,9 +97,9 @@ def write_scene(
     else:
         export_audio(path, timeline, master=master, mp3=mp3, on_progress=passes.begin())
     found = None
-    if choice.measured and _is_zip(path):
+    if choice.is_measured and _is_zip(path):
         found = measure_loudness(watch(master.blocks(timeline)))
-    elif choice.measured:
+    elif choice.is_measured:
         is_mp3 = parse_format(path) is AudioFormat.MP3
         rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
         found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))

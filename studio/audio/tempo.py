@@ -36,16 +36,16 @@ class Tempo:
         frame.pts = self._samples
         self._samples += len(chunk)
         self._graph.push(frame)
-        return self._pulled()
+        return self._pull()
 
     def finish(self) -> Samples:
         """What is still inside; nothing may be pushed any more."""
         if self._graph is None or not self._samples:
             return np.zeros(0, dtype=np.float32)
         self._graph.push(None)
-        return self._pulled()
+        return self._pull()
 
-    def _pulled(self) -> Samples:
+    def _pull(self) -> Samples:
         blocks = [np.zeros(0, dtype=np.float32), *_pull_all(self._graph)]
         samples: Samples = np.concatenate(blocks)
         return np.clip(samples, -1.0, 1.0, out=samples)

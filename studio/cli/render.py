@@ -49,10 +49,10 @@ def report(job: Job, lines: int, written: Written | None, *, as_json: bool) -> N
         written: The file; None when there is none.
         as_json: Whether a program reads the sum.
     """
-    for failure in job.failures():
+    for failure in job.list_failures():
         _say(failure, _CUT if failure.cut else "")
-    for again in job.second_tries():
-        _say(again, _RETRIED if job.order.tries > 1 else _RESPOKEN)
+    for again in job.list_retries():
+        _say(again, _RETRIED if job.spec.tries > 1 else _RESPOKEN)
     for one in find_segment_issues(job):
         print(f"Line {one.line_number} may not be right: {one.message}", file=sys.stderr)
     for remark in describe_result(written.loudness, written.sound) if written else ():
@@ -72,23 +72,23 @@ def _say(failure: SegmentFailure, more: str) -> None:
 
 
 def _sum(job: Job, written: Written | None) -> str:
-    summary = job.summary()
+    summary = job.summarize()
     told = (
         f"{written.out if written else 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
         f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
-        f"at most {summary.max_in_flight} in flight with {job.order.backend_name}"
+        f"at most {summary.max_in_flight} in flight with {job.spec.backend_name}"
     )
     return f"{told}, {written.loudness}" if written else told
 
 
 def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
-    summary = job.summary()
+    summary = job.summarize()
     return {
-        "backend": job.order.backend_name,
+        "backend": job.spec.backend_name,
         "lines": lines,
         "segments": len(job.records),
-        "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.failures()],
-        "second_tries": [_entry(again) for again in job.second_tries()],
+        "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.list_failures()],
+        "second_tries": [_entry(again) for again in job.list_retries()],
         "doubtful": [_doubtful_entry(one) for one in find_segment_issues(job)],
         "audio_s": summary.audio_s,
         "wall_s": summary.wall_s,
@@ -105,7 +105,7 @@ def _rounded(level_db: float | None) -> float | None:
 
 
 def _doubtful_entry(one: SegmentIssues) -> dict[str, Any]:
-    kinds = [doubt.kind for doubt in one.doubts]
+    kinds = [doubt.kind for doubt in one.issues]
     place = {"segment_idx": one.segment_idx, "line": one.line_number}
     return {**place, "kinds": kinds, "message": one.message}
 
@@ -145,7 +145,7 @@ class RenderArguments:
         """
         output: Path = arguments.output
         mastering = Mastering(parse_target(arguments.loudness), arguments.even)
-        sound = ExportOptions(mastering, tracks=arguments.tracks, measured=True)
+        sound = ExportOptions(mastering, tracks=arguments.tracks, is_measured=True)
         check_export_options(output, sound)
         if output.is_dir() or not output.absolute().parent.is_dir():
             raise SettingError(
@@ -193,12 +193,12 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         )
         studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)
-        print_report(job.order.plan.notices)
+        print_report(job.spec.plan.notices)
         _watch(job, studio)
         loudness = _write(job, arguments, folder)
     written = Written(arguments.output, loudness, arguments.sound) if loudness else None
     report(job, len(parsed.dialog), written, as_json=arguments.as_json)
-    return EXIT_SOME_FAILED if job.failures() else EXIT_ALL_RENDERED
+    return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
 def _read(script: Path, narrator: str | None) -> Imported:

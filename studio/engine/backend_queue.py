@@ -51,38 +51,38 @@ class SegmentScheduler:
     def __init__(self) -> None:
         """Start with nothing waiting."""
         self._jobs: dict[str, _WaitingJob] = {}
-        self._listened: str | None = None
+        self._listened_job_id: str | None = None
 
     def add(
         self, job_id: str, segment_idxs: Iterable[int], weights: Mapping[int, int] | None = None
     ) -> None:
         """Let segments of a new job wait."""
         assert job_id not in self._jobs
-        play_head = 0 if job_id == self._listened else None
+        play_head = 0 if job_id == self._listened_job_id else None
         waiting = _WaitingJob(sorted(segment_idxs), weights or {}, play_head)
         if waiting.segment_idxs:
             self._jobs[job_id] = waiting
 
     def focus(self, job_id: str, segment_idx: int) -> None:
         """Move the play-head: this job is listened to from now on, here."""
-        self._listened = job_id
+        self._listened_job_id = job_id
         if job_id in self._jobs:
             self._jobs[job_id].play_head = segment_idx
 
-    def has_urgent(self) -> bool:
+    def has_play_head_segment(self) -> bool:
         """Whether the very segment at the play-head waits; `take` gives it next."""
-        listened = self._jobs.get(self._listened or "")
+        listened = self._jobs.get(self._listened_job_id or "")
         return listened is not None and listened.play_head in listened.segment_idxs
 
     def take(self) -> tuple[str, int] | None:
         """Take the next segment to speak, None when nothing waits."""
-        listened = self._jobs.get(self._listened or "")
+        listened = self._jobs.get(self._listened_job_id or "")
         if listened is not None:
             ahead = listened.take_ahead()
             if ahead is not None:
-                return self._taken(self._listened or "", ahead)
+                return self._remove(self._listened_job_id or "", ahead)
         for job_id, waiting in self._jobs.items():
-            return self._taken(job_id, waiting.take())
+            return self._remove(job_id, waiting.take())
         return None
 
     def discard(self, job_id: str) -> list[int]:
@@ -94,7 +94,7 @@ class SegmentScheduler:
         """Count the waiting segments of all jobs."""
         return sum(len(waiting.segment_idxs) for waiting in self._jobs.values())
 
-    def _taken(self, job_id: str, segment_idx: int) -> tuple[str, int]:
+    def _remove(self, job_id: str, segment_idx: int) -> tuple[str, int]:
         if not self._jobs[job_id].segment_idxs:
             del self._jobs[job_id]
         return job_id, segment_idx
@@ -112,22 +112,22 @@ class BackendQueue:
 
     Attributes:
         max_concurrency: Segments in flight on a backend that has no slots of its own.
-        set_aside: Segments that wait to be tried again, each alone.
-        one_alone: Whether such a segment is in flight.
+        oom_retries: Segments that wait to be tried again, each alone.
+        exclusive: Whether such a segment is in flight.
     """
 
     manager: ModelManager
     max_concurrency: int
     scheduler: SegmentScheduler = field(default_factory=SegmentScheduler)
-    set_aside: deque[QueuedSegment] = field(default_factory=deque)
+    oom_retries: deque[QueuedSegment] = field(default_factory=deque)
     in_flight: int = 0
     unsaved: int = 0
-    one_alone: bool = False
+    exclusive: bool = False
 
     @property
     def waiting(self) -> int:
         """Segments that wait for a slot."""
-        return len(self.scheduler) + len(self.set_aside)
+        return len(self.scheduler) + len(self.oom_retries)
 
     @property
     def bound(self) -> int:
@@ -135,12 +135,16 @@ class BackendQueue:
         return self._in_slots or self.max_concurrency
 
     @property
-    def takes_one_more(self) -> bool:
+    def accepts_play_head(self) -> bool:
         """Whether the line at the play-head may go past the bound: it waits where slots are shared.
 
         One at a time, and only on a batched backend, which chooses itself who gets a slot next.
         """
-        return self._in_slots > 0 and self.in_flight == self.bound and self.scheduler.has_urgent()
+        return (
+            self._in_slots > 0
+            and self.in_flight == self.bound
+            and self.scheduler.has_play_head_segment()
+        )
 
     @property
     def _in_slots(self) -> int:
@@ -162,17 +166,17 @@ class BackendQueue:
 
     def has_room(self) -> bool:
         """Whether one more segment may start."""
-        if self.set_aside:
+        if self.oom_retries:
             return self.in_flight == 0
-        if self.one_alone:
+        if self.exclusive:
             return False
-        if self.in_flight >= self.bound and not self.takes_one_more:
+        if self.in_flight >= self.bound and not self.accepts_play_head:
             return False
         return self.unsaved < MAX_UNSAVED + self._in_slots
 
     def discard(self, job: Job) -> list[SegmentRecord]:
         """Forget what waits of a job; what that was."""
         waiting = [job.records[idx] for idx in self.scheduler.discard(job.job_id)]
-        waiting += [record for owner, record in self.set_aside if owner is job]
-        self.set_aside = deque(turn for turn in self.set_aside if turn[0] is not job)
+        waiting += [record for owner, record in self.oom_retries if owner is job]
+        self.oom_retries = deque(turn for turn in self.oom_retries if turn[0] is not job)
         return waiting

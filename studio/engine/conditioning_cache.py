@@ -40,12 +40,12 @@ class ConditioningCache:
         self._store = store
         # Guards both tables; never held while a backend computes.
         self._lock = threading.Lock()
-        self._kept: LRUCache[_CacheKey, Conditioning] = LRUCache(
+        self._cache: LRUCache[_CacheKey, Conditioning] = LRUCache(
             max_bytes, getsizeof=_measure_conditioning
         )
         self._pending: dict[_CacheKey, Future[Conditioning]] = {}
-        self.computed = 0
-        self.read = 0
+        self.n_computed = 0
+        self.n_read = 0
 
     def get(self, backend: Backend, voice: Voice) -> Conditioning:
         """The conditioning of a voice, computed by the loaded backend when it isn't kept.
@@ -55,7 +55,7 @@ class ConditioningCache:
         """
         key = _build_cache_key(backend, voice)
         with self._lock:
-            kept = self._kept.get(key)
+            kept = self._cache.get(key)
             if kept is not None:
                 return kept
             pending = self._pending.get(key)
@@ -69,8 +69,8 @@ class ConditioningCache:
     def forget(self, backend_name: str) -> None:
         """Drop all that a backend computed from memory; what is on disk stays."""
         with self._lock:
-            for key in [key for key in self._kept if key[0] == backend_name]:
-                del self._kept[key]
+            for key in [key for key in self._cache if key[0] == backend_name]:
+                del self._cache[key]
 
     def _compute(
         self, key: _CacheKey, mine: Future[Conditioning], backend: Backend, voice: Voice
@@ -84,8 +84,8 @@ class ConditioningCache:
             raise
         with self._lock:
             del self._pending[key]
-            if made.size_bytes <= self._kept.maxsize:
-                self._kept[key] = made
+            if made.size_bytes <= self._cache.maxsize:
+                self._cache[key] = made
         mine.set_result(made)
         return made
 
@@ -95,11 +95,11 @@ class ConditioningCache:
         kept = store.read(backend, key) if store is not None else None
         if kept is not None:
             with self._lock:
-                self.read += 1
+                self.n_read += 1
             return kept
         made = backend.condition(voice)
         with self._lock:
-            self.computed += 1
+            self.n_computed += 1
         if store is not None:
             store.write(backend, key, made)
         return made
@@ -116,7 +116,7 @@ def _build_cache_key(backend: Backend, voice: Voice) -> _CacheKey:
         sample.transcript if sample else None,
         voice.preset,
         voice.description,
-        name_key(voice.chosen_by) if named else None,
+        name_key(voice.builtin_name) if named else None,
     )
 
 

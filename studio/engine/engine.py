@@ -125,7 +125,7 @@ class SpeechEngine(Protocol):
         """Stop a job."""
         ...
 
-    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
         """Count a render of many jobs as one."""
         ...
 
@@ -135,7 +135,7 @@ class SpeechEngine(Protocol):
         """Say a recording again in another voice."""
         ...
 
-    def catch_up(self) -> None:
+    def drain(self) -> None:
         """Wait until the loop has done what was ready."""
         ...
 
@@ -208,8 +208,8 @@ class Engine:
         )
         self.converter = VoiceConverter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
-        self.watchers: list[Callable[[Job], None]] = []
-        self.counters: list[RenderListener] = []
+        self.job_listeners: list[Callable[[Job], None]] = []
+        self.render_listeners: list[RenderListener] = []
         self._loop = EngineLoop()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -220,18 +220,18 @@ class Engine:
 
     def close(self) -> None:
         """Cancel what runs, unload the models and stop the loop."""
-        self._loop.run(self._wind_down())
+        self._loop.run(self._shut_down())
         self._loop.close()
 
     def submit(self, job: Job, *, listen: bool) -> None:
         """Let a job begin; one that is listened to goes before the others."""
-        for watch in self.watchers:
+        for watch in self.job_listeners:
             watch(job)
         self._loop.call(lambda: self._begin(job, listen=listen))
 
-    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
         """A render of many jobs ended, which counts as one; from any thread."""
-        for count in self.counters:
+        for count in self.render_listeners:
             count(wall_s, first_audio_s)
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -243,16 +243,16 @@ class Engine:
         self._loop.call(lambda: self.renderer.cancel(job))
 
     def convert(
-        self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
+        self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
     ) -> Clip:
         """Say a recording again in another voice, see `VoiceConverter.convert`; waits for it."""
-        return self._loop.run(self.converter.convert(backend_name, recording, voice, stopped))
+        return self._loop.run(self.converter.convert(backend_name, recording, voice, is_stopped))
 
     async def responds(self, within_s: float = 3.0) -> bool:
         """Whether the engine's thread is alive and does anything; asked from another loop."""
         return await self._loop.responds(within_s)
 
-    def catch_up(self) -> None:
+    def drain(self) -> None:
         """Wait until the loop has done all that was ready to be done when this was called."""
         self._loop.call(lambda: None)
 
@@ -263,11 +263,11 @@ class Engine:
             ModelUnavailable: It can't be loaded here.
             Cancelled: The load was stopped.
         """
-        self._loop.run(self.models.manager(name).load())
+        self._loop.run(self.models.get_manager(name).load())
 
     def cancel_load(self, name: str) -> bool:
         """Stop the load of a backend's model; whether there was one. What came is kept."""
-        return self._loop.call(self.models.manager(name).cancel_load)
+        return self._loop.call(self.models.get_manager(name).cancel_load)
 
     def unload(self, name: str) -> None:
         """Unload a backend's model now.
@@ -275,7 +275,7 @@ class Engine:
         Raises:
             ModelInUse: It is speaking.
         """
-        self._loop.run(self.models.manager(name).unload())
+        self._loop.run(self.models.get_manager(name).unload())
 
     def check_choice(self, name: str) -> None:
         """See that a backend may be chosen.
@@ -284,7 +284,7 @@ class Engine:
             SettingError: There is no such backend.
             ModelUnavailable: It can't run here.
         """
-        reason = self.models.manager(name).backend.unavailable()
+        reason = self.models.get_manager(name).backend.unavailable()
         if reason is not None:
             raise ModelUnavailable(reason)
 
@@ -299,7 +299,7 @@ class Engine:
     def set_max_concurrency(self, max_concurrency: int) -> None:
         """Change how many segments are in flight on a backend that has no slots of its own."""
         self.max_concurrency = max_concurrency
-        self._loop.call(lambda: self.renderer.bound_by(max_concurrency))
+        self._loop.call(lambda: self.renderer.set_max_concurrency(max_concurrency))
 
     def _begin(self, job: Job, *, listen: bool) -> None:
         if listen:
@@ -307,13 +307,13 @@ class Engine:
         self.renderer.submit(job)
 
     async def _retire(self, name: str) -> None:
-        manager = self.models.manager(name)
+        manager = self.models.get_manager(name)
         if not manager.active:
             manager.cancel_load()
         with suppress(ModelInUse):
             await manager.unload()
 
-    async def _wind_down(self) -> None:
+    async def _shut_down(self) -> None:
         if self._reaper is not None:
             self._reaper.cancel()
         await self.renderer.close()

@@ -57,15 +57,15 @@ class SegmentRecord:
         message: Why it failed.
         fault: What kind of error it was, by the name of its class.
         cut: Whether it failed by not coming to its end, so that its audio isn't whole.
-        retried: Why a first try was thrown away; None when there was just one.
+        retry_reason: Why a first try was thrown away; None when there was just one.
         live: Chunks of a speech segment as they are generated; closed when all are there. A second
             try with another seed has a new one, and the former is withdrawn.
         at_s: When each state was reached, in seconds since the job began.
         first_chunk_s: When the first audio was there.
         last_chunk_s: When the latest was.
-        heard_samples: How much could be heard of it so far, at the studio's rate.
+        streamed_samples: How much could be heard of it so far, at the studio's rate.
         seed: Of the latest try, where that isn't the segment's own.
-        checked: What its samples tell; of speech that came to its end, known when saved.
+        report: What its samples tell; of speech that came to its end, known when saved.
     """
 
     segment: Segment
@@ -75,17 +75,17 @@ class SegmentRecord:
     message: str | None = None
     fault: str | None = None
     cut: bool = False
-    retried: str | None = None
+    retry_reason: str | None = None
     live: Feed[Samples] = field(default_factory=Feed)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     first_chunk_s: float | None = None
     last_chunk_s: float = 0.0
-    heard_samples: int = 0
+    streamed_samples: int = 0
     seed: int | None = None
-    checked: QualityReport | None = None
+    report: QualityReport | None = None
 
     @property
-    def final(self) -> bool:
+    def is_final(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in FINAL_STATES
 
@@ -162,7 +162,7 @@ class Job:
     The engine's loop changes it; other threads only read.
 
     Attributes:
-        gave_up: Why no segment can be spoken at all, such as a model that can't be loaded.
+        fatal_message: Why no segment can be spoken at all, such as a model that can't be loaded.
     """
 
     def __init__(
@@ -170,22 +170,22 @@ class Job:
     ) -> None:
         """Lay out the records of an order's plan; `job_id` is unique."""
         self.job_id = job_id
-        self.order = order
+        self.spec = order
         self.state = JobState.RUNNING
         self.events: Feed[JobEvent] = Feed()
         self.in_flight = 0
         self.max_in_flight = 0
         self.cancelled = False
-        self.gave_up: str | None = None
+        self.fatal_message: str | None = None
         self._clock = clock
         self._began_s = clock()
         self._ended_s: float | None = None
         self.records = [SegmentRecord(segment) for segment in order.plan.segments]
         self._open = len(self.records)
         for record in self.records:
-            self._note(record, SegmentState.PLANNED)
+            self._record_state(record, SegmentState.PLANNED)
 
-    def settle(self) -> list[int]:
+    def queue_speech(self) -> list[int]:
         """Finish what needs no backend; returns the speech segments, which now are queued.
 
         Audio lines stay planned: the caller lays them in.
@@ -206,42 +206,42 @@ class Job:
 
     def segment_path(self, record: SegmentRecord) -> Path:
         """Where a segment's WAV goes."""
-        return self.order.folder / f"{record.segment.segment_idx:05d}.wav"
+        return self.spec.folder / f"{record.segment.segment_idx:05d}.wav"
 
-    def begin(self, record: SegmentRecord) -> None:
+    def start_segment(self, record: SegmentRecord) -> None:
         """A slot took the segment."""
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         self.advance(record, SegmentState.STARTED)
 
-    def start_again(self, record: SegmentRecord, why: str, seed: int | None) -> None:
+    def restart_segment(self, record: SegmentRecord, why: str, seed: int | None) -> None:
         """A segment's try is thrown away, and what was heard of it with it; the next has a seed."""
         former, record.live = record.live, Feed()
-        record.retried, record.seed = why, seed
-        record.heard_samples, record.first_chunk_s = 0, None
+        record.retry_reason, record.seed = why, seed
+        record.streamed_samples, record.first_chunk_s = 0, None
         former.withdraw()
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
-        self._tell(JobEvent(record.state, self.elapsed_s(), segment_idx, message=why))
+        self._publish(JobEvent(record.state, self.measure_elapsed_s(), segment_idx, message=why))
 
-    def leave(self) -> None:
+    def release_slot(self) -> None:
         """A segment gave its slot back."""
         self.in_flight -= 1
 
-    def heard(self, record: SegmentRecord, chunk: Samples) -> None:
+    def add_chunk(self, record: SegmentRecord, chunk: Samples) -> None:
         """A chunk was generated; called from the thread that generates."""
         if record.first_chunk_s is None:
-            record.first_chunk_s = self.elapsed_s()
-        record.last_chunk_s = self.elapsed_s()
-        record.heard_samples += len(chunk)
+            record.first_chunk_s = self.measure_elapsed_s()
+        record.last_chunk_s = self.measure_elapsed_s()
+        record.streamed_samples += len(chunk)
         record.live.append(chunk)
 
     def advance(self, record: SegmentRecord, state: SegmentState) -> None:
         """Move a segment on and tell everybody."""
         assert record.state not in FINAL_STATES
         record.state = state
-        self._note(record, state)
-        if record.final:
+        self._record_state(record, state)
+        if record.is_final:
             record.live.close()
             # Readers under way keep the old feed; later ones find the file. Frees the chunks.
             record.live = Feed()
@@ -255,7 +255,7 @@ class Job:
         record.fault = fault
         self.advance(record, SegmentState.FAILED)
 
-    def silent_s(self) -> float:
+    def measure_silence_s(self) -> float:
         """How long the segment in flight that was silent for the longest has made no sound."""
         if not self.in_flight:
             return 0.0
@@ -264,9 +264,9 @@ class Job:
             for record in self.records
             if record.state is SegmentState.STARTED
         ]
-        return self.elapsed_s() - min(signs_s) if signs_s else 0.0
+        return self.measure_elapsed_s() - min(signs_s) if signs_s else 0.0
 
-    def failures(self) -> tuple[SegmentFailure, ...]:
+    def list_failures(self) -> tuple[SegmentFailure, ...]:
         """What could not be spoken, in order."""
         return tuple(
             _build_failure(record, record.message or "")
@@ -274,28 +274,28 @@ class Job:
             if record.state is SegmentState.FAILED
         )
 
-    def second_tries(self) -> tuple[SegmentFailure, ...]:
+    def list_retries(self) -> tuple[SegmentFailure, ...]:
         """Segments of which another try is kept or was made, and why one was thrown away."""
         return tuple(
-            _build_failure(record, record.retried)
+            _build_failure(record, record.retry_reason)
             for record in self.records
-            if record.retried is not None and record.state is SegmentState.SAVED
+            if record.retry_reason is not None and record.state is SegmentState.SAVED
         )
 
-    def summary(self) -> JobSummary:
+    def summarize(self) -> JobSummary:
         """The job in figures, so far."""
         samples = sum(
             record.samples or 0 for record in self.records if record.state is SegmentState.SAVED
         )
         return JobSummary(
             audio_s=samples / STUDIO_RATE_HZ,
-            wall_s=self._ended_s if self._ended_s is not None else self.elapsed_s(),
+            wall_s=self._ended_s if self._ended_s is not None else self.measure_elapsed_s(),
             first_audio_s=self._first_audio_s(),
             max_in_flight=self.max_in_flight,
-            failed=len(self.failures()),
+            failed=len(self.list_failures()),
         )
 
-    def elapsed_s(self) -> float:
+    def measure_elapsed_s(self) -> float:
         """Seconds since the job began."""
         return self._clock() - self._began_s
 
@@ -308,29 +308,29 @@ class Job:
                 return record.first_chunk_s
         return None
 
-    def _note(self, record: SegmentRecord, state: SegmentState) -> None:
-        at_s = self.elapsed_s()
+    def _record_state(self, record: SegmentRecord, state: SegmentState) -> None:
+        at_s = self.measure_elapsed_s()
         record.at_s[state] = at_s
         segment_idx = record.segment.segment_idx
-        self._tell(JobEvent(state, at_s, segment_idx, record.samples, record.message))
+        self._publish(JobEvent(state, at_s, segment_idx, record.samples, record.message))
         log.debug("job %s segment %d %s at %.3f s", self.job_id, segment_idx, state, at_s)
 
-    def _tell(self, event: JobEvent) -> None:
+    def _publish(self, event: JobEvent) -> None:
         self.events.append(event)
-        self.order.notify(event)
+        self.spec.notify(event)
 
     def _end_if_all_final(self) -> None:
         if self._open or self.events.closed:
             return
-        self._ended_s = self.elapsed_s()
+        self._ended_s = self.measure_elapsed_s()
         self.state = JobState.CANCELLED if self.cancelled else JobState.DONE
         ended = JobEvent(self.state, self._ended_s)
         self.events.append(ended)
         self.events.close()
-        self.order.notify(ended)
-        summary = self.summary()
+        self.spec.notify(ended)
+        summary = self.summarize()
         log.log(
-            logging.DEBUG if self.order.is_part else logging.INFO,
+            logging.DEBUG if self.spec.is_part else logging.INFO,
             "job %s %s: %.1f s of audio in %.2f s, first after %.3f s, at most %d in flight, "
             "%d failed",
             self.job_id,

@@ -32,12 +32,12 @@ class SegmentIssues:
 
     segment_idx: int
     line_number: int
-    doubts: tuple[QualityIssue, ...]
+    issues: tuple[QualityIssue, ...]
 
     @property
     def message(self) -> str:
         """All doubts in one piece."""
-        return " ".join(doubt.message for doubt in self.doubts)
+        return " ".join(doubt.message for doubt in self.issues)
 
 
 def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
@@ -48,10 +48,10 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     usual = _build_baselines(job)
     found = []
     for record in job.records:
-        if record.checked is None:
+        if record.report is None:
             continue
-        others = find_outliers(record.checked.figures, usual.get(_build_voice_key(record)))
-        if doubts := record.checked.doubts + others:
+        others = find_outliers(record.report.metrics, usual.get(_build_voice_key(record)))
+        if doubts := record.report.issues + others:
             segment = record.segment
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
@@ -60,8 +60,8 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
 def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:
     figures: dict[Hashable, list[TakeMetrics]] = defaultdict(list)
     for record in job.records:
-        if record.checked is not None:
-            figures[_build_voice_key(record)].append(record.checked.figures)
+        if record.report is not None:
+            figures[_build_voice_key(record)].append(record.report.metrics)
     return {voice: build_baseline(others) for voice, others in figures.items()}
 
 

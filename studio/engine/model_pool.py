@@ -67,7 +67,7 @@ class ModelPool:
         self._clock = clock
         self._managers: dict[str, ModelManager] = {}
         # Guards the making of a manager: threads of the API ask for one as the loop does.
-        self._making = threading.Lock()
+        self._create_lock = threading.Lock()
         self._next_check_s = clock() + policy.check_interval_s
 
     @property
@@ -79,14 +79,14 @@ class ModelPool:
         """Change the idle timeout from now on; 0 keeps models loaded."""
         self._policy = replace(self._policy, idle_timeout_s=idle_timeout_s)
 
-    def manager(self, name: str) -> ModelManager:
+    def get_manager(self, name: str) -> ModelManager:
         """The manager of a backend.
 
         Raises:
             SettingError: There is no such backend.
         """
         name = canonical_name(name)
-        with self._making:
+        with self._create_lock:
             if name not in self._managers:
                 self._managers[name] = ModelManager(
                     self._create(name), forget=lambda: self._forget(name), clock=self._clock
@@ -116,7 +116,7 @@ class ModelPool:
                 with suppress(Exception):
                     await manager.unload()
 
-    def health(self) -> dict[str, Health]:
+    def check_health(self) -> dict[str, Health]:
         """How the threads of loaded backends are that have threads of their own, by name."""
         return {
             name: manager.backend.health()
@@ -124,13 +124,13 @@ class ModelPool:
             if manager.state is ModelState.LOADED and isinstance(manager.backend, TellsHealth)
         }
 
-    def known(self) -> list[ModelStatus]:
+    def list_statuses(self) -> list[ModelStatus]:
         """A snapshot of every model that was asked for so far."""
-        return [self.status(name) for name in list(self._managers)]
+        return [self.get_status(name) for name in list(self._managers)]
 
-    def status(self, name: str) -> ModelStatus:
+    def get_status(self, name: str) -> ModelStatus:
         """A snapshot of one model."""
-        manager = self.manager(name)
+        manager = self.get_manager(name)
         return ModelStatus(
             name=name,
             state=manager.state,

@@ -68,11 +68,11 @@ class Renderer:
         self._conditioning = conditioning
         self._max_concurrency = max_concurrency
         self._save = save
-        self._lanes: dict[str, BackendQueue] = {}
+        self._queues: dict[str, BackendQueue] = {}
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Segments that wait for a load, to be woken when their job is cancelled.
-        self._at_the_door: dict[asyncio.Task[Any], Job] = {}
+        self._load_waiters: dict[asyncio.Task[Any], Job] = {}
         # Replaced whole: threads that speak read it.
         self._play_head: tuple[Job, int] | None = None
         # Not the loop's default executor: that one is small, and saves must not wait for speech.
@@ -81,53 +81,53 @@ class Renderer:
     @property
     def in_flight(self) -> int:
         """Segments being generated now, on all backends."""
-        return sum(lane.in_flight for lane in self._lanes.values())
+        return sum(lane.in_flight for lane in self._queues.values())
 
     @property
     def queued(self) -> int:
         """Segments waiting for a slot, on all backends."""
-        return sum(lane.waiting for lane in self._lanes.values())
+        return sum(lane.waiting for lane in self._queues.values())
 
-    def silent_s(self, backend_name: str) -> float:
+    def measure_silence_s(self, backend_name: str) -> float:
         """How long a line in flight has made no sound, the longest; from any thread."""
-        jobs = [job for job in list(self._jobs.values()) if job.order.backend_name == backend_name]
+        jobs = [job for job in list(self._jobs.values()) if job.spec.backend_name == backend_name]
         # While a model is loaded, lines wait for it in their slots.
-        loaded_s = self._models.manager(backend_name).loaded_for_s
-        return min(loaded_s, max((job.silent_s() for job in jobs), default=0.0))
+        loaded_s = self._models.get_manager(backend_name).loaded_for_s
+        return min(loaded_s, max((job.measure_silence_s() for job in jobs), default=0.0))
 
-    def bound_by(self, max_concurrency: int) -> None:
+    def set_max_concurrency(self, max_concurrency: int) -> None:
         """Let as many segments be in flight from now on; those that are go on to their end."""
         self._max_concurrency = max_concurrency
-        for lane in self._lanes.values():
+        for lane in self._queues.values():
             lane.max_concurrency = max_concurrency
-            self._pump(lane)
+            self._start_ready(lane)
 
     def submit(self, job: Job) -> None:
         """Take a job on; it runs until its event feed closes."""
-        lane = self._lane(job.order.backend_name)
+        lane = self._get_queue(job.spec.backend_name)
         self._jobs = {key: one for key, one in self._jobs.items() if not one.events.closed}
         self._jobs[job.job_id] = job
-        lane.add(job, job.settle())
+        lane.add(job, job.queue_speech())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
                 self._start(save_audio_segment(job, record, record.segment, self._save))
-        self._pump(lane)
+        self._start_ready(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """Somebody listens to this job, at this segment: it and what follows go first."""
         self._play_head = (job, segment_idx)
-        lane = self._lane(job.order.backend_name)
+        lane = self._get_queue(job.spec.backend_name)
         lane.scheduler.focus(job.job_id, segment_idx)
-        self._pump(lane)
+        self._start_ready(lane)
 
     def cancel(self, job: Job) -> None:
         """Stop a job: nothing more is started, and what is in flight stops at its next step."""
         if job.cancelled or job.events.closed:
             return
         job.cancelled = True
-        for record in self._lane(job.order.backend_name).discard(job):
+        for record in self._get_queue(job.spec.backend_name).discard(job):
             job.advance(record, SegmentState.CANCELLED)
-        for task, waiting in self._at_the_door.items():
+        for task, waiting in self._load_waiters.items():
             if waiting is job:
                 task.cancel()
 
@@ -139,25 +139,25 @@ class Renderer:
             await asyncio.wait(self._tasks)
         self._threads.shutdown()
 
-    def _lane(self, backend_name: str) -> BackendQueue:
-        if backend_name not in self._lanes:
-            manager = self._models.manager(backend_name)
-            self._lanes[backend_name] = BackendQueue(manager, self._max_concurrency)
-        return self._lanes[backend_name]
+    def _get_queue(self, backend_name: str) -> BackendQueue:
+        if backend_name not in self._queues:
+            manager = self._models.get_manager(backend_name)
+            self._queues[backend_name] = BackendQueue(manager, self._max_concurrency)
+        return self._queues[backend_name]
 
-    def _pump(self, lane: BackendQueue) -> None:
+    def _start_ready(self, lane: BackendQueue) -> None:
         while lane.has_room():
-            lane.one_alone = bool(lane.set_aside)
-            turn = lane.set_aside.popleft() if lane.one_alone else self._next_turn(lane)
+            lane.exclusive = bool(lane.oom_retries)
+            turn = lane.oom_retries.popleft() if lane.exclusive else self._take_next(lane)
             if turn is None:
                 return
             job, record = turn
             lane.in_flight += 1
             lane.unsaved += 1
-            job.begin(record)
+            job.start_segment(record)
             self._start(self._render(lane, job, record))
 
-    def _next_turn(self, lane: BackendQueue) -> QueuedSegment | None:
+    def _take_next(self, lane: BackendQueue) -> QueuedSegment | None:
         taken = lane.scheduler.take()
         if taken is None:
             return None
@@ -176,7 +176,7 @@ class Renderer:
                 await save_segment(job, record, spoken, self._save)
         finally:
             lane.unsaved -= 1
-            self._pump(lane)
+            self._start_ready(lane)
 
     async def _generate(
         self, lane: BackendQueue, job: Job, record: SegmentRecord
@@ -184,17 +184,17 @@ class Renderer:
         """Speak a segment in a thread, holding a slot and a lease; None when there is no sound."""
         try:
             async with self._lease(lane.manager, job) as backend:
-                self._pump(lane)  # a load may have told of more slots
-                return await self._spoken(backend, job, record)
+                self._start_ready(lane)  # a load may have told of more slots
+                return await self._synthesize_with_retry(backend, job, record)
         except Cancelled:
             # When it was the load that was stopped: the next segment would only begin it anew.
             self.cancel(job)
             job.advance(record, SegmentState.CANCELLED)
         except ModelUnavailable as error:
-            self._give_up(lane, job, str(error))
+            self._fail_job(lane, job, str(error))
             job.fail(record, str(error), type(error).__name__)
         except OutOfMemory as error:
-            self._set_aside(lane, job, record, error)
+            self._queue_oom_retry(lane, job, record, error)
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
         # The one place where a backend's own fault becomes a record: the other segments go on.
@@ -205,9 +205,9 @@ class Renderer:
             )
         finally:
             lane.in_flight -= 1
-            lane.one_alone = False
-            job.leave()
-            self._pump(lane)
+            lane.exclusive = False
+            job.release_slot()
+            self._start_ready(lane)
         return None
 
     @asynccontextmanager
@@ -216,7 +216,7 @@ class Renderer:
         task = asyncio.current_task()
         assert task is not None
         async with AsyncExitStack() as stack:
-            self._at_the_door[task] = job
+            self._load_waiters[task] = job
             try:
                 backend = await stack.enter_async_context(manager.using())
             except asyncio.CancelledError:
@@ -225,41 +225,43 @@ class Renderer:
                 task.uncancel()
                 raise Cancelled("The line was cancelled before it was spoken.") from None
             finally:
-                del self._at_the_door[task]
+                del self._load_waiters[task]
             yield backend
 
-    def _set_aside(
+    def _queue_oom_retry(
         self, lane: BackendQueue, job: Job, record: SegmentRecord, error: OutOfMemory
     ) -> None:
         """Let a segment that found no memory wait for the second try, of which there is one."""
-        if lane.one_alone:
+        if lane.exclusive:
             job.fail(record, str(error), type(error).__name__)
         elif job.cancelled:
             job.advance(record, SegmentState.CANCELLED)
         else:
             log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             job.advance(record, SegmentState.QUEUED)
-            lane.set_aside.append((job, record))
+            lane.oom_retries.append((job, record))
 
-    def _urgency(self, job: Job, segment_idx: int) -> int | None:
+    def _compute_priority(self, job: Job, segment_idx: int) -> int | None:
         """Segments between the play-head and this one; called from any thread."""
         if self._play_head is None or self._play_head[0] is not job:
             return None
         ahead = segment_idx - self._play_head[1]
         return ahead if ahead >= 0 else None
 
-    async def _spoken(self, backend: Backend, job: Job, record: SegmentRecord) -> SynthesisResult:
+    async def _synthesize_with_retry(
+        self, backend: Backend, job: Job, record: SegmentRecord
+    ) -> SynthesisResult:
         """Speak a segment, and once more where it was cut."""
-        spoken = await self._try(backend, job, record)
-        if spoken.cut is None and job.order.tries > 1:
-            return await self._least_doubtful(backend, job, record, spoken)
-        if spoken.cut is None or not may_retry(record) or job.cancelled:
+        spoken = await self._synthesize_once(backend, job, record)
+        if spoken.cut_error is None and job.spec.tries > 1:
+            return await self._retry_for_quality(backend, job, record, spoken)
+        if spoken.cut_error is None or not may_retry(record) or job.cancelled:
             return spoken
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
-        job.start_again(record, str(spoken.cut), derive_cut_retry_seed(segment.seed))
+        job.restart_segment(record, str(spoken.cut_error), derive_cut_retry_seed(segment.seed))
         try:
-            return await self._try(backend, job, record)
+            return await self._synthesize_once(backend, job, record)
         except OutOfMemory:
             raise
         except SpeechFailed as error:
@@ -267,46 +269,48 @@ class Renderer:
             log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             return spoken
 
-    async def _least_doubtful(
+    async def _retry_for_quality(
         self, backend: Backend, job: Job, record: SegmentRecord, spoken: SynthesisResult
     ) -> SynthesisResult:
         """Speak a doubtful segment again, each time with another seed, and keep the best."""
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
         said, seed = build_expected_speech(segment), segment.seed
-        tries = 1 if segment.seed_is_own else job.order.tries
-        doubts = (await asyncio.to_thread(check_take, spoken.clip, said)).doubts
+        tries = 1 if segment.seed_is_own else job.spec.tries
+        doubts = (await asyncio.to_thread(check_take, spoken.clip, said)).issues
         fewest = score_issues(doubts)
         for _ in range(1, tries):
             if not doubts or job.cancelled:
                 break
             seed = derive_quality_retry_seed(seed)
-            job.start_again(record, doubts[0].message, seed)
+            job.restart_segment(record, doubts[0].message, seed)
             try:
-                fresh = await self._try(backend, job, record)
+                fresh = await self._synthesize_once(backend, job, record)
             except SpeechFailed as error:
                 log.info("job %s segment %d: %s", job.job_id, segment.segment_idx, error)
                 break  # what there is can be heard
-            if fresh.cut is not None:
+            if fresh.cut_error is not None:
                 continue
-            doubts = (await asyncio.to_thread(check_take, fresh.clip, said)).doubts
+            doubts = (await asyncio.to_thread(check_take, fresh.clip, said)).issues
             if score_issues(doubts) < fewest:
                 spoken, fewest = fresh, score_issues(doubts)
         return spoken
 
-    async def _try(self, backend: Backend, job: Job, record: SegmentRecord) -> SynthesisResult:
+    async def _synthesize_once(
+        self, backend: Backend, job: Job, record: SegmentRecord
+    ) -> SynthesisResult:
         work = partial(
             synthesize,
             backend,
             job,
             record,
             conditioning=self._conditioning,
-            urgency=lambda: self._urgency(job, record.segment.segment_idx),
+            priority=lambda: self._compute_priority(job, record.segment.segment_idx),
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _give_up(self, lane: BackendQueue, job: Job, message: str) -> None:
+    def _fail_job(self, lane: BackendQueue, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
-        job.gave_up = message
+        job.fatal_message = message
         for record in lane.discard(job):
             job.fail(record, message, "ModelUnavailable")

@@ -30,18 +30,18 @@ class SynthesisResult:
 
     Attributes:
         clip: At the studio's rate.
-        cut: Why it isn't whole; None when it is.
+        cut_error: Why it isn't whole; None when it is.
     """
 
     clip: Clip
-    cut: SpeechFailed | None = None
+    cut_error: SpeechFailed | None = None
 
 
 def may_retry(record: SegmentRecord) -> bool:
     """Whether a segment that was cut may be spoken with another seed."""
     segment = record.segment
     assert isinstance(segment, SpeechSegment)
-    return record.retried is None and not segment.seed_is_own
+    return record.retry_reason is None and not segment.seed_is_own
 
 
 def synthesize(
@@ -50,7 +50,7 @@ def synthesize(
     record: SegmentRecord,
     *,
     conditioning: ConditioningCache,
-    urgency: Callable[[], int | None],
+    priority: Callable[[], int | None],
 ) -> SynthesisResult:
     """Do everything of a segment that needs the backend; runs in a thread.
 
@@ -61,17 +61,17 @@ def synthesize(
     """
     if job.cancelled:
         raise Cancelled
-    request = _build_request(backend, job, record, conditioning=conditioning, urgency=urgency)
+    request = _build_request(backend, job, record, conditioning=conditioning, priority=priority)
     chunks: list[Samples] = []
     cut = None
-    to_skip = record.heard_samples  # a second try's listeners have heard the first one's
+    to_skip = record.streamed_samples  # a second try's listeners have heard the first one's
     try:
         with closing(_generate_chunks(backend, request)) as spoken:
             for chunk in spoken:
                 if job.cancelled:
                     raise Cancelled
                 if len(chunk) > to_skip:
-                    job.heard(record, chunk[to_skip:])
+                    job.add_chunk(record, chunk[to_skip:])
                 to_skip = max(0, to_skip - len(chunk))
                 chunks.append(chunk)
     except OutOfMemory:
@@ -108,19 +108,21 @@ def _build_request(
     record: SegmentRecord,
     *,
     conditioning: ConditioningCache,
-    urgency: Callable[[], int | None],
+    priority: Callable[[], int | None],
 ) -> SpeechRequest:
     segment = record.segment
     assert isinstance(segment, SpeechSegment)
-    voice = job.order.cast.voice_of(segment.speaker, segment.mood).told(segment.instruct)
+    voice = job.spec.cast.load_voice(segment.speaker, segment.mood).with_instruction(
+        segment.instruct
+    )
     return SpeechRequest(
         text=segment.text,
         conditioning=conditioning.get(backend, voice),
         language=segment.language,
-        seed=segment.seed if record.retried is None else record.seed,
+        seed=segment.seed if record.retry_reason is None else record.seed,
         params=segment.params,
         cancelled=lambda: job.cancelled,
-        urgency=urgency,
+        urgency=priority,
     )
 
 
@@ -144,12 +146,12 @@ async def save_segment(
 ) -> None:
     """Write what was generated to disk, in a thread; what was cut is kept and has failed."""
     record.samples = len(spoken.clip)
-    if spoken.cut is None:
+    if spoken.cut_error is None:
         job.advance(record, SegmentState.GENERATED)
     record.live.close()
     path = job.segment_path(record)
     try:
-        record.checked = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
+        record.report = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
     # Whatever it is, nobody else would tell the job that this segment is over.
@@ -158,11 +160,11 @@ async def save_segment(
         job.fail(record, describe_fault("Saving", error), type(error).__name__)
     else:
         record.path = path
-        if spoken.cut is None:
+        if spoken.cut_error is None:
             job.advance(record, SegmentState.SAVED)
         else:
             record.cut = True
-            job.fail(record, str(spoken.cut), type(spoken.cut).__name__)
+            job.fail(record, str(spoken.cut_error), type(spoken.cut_error).__name__)
 
 
 def _write_and_check(
@@ -170,7 +172,7 @@ def _write_and_check(
 ) -> QualityReport | None:
     """Write a clip, and look over what was spoken; runs in a thread."""
     save(path, spoken.clip)
-    is_whole = spoken.cut is None and isinstance(record.segment, SpeechSegment)
+    is_whole = spoken.cut_error is None and isinstance(record.segment, SpeechSegment)
     return check_take(spoken.clip, build_expected_speech(record.segment)) if is_whole else None
 
 
@@ -187,14 +189,14 @@ async def save_audio_segment(
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Decoding", error), type(error).__name__)
         return
-    job.heard(record, clip.samples)
+    job.add_chunk(record, clip.samples)
     await save_segment(job, record, SynthesisResult(clip), save)
 
 
 def _decode_audio(job: Job, segment: AudioSegment) -> Clip:
-    path = job.order.resolve_audio(segment.path)
+    path = job.spec.resolve_audio(segment.path)
     # A project may come from a stranger, with recordings that nobody has looked at.
-    return decode_guarded(path)[1] if job.order.is_part else decode(path)
+    return decode_guarded(path)[1] if job.spec.is_part else decode(path)
 
 
 def describe_fault(who: str, error: Exception) -> str:

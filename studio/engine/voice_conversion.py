@@ -31,11 +31,11 @@ class VoiceConverter:
         self._models = models
         self._conditioning = conditioning
         # One at a time on all backends: each may need as much memory as speaking a long line.
-        self._turn = asyncio.Semaphore(1)
-        self._present = 0
+        self._lock = asyncio.Semaphore(1)
+        self._n_waiting = 0
 
     async def convert(
-        self, backend_name: str, recording: Clip, voice: Voice, stopped: IsStopped
+        self, backend_name: str, recording: Clip, voice: Voice, is_stopped: IsStopped
     ) -> Clip:
         """Keep a recording's words and timing, change its voice.
 
@@ -43,7 +43,7 @@ class VoiceConverter:
             backend_name: One with `ConvertsVoices`.
             recording: Speech at any rate.
             voice: Whose it becomes.
-            stopped: Polled from several threads; true ends it.
+            is_stopped: Polled from several threads; true ends it.
 
         Raises:
             BadInput: The backend converts no voices.
@@ -54,25 +54,25 @@ class VoiceConverter:
             OutOfMemory: The device has no room for it.
             Cancelled: `stopped` became true.
         """
-        manager = self._models.manager(backend_name)
+        manager = self._models.get_manager(backend_name)
         check_can_convert(manager.backend)
-        if self._present >= MAX_CONVERSIONS:
+        if self._n_waiting >= MAX_CONVERSIONS:
             raise EngineBusy(
                 "Other recordings are waiting already. Try again soon.", retry_after_s=30
             )
-        self._present += 1
+        self._n_waiting += 1
         async with AsyncExitStack() as held:
             held.callback(self._leave)
-            await _wait_unless_stopped(stopped, held.enter_async_context(self._turn))
-            backend = await _wait_unless_stopped(stopped, held.enter_async_context(manager.using()))
-            return await asyncio.to_thread(self._converted, backend, recording, voice, stopped)
+            await _wait_unless_stopped(is_stopped, held.enter_async_context(self._lock))
+            backend = await _wait_unless_stopped(
+                is_stopped, held.enter_async_context(manager.using())
+            )
+            return await asyncio.to_thread(self._convert, backend, recording, voice, is_stopped)
 
     def _leave(self) -> None:
-        self._present -= 1
+        self._n_waiting -= 1
 
-    def _converted(
-        self, backend: Backend, recording: Clip, voice: Voice, stopped: IsStopped
-    ) -> Clip:
+    def _convert(self, backend: Backend, recording: Clip, voice: Voice, stopped: IsStopped) -> Clip:
         """Everything that needs the backend; runs in a thread."""
         check_can_convert(backend)
         assert isinstance(backend, ConvertsVoices)

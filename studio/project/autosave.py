@@ -31,13 +31,13 @@ class FlushTask:
     """What is to be brought to the disk, as it was at one moment.
 
     Attributes:
-        turn: Chores are done in this order; one that comes late is left out.
-        wanted: What a render still had to make.
+        sequence: Chores are done in this order; one that comes late is left out.
+        queued: What a render still had to make.
         snapshot: None when the one on the disk is young enough.
     """
 
-    turn: int
-    wanted: Mapping[str, int | None]
+    sequence: int
+    queued: Mapping[str, int | None]
     snapshot: ProjectSnapshot | None = None
 
 
@@ -50,12 +50,12 @@ class Autosave:
 
     def __init__(self, core: ProjectState, seen: EditIdSource) -> None:
         """Everything is on the disk: it was read from there."""
-        self._core = core
-        self._seen = seen
+        self._state = core
+        self._edit_id_source = seen
         # Guards what is below, and the files. Taken after the session's lock, never before it.
-        self._writing = threading.Lock()
-        self._turns = 0
-        self._done_turn = 0
+        self._write_lock = threading.Lock()
+        self._last_sequence = 0
+        self._flushed_sequence = 0
         self._marks = core.history.marks
         self._kept_s = time.monotonic()
         self._pending: Mapping[str, int | None] | None = core.folder.read_pending()
@@ -67,35 +67,35 @@ class Autosave:
         """What the disk says is still to be made."""
         return self._pending or {}
 
-    def chore(self, *, now: bool) -> FlushTask:
+    def create_task(self, *, now: bool) -> FlushTask:
         """What there is to be done; with a snapshot when it is time for one, or `now`."""
-        self._turns += 1
-        wanted = dict(self._core.wanted)
-        history = self._core.history
+        self._last_sequence += 1
+        wanted = dict(self._state.queued)
+        history = self._state.history
         is_time = now or time.monotonic() - self._kept_s > SNAPSHOT_INTERVAL_S
         if not is_time or history.marks == self._marks:
-            return FlushTask(self._turns, wanted)
-        size_bytes = self._core.journal.size_bytes
-        audio_s = self._core.lines.audio_s(history.document)
-        seen = self._seen.edit_ids
+            return FlushTask(self._last_sequence, wanted)
+        size_bytes = self._state.journal.size_bytes
+        audio_s = self._state.line_states.measure_audio_s(history.document)
+        seen = self._edit_id_source.edit_ids
         snapshot = ProjectSnapshot(history.document, history.marks, size_bytes, seen, audio_s)
-        return FlushTask(self._turns, wanted, snapshot)
+        return FlushTask(self._last_sequence, wanted, snapshot)
 
-    def do(self, chore: FlushTask) -> None:
+    def flush(self, chore: FlushTask) -> None:
         """Bring a chore to the disk; a failure is told to everybody, and tried again later."""
-        with self._writing:
-            if self._closed or chore.turn < self._done_turn:
+        with self._write_lock:
+            if self._closed or chore.sequence < self._flushed_sequence:
                 return
             try:
-                self._core.journal.sync()
-                self._write_pending(chore.turn, chore.wanted)
+                self._state.journal.sync()
+                self._write_pending(chore.sequence, chore.queued)
                 if chore.snapshot is not None:
-                    self._core.folder.keep(chore.snapshot)
+                    self._state.folder.save_snapshot(chore.snapshot)
                     self._marks, self._kept_s = chore.snapshot.marks, time.monotonic()
             except StorageFailed as error:
-                self.say(str(error))
+                self.report(str(error))
             else:
-                self.say(None)
+                self.report(None)
 
     def sync(self) -> None:
         """See that every edit is on the disk itself; under the session's lock.
@@ -103,35 +103,35 @@ class Autosave:
         Raises:
             StorageFailed: The disk can't take them.
         """
-        with self._writing:
-            self._core.journal.sync()
+        with self._write_lock:
+            self._state.journal.sync()
 
-    def keep_pending(self, wanted: Mapping[str, int | None]) -> None:
+    def save_pending(self, wanted: Mapping[str, int | None]) -> None:
         """Keep at once what a render still has to make; under the session's lock.
 
         Raises:
             StorageFailed: It can't be written.
         """
-        self._turns += 1
-        with self._writing:
-            self._write_pending(self._turns, dict(wanted))
+        self._last_sequence += 1
+        with self._write_lock:
+            self._write_pending(self._last_sequence, dict(wanted))
 
-    def say(self, message: str | None) -> None:
+    def report(self, message: str | None) -> None:
         """Tell everybody that the project can't be kept, or can again."""
         if message != self.message:
             self.message = message
-            self._core.news.post(StorageEvent())
+            self._state.events.publish(StorageEvent())
 
     def close(self) -> None:
         """Write nothing more, and close the journal."""
-        with self._writing:
+        with self._write_lock:
             self._closed = True
-            self._core.journal.close()
+            self._state.journal.close()
 
     def _write_pending(self, turn: int, wanted: Mapping[str, int | None]) -> None:
-        self._done_turn = turn
+        self._flushed_sequence = turn
         if wanted == self._pending:
             return
         self._pending = None  # unknown, should the next line fail
-        self._core.folder.write_pending(wanted)
+        self._state.folder.write_pending(wanted)
         self._pending = wanted

@@ -67,14 +67,14 @@ class Delta:
         return bool(self.lines or self.order or self.fields)
 
     @property
-    def concerns_speakers(self) -> bool:
+    def affects_speakers(self) -> bool:
         """Whether who speaks may have changed, or with which voice."""
         return not _VOICE_FIELDS.isdisjoint(self.fields) or any(
             before is None or after is None or "speaker" in after
             for before, after in self.lines.values()
         )
 
-    def reversed(self) -> Delta:
+    def reverse(self) -> Delta:
         """The way back."""
         order = self.order
         return Delta(
@@ -83,7 +83,7 @@ class Delta:
             {name: (after, before) for name, (before, after) in self.fields.items()},
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """As the journal holds it; what didn't change is left out."""
         record: dict[str, Any] = {}
         if self.lines:

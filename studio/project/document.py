@@ -54,7 +54,7 @@ class ProjectLine:
     locked: bool = False
     chosen: str | None = None
 
-    def spoken(self, line_number: int = 0) -> DialogLine:
+    def to_dialog_line(self, line_number: int = 0) -> DialogLine:
         """The line as the dialog layer knows it."""
         match self.kind:
             case LineKind.SILENCE:
@@ -121,9 +121,11 @@ class Document:
         """Iterate over the lines in order."""
         return (self.lines[line_id] for line_id in self.order)
 
-    def dialog(self) -> Dialog:
+    def to_dialog(self) -> Dialog:
         """The lines as a script would have them."""
-        return Dialog(tuple(line.spoken(number) for number, line in enumerate(self, start=1)))
+        return Dialog(
+            tuple(line.to_dialog_line(number) for number, line in enumerate(self, start=1))
+        )
 
 
 LINE_ADAPTER: TypeAdapter[ProjectLine] = TypeAdapter(ProjectLine)

@@ -41,7 +41,7 @@ class EditFootprint:
         """Nothing was touched yet."""
         self._latest: dict[tuple[str, str], tuple[int, str]] = {}
 
-    def take_in(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry) -> None:
         """Remember what an entry of the journal changed."""
         if entry["kind"] == EntryKind.MADE:
             return
@@ -53,7 +53,7 @@ class EditFootprint:
         for name in delta.get("fields", {}):
             self._latest["", name] = mark
 
-    def by_others(self, base_rev: int, client: str) -> ForeignChanges:
+    def find_changes_by_others(self, base_rev: int, client: str) -> ForeignChanges:
         """All that others changed after a revision."""
         found: dict[str, set[str]] = defaultdict(set)
         for (line_id, name), (rev, by) in self._latest.items():
@@ -163,7 +163,7 @@ def find_revoiced_lines(
         former, pronouncing=present.pronouncing
     )  # `find_respelled_lines` is quicker at those
     for line in document:
-        if not former.agrees(present, line):
+        if not former.is_same_for(present, line):
             yield line.line_id
 
 
@@ -182,18 +182,18 @@ class DocumentEditor:
 
     def __init__(self, core: ProjectState) -> None:
         """Go on with the history that was read from the disk."""
-        self._core = core
-        self._seen: OrderedDict[str, None] = OrderedDict.fromkeys(core.seen)
-        self._touches = EditFootprint()
-        self._known_since = core.rev
+        self._state = core
+        self._edit_ids: OrderedDict[str, None] = OrderedDict.fromkeys(core.edit_ids)
+        self._footprint = EditFootprint()
+        self._footprint_rev = core.rev
         # Lines that the step under way lets be heard otherwise, though it doesn't change them.
-        self._otherwise: list[str] = []
-        self.changed: Callable[[Sequence[str]], None] = lambda _: None
+        self._respelled_lines: list[str] = []
+        self.on_change: Callable[[Sequence[str]], None] = lambda _: None
 
     @property
     def edit_ids(self) -> tuple[str, ...]:
         """Ids of the edits that took effect lately, the latest last."""
-        return tuple(self._seen)
+        return tuple(self._edit_ids)
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
         """Apply edits, all of them or none; those that took effect already change nothing.
@@ -203,27 +203,27 @@ class DocumentEditor:
             BadInput, NotFound, Conflict: As `apply_edits`.
             StorageFailed: They can't be kept; nothing changed then.
         """
-        core = self._core
-        if author.edit_id in self._seen:
+        core = self._state
+        if author.edit_id in self._edit_ids:
             return EditEvent(core.rev, author.client)
         if base_rev < core.rev:
-            foreign = self._touches_since(base_rev).by_others(base_rev, author.client)
+            foreign = self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
             check_mergeable(core.document, edits, foreign, rev=core.rev)
-        outside = EditLookups(core.shelf.find, core.surroundings.speaker_of)
-        return self._take(apply_edits(core.document, edits, outside), author)
+        outside = EditLookups(core.take_store.find, core.voice_resolver.find_speaker_id)
+        return self._record(apply_edits(core.document, edits, outside), author)
 
-    def lay(self, dialog: Dialog, author: Author, base_rev: int) -> EditEvent:
+    def merge_script(self, dialog: Dialog, author: Author, base_rev: int) -> EditEvent:
         """Let the lines be those of a dialog; those that stay keep their takes.
 
         Raises:
             EditConflict: Others changed the project since `base_rev`.
             StorageFailed: It can't be kept; nothing changed then.
         """
-        core = self._core
-        if author.edit_id in self._seen:
+        core = self._state
+        if author.edit_id in self._edit_ids:
             return EditEvent(core.rev, author.client)
         foreign = select_script_changes(
-            self._touches_since(base_rev).by_others(base_rev, author.client)
+            self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
         )
         if foreign:
             message = "Somebody else changed the dialog meanwhile. Look at it again first."
@@ -233,7 +233,7 @@ class DocumentEditor:
                 for name in names
             ]
             raise EditConflict(message, rev=core.rev, conflicts=conflicts)
-        return self._take(merge_script(core.document, dialog), author)
+        return self._record(merge_script(core.document, dialog), author)
 
     def rename(self, name: str) -> EditEvent:
         """Give the project another name, which is no step of undo.
@@ -242,10 +242,10 @@ class DocumentEditor:
             BadInput: The name can't be used.
             StorageFailed: It can't be kept.
         """
-        after = replace(self._core.document, name=clean_project_name(name))
-        self._core.record(after, STUDIO_AUTHOR, EntryKind.MADE)
-        news = EditEvent(self._core.rev, "", fields=("name",))
-        self._core.news.post(news)
+        after = replace(self._state.document, name=clean_project_name(name))
+        self._state.record(after, STUDIO_AUTHOR, EntryKind.MADE)
+        news = EditEvent(self._state.rev, "", fields=("name",))
+        self._state.events.publish(news)
         return news
 
     def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditEvent:
@@ -261,28 +261,28 @@ class DocumentEditor:
             EditConflict: It is somebody else's, and newer than `base_rev` or not asked for.
             StorageFailed: It can't be kept; nothing changed then.
         """
-        history = self._core.history
-        if author.edit_id in self._seen:
-            return EditEvent(self._core.rev, author.client)
+        history = self._state.history
+        if author.edit_id in self._edit_ids:
+            return EditEvent(self._state.rev, author.client)
         if own and history.marks.undo is not None:
             return self._undo_own(author)
         latest = history.author_of_next_undo()
         if latest and latest[0] > base_rev and latest[1] not in ("", author.client):
             message = "The latest step is somebody else's and new to you. Look at it first."
-            raise EditConflict(message, rev=self._core.rev, conflicts=[])
-        return self.tell(history.undo(author, self._core.tools.now_s(), self._settled))
+            raise EditConflict(message, rev=self._state.rev, conflicts=[])
+        return self.publish_step(history.undo(author, self._state.deps.now_s(), self._choose_takes))
 
     def _undo_own(self, author: Author) -> EditEvent:
-        person, core = parse_person(author.client), self._core
+        person, core = parse_person(author.client), self._state
 
         def is_own(client: str) -> bool:
             return client == STUDIO_AUTHOR.client or parse_person(client) == person
 
-        step = core.history.undo_own(author, core.tools.now_s(), self._settled, is_own)
+        step = core.history.undo_own(author, core.deps.now_s(), self._choose_takes, is_own)
         if step is None:
             message = "The steps that are left are somebody else's, or others went on from yours."
             raise EditConflict(message, rev=core.rev, conflicts=[])
-        return self.tell(step)
+        return self.publish_step(step)
 
     def redo(self, author: Author) -> EditEvent:
         """Take the latest undo back.
@@ -291,71 +291,73 @@ class DocumentEditor:
             Conflict: There is none.
             StorageFailed: It can't be kept; nothing changed then.
         """
-        if author.edit_id in self._seen:
-            return EditEvent(self._core.rev, author.client)
-        return self.tell(self._core.history.redo(author, self._core.tools.now_s(), self._settled))
+        if author.edit_id in self._edit_ids:
+            return EditEvent(self._state.rev, author.client)
+        return self.publish_step(
+            self._state.history.redo(author, self._state.deps.now_s(), self._choose_takes)
+        )
 
-    def tell(self, step: HistoryStep) -> EditEvent:
+    def publish_step(self, step: HistoryStep) -> EditEvent:
         """After a step: the render and all pages follow it."""
-        core, delta = self._core, step.delta
-        self._touches.take_in(step.entry)
+        core, delta = self._state, step.delta
+        self._footprint.add_entry(step.entry)
         self._remember(step.entry.get("edit_id"))
-        otherwise, self._otherwise = self._otherwise, []
+        otherwise, self._respelled_lines = self._respelled_lines, []
         others = (*self._lines_of_takes(step), *filter(step.after.lines.__contains__, otherwise))
         line_ids = tuple({**delta.lines, **dict.fromkeys(others)})
-        self.changed(line_ids)
+        self.on_change(line_ids)
         news = EditEvent(
             core.rev,
             step.entry["client"],
             line_ids,
             order=delta.order is not None,
             fields=tuple(delta.fields),
-            speakers=delta.concerns_speakers,
+            speakers=delta.affects_speakers,
         )
-        core.news.post(news)
+        core.events.publish(news)
         return news
 
     def _lines_of_takes(self, step: HistoryStep) -> Iterator[str]:
         """The lines that have a take more, or less, than before."""
         changed = set(step.before.deleted_takes) ^ set(step.after.deleted_takes)
-        takes = map(self._core.shelf.get, changed)
+        takes = map(self._state.take_store.get, changed)
         return (take.line_id for take in takes if take and take.line_id in step.after.lines)
 
-    def _take(self, after: Document, author: Author) -> EditEvent:
+    def _record(self, after: Document, author: Author) -> EditEvent:
         """Make a changed document the latest."""
-        core, before = self._core, self._core.document
+        core, before = self._state, self._state.document
         if after.settings.backend != before.settings.backend:
-            core.surroundings.check_backend(after.settings.backend)
-        step = core.record(self._settled(after), author)
-        return EditEvent(core.rev, author.client) if step is None else self.tell(step)
+            core.voice_resolver.check_backend(after.settings.backend)
+        step = core.record(self._choose_takes(after), author)
+        return EditEvent(core.rev, author.client) if step is None else self.publish_step(step)
 
-    def _settled(self, after: Document) -> Document:
+    def _choose_takes(self, after: Document) -> Document:
         """A document whose changed lines have a take of what they say, where there is one.
 
         That is part of the same step, so that the way back brings the former take back.
         """
-        core, before = self._core, self._core.document
-        former = ground = core.ground()
-        if not core.surroundings.covers(after):
-            ground = core.surroundings.look(after)[1]
+        core, before = self._state, self._state.document
+        former = ground = core.get_render_context()
+        if not core.voice_resolver.is_current_for(after):
+            ground = core.voice_resolver.refresh(after)[1]
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
-        self._otherwise = [
+        self._respelled_lines = [
             *find_respelled_lines(before, after),
             *find_revoiced_lines(former, ground, after),
         ]
-        return core.lines.follow(after, ground, changed + self._otherwise)
+        return core.line_states.choose_current(after, ground, changed + self._respelled_lines)
 
-    def _touches_since(self, base_rev: int) -> EditFootprint:
+    def _load_footprint(self, base_rev: int) -> EditFootprint:
         """Who changed what; the whole journal is read once when it has to go back further."""
-        if base_rev < self._known_since:
-            self._touches = EditFootprint()
-            for placed in self._core.journal.replay():
-                self._touches.take_in(placed.entry)
-            self._known_since = 0
-        return self._touches
+        if base_rev < self._footprint_rev:
+            self._footprint = EditFootprint()
+            for placed in self._state.journal.replay():
+                self._footprint.add_entry(placed.entry)
+            self._footprint_rev = 0
+        return self._footprint
 
     def _remember(self, edit_id: str | None) -> None:
         if edit_id is not None:
-            self._seen[edit_id] = None
-            if len(self._seen) > _MAX_EDIT_IDS:
-                self._seen.popitem(last=False)
+            self._edit_ids[edit_id] = None
+            if len(self._edit_ids) > _MAX_EDIT_IDS:
+                self._edit_ids.popitem(last=False)

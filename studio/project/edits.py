@@ -73,7 +73,7 @@ class DocumentDraft:
             pronunciations=self.pronunciations,
         )
 
-    def line(self, line_id: str) -> ProjectLine:
+    def get_line(self, line_id: str) -> ProjectLine:
         """A line by its id.
 
         Raises:
@@ -83,13 +83,13 @@ class DocumentDraft:
             raise NotFound("This line isn't there any more; somebody deleted it.")
         return self.lines[line_id]
 
-    def place_after(self, line_id: str | None) -> int:
+    def find_index_after(self, line_id: str | None) -> int:
         """Where a line goes that is to be heard after that one; None is the beginning.
 
         Raises:
             NotFound: There is no such line.
         """
-        return 0 if line_id is None else self.order.index(self.line(line_id).line_id) + 1
+        return 0 if line_id is None else self.order.index(self.get_line(line_id).line_id) + 1
 
     def insert(self, place: int, lines: Iterable[ProjectLine]) -> None:
         """Put lines in, those that are there already excepted."""
@@ -104,20 +104,20 @@ class DocumentDraft:
             del self.lines[line_id]
         self.order = [line_id for line_id in self.order if line_id not in gone]
 
-    def change(self, line_id: str, **fields: Any) -> None:
+    def update_line(self, line_id: str, **fields: Any) -> None:
         """Give a line other values, checked already."""
-        self.lines[line_id] = replace(self.line(line_id), **fields)
+        self.lines[line_id] = replace(self.get_line(line_id), **fields)
 
     def has_speaker(self, name: str) -> bool:
         """Whether any line is that speaker's."""
         return any(line.speaker and same_name(line.speaker, name) for line in self.lines.values())
 
-    def forget_voice(self, name: str) -> None:
+    def remove_voice(self, name: str) -> None:
         """Keep nothing of what was chosen for a name."""
         self.cast = _remove_name(self.cast, name)
         self.first_names = _remove_name(self.first_names, name)
 
-    def hand_on_voice(
+    def transfer_voice(
         self, former: str, name: str, speaker_of: Callable[[str], str | None]
     ) -> None:
         """Let a speaker that got another name keep its voice.
@@ -128,22 +128,22 @@ class DocumentDraft:
         assigned = _find_by_name(self.cast, former) or (speaker_of(former) if is_other else None)
         first = _find_by_name(self.first_names, former) or former
         brings_one = is_other and bool(_find_by_name(self.cast, name) or speaker_of(name))
-        self.forget_voice(former)
+        self.remove_voice(former)
         if brings_one:
             return
-        self.forget_voice(name)
+        self.remove_voice(name)
         if assigned is not None:
             self.cast[name] = assigned
         if not same_name(first, name):
             self.first_names[name] = first
 
-    def in_order(self, line_ids: Iterable[str]) -> list[ProjectLine]:
+    def select_in_order(self, line_ids: Iterable[str]) -> list[ProjectLine]:
         """Lines as they are heard.
 
         Raises:
             NotFound: One of them was deleted.
         """
-        wanted = {self.line(line_id).line_id for line_id in line_ids}
+        wanted = {self.get_line(line_id).line_id for line_id in line_ids}
         return [self.lines[line_id] for line_id in self.order if line_id in wanted]
 
 
@@ -195,11 +195,11 @@ class EditLookups:
 
     Attributes:
         find_take: A take by its id; raises `NotFound`.
-        speaker_of: The id of the library's speaker of a name, None when there is none.
+        find_speaker_id: The id of the library's speaker of a name, None when there is none.
     """
 
     find_take: Callable[[str], TakeInfo]
-    speaker_of: Callable[[str], str | None]
+    find_speaker_id: Callable[[str], str | None]
 
 
 def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookups) -> Document:
@@ -223,7 +223,7 @@ def _apply_edit(edit: object, draft: DocumentDraft, outside: EditLookups) -> Non
 
 @_apply_edit.register
 def _(edit: ops.Insert, draft: DocumentDraft, _: EditLookups) -> None:
-    draft.insert(draft.place_after(edit.after), [parse_line(line) for line in edit.lines])
+    draft.insert(draft.find_index_after(edit.after), [parse_line(line) for line in edit.lines])
 
 
 @_apply_edit.register
@@ -233,11 +233,11 @@ def _(edit: ops.Delete, draft: DocumentDraft, _: EditLookups) -> None:
 
 @_apply_edit.register
 def _(edit: ops.Move, draft: DocumentDraft, _: EditLookups) -> None:
-    moved = draft.in_order(edit.line_ids)
+    moved = draft.select_in_order(edit.line_ids)
     if edit.after in edit.line_ids:
         raise BadInput("A line can't be moved behind itself.")
     draft.delete(edit.line_ids)
-    draft.insert(draft.place_after(edit.after), moved)
+    draft.insert(draft.find_index_after(edit.after), moved)
 
 
 @_apply_edit.register
@@ -246,21 +246,21 @@ def _(edit: ops.SetFields, draft: DocumentDraft, _: EditLookups) -> None:
     if "chosen" in edit.fields or fields.get("speaker", "-") is None:
         raise BadInput("A line of speech needs a speaker, and its take is chosen by “choose”.")
     for line_id in edit.line_ids:
-        draft.change(line_id, **fields)
+        draft.update_line(line_id, **fields)
 
 
 @_apply_edit.register
 def _(edit: ops.Choose, draft: DocumentDraft, outside: EditLookups) -> None:
-    line = draft.line(edit.line_id)
+    line = draft.get_line(edit.line_id)
     if edit.take_id is None:
-        draft.change(line.line_id, chosen=None)
+        draft.update_line(line.line_id, chosen=None)
         return
     take = outside.find_take(edit.take_id)
     if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
         raise NotFound("This take isn't there any more.")
     # A line that names its seed names that of the take it chooses.
     seed = None if line.seed is None else take.seed
-    draft.change(line.line_id, chosen=take.take_id, seed=seed)
+    draft.update_line(line.line_id, chosen=take.take_id, seed=seed)
 
 
 @_apply_edit.register
@@ -273,19 +273,19 @@ def _(edit: ops.Split, draft: DocumentDraft, _: EditLookups) -> None:
     )
     values = {"speaker": line.speaker, "language": line.language, "params": line.params}
     new = parse_line({"line_id": edit.new_line_id, "text": tail, "seed": line.seed, **values})
-    draft.change(line.line_id, text=head)
-    draft.insert(draft.place_after(line.line_id), [new])
+    draft.update_line(line.line_id, text=head)
+    draft.insert(draft.find_index_after(line.line_id), [new])
 
 
 @_apply_edit.register
 def _(edit: ops.Join, draft: DocumentDraft, _: EditLookups) -> None:
-    lines = draft.in_order(edit.line_ids)
+    lines = draft.select_in_order(edit.line_ids)
     if not lines:
         return
     first = _require_speech(draft, lines[0].line_id)
     text = paragraph(" ".join(_to_text(line) for line in lines))
     draft.delete(line.line_id for line in lines[1:])
-    draft.change(first.line_id, text=text)
+    draft.update_line(first.line_id, text=text)
 
 
 @_apply_edit.register
@@ -298,7 +298,7 @@ def _(edit: ops.DeleteTake, draft: DocumentDraft, outside: EditLookups) -> None:
         raise Conflict("This take is locked. Unlock it first.")
     draft.deleted_takes.append(take.take_id)
     if line is not None and line.chosen == take.take_id:
-        draft.change(line.line_id, chosen=None)
+        draft.update_line(line.line_id, chosen=None)
 
 
 @_apply_edit.register
@@ -331,11 +331,11 @@ def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> No
     speaks_already = not same_name(former, name) and draft.has_speaker(name)
     for line in list(draft.lines.values()):
         if line.speaker is not None and same_name(line.speaker, former):
-            draft.change(line.line_id, speaker=name)
+            draft.update_line(line.line_id, speaker=name)
     if speaks_already:
-        draft.forget_voice(former)
+        draft.remove_voice(former)
     else:
-        draft.hand_on_voice(former, name, outside.speaker_of)
+        draft.transfer_voice(former, name, outside.find_speaker_id)
 
 
 @_apply_edit.register
@@ -376,11 +376,11 @@ def _(edit: ops.Replace, draft: DocumentDraft, _: EditLookups) -> None:
             continue
         text = pattern.sub(lambda _: edit.with_, line.text)
         if text != line.text:
-            draft.change(line_id, text=paragraph(text))
+            draft.update_line(line_id, text=paragraph(text))
 
 
 def _require_speech(draft: DocumentDraft, line_id: str) -> ProjectLine:
-    line = draft.line(line_id)
+    line = draft.get_line(line_id)
     if line.kind is not LineKind.SPEECH:
         raise BadInput("Only a line of speech can be split or joined.")
     return line

@@ -34,7 +34,7 @@ class EventLog(Generic[T]):
         return self._seq
 
     @property
-    def followers(self) -> int:
+    def subscriber_count(self) -> int:
         """How many follow now."""
         return len(self._wakers)
 
@@ -43,7 +43,7 @@ class EventLog(Generic[T]):
         """Whether nothing more is posted."""
         return self._closed
 
-    def post(self, item: T) -> None:
+    def publish(self, item: T) -> None:
         """Add an item and wake everybody."""
         with self._lock:
             self._items.append(item)
@@ -56,14 +56,14 @@ class EventLog(Generic[T]):
             self._closed = True
             self._wake()
 
-    async def follow(self, since: int) -> AsyncIterator[tuple[int, T]]:
+    async def subscribe(self, since: int) -> AsyncIterator[tuple[int, T]]:
         """Yield items after `since` with their numbers; ends at once where some are forgotten."""
-        async with aclosing(self.bundles(since)) as bundles:
+        async with aclosing(self.subscribe_batches(since)) as bundles:
             async for bundle in bundles:
                 for numbered in bundle:
                     yield numbered
 
-    async def bundles(self, since: int) -> AsyncGenerator[list[tuple[int, T]]]:
+    async def subscribe_batches(self, since: int) -> AsyncGenerator[list[tuple[int, T]]]:
         """As `follow`, with all items that are there at once together."""
         event = asyncio.Event()
         with self._lock:
@@ -83,9 +83,9 @@ class EventLog(Generic[T]):
             with self._lock:
                 del self._wakers[event]
 
-    async def changed(self, seq: int) -> None:
+    async def wait_for_change(self, seq: int) -> None:
         """Wait for an item after `seq`; returns when there is one, or it was forgotten."""
-        async for _ in self.follow(seq):
+        async for _ in self.subscribe(seq):
             return
 
     def _after(self, since: int) -> list[T] | None:

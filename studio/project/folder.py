@@ -65,7 +65,7 @@ class OpenedHistory:
 
     history: History
     journal: Journal
-    seen: tuple[str, ...] = ()
+    edit_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,17 @@ class ProjectSnapshot:
     """A project at one moment; what came later is in the journal from `journal_bytes` on.
 
     Attributes:
-        seen: As in `OpenedHistory`.
+        edit_ids: As in `OpenedHistory`.
         audio_s: Length of all that could be heard, in seconds.
-        shortened: The journal was found to be shorter than that.
+        is_truncated: The journal was found to be shorter than that.
     """
 
     document: Document = field(default_factory=Document)
     marks: Marks = field(default_factory=Marks)
     journal_bytes: int = 0
-    seen: tuple[str, ...] = ()
+    edit_ids: tuple[str, ...] = ()
     audio_s: float = 0.0
-    shortened: bool = False
+    is_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _HistoryRecord(BaseModel):
     seen: tuple[str, ...]
     gone: tuple[_Offset, ...] = ()
 
-    def marks(self) -> Marks:
+    def to_marks(self) -> Marks:
         gone = frozenset(self.gone)
         return Marks(self.rev, self.undo, self.redo, self.last, self.at_s, gone)
 
@@ -135,16 +135,16 @@ class ProjectFolder:
         self.disk = disk
         # The system lets go of it when the process ends, however that happens. Not a thread's own:
         # one thread opens a project, another one closes it.
-        self._hold = FileLock(root / LOCK_FILE, timeout=0, thread_local=False)
+        self._file_lock = FileLock(root / LOCK_FILE, timeout=0, thread_local=False)
         try:
-            self._hold.acquire()
+            self._file_lock.acquire()
         except Timeout as error:
             message = "This project is open in another studio. Close it there first."
             raise Conflict(message) from error
         self.notices: list[str] = []
 
     @staticmethod
-    def make(root: Path, document: Document, at_s: float, disk: Disk) -> None:
+    def create(root: Path, document: Document, at_s: float, disk: Disk) -> None:
         """Make a new project's folder.
 
         Raises:
@@ -174,9 +174,9 @@ class ProjectFolder:
         """
         self.disk.remove(self.root / SEGMENTS_FOLDER)
         journal = Journal(self.root / JOURNAL_FILE, self.disk)
-        snapshot = self._snapshot_or_nothing(journal.size_bytes)
+        snapshot = self._read_snapshot_or_empty(journal.size_bytes)
         history = History(journal, snapshot.document, snapshot.marks)
-        seen = list(snapshot.seen)
+        seen = list(snapshot.edit_ids)
         try:
             for placed in journal.replay(snapshot.journal_bytes):
                 history.replay(placed.entry, placed.start)
@@ -187,18 +187,18 @@ class ProjectFolder:
                 "This project can't be read: its history doesn't fit its lines. Bring its folder "
                 f"({self.root.name}) back from a copy."
             ) from error
-        if journal.put_aside is not None:
+        if journal.damaged_copy is not None:
             self.notices.append(
                 "A part of the history was damaged and is left out; a copy of all of it is kept in "
-                f"“{journal.put_aside.name}”."
+                f"“{journal.damaged_copy.name}”."
             )
         opened = OpenedHistory(history, journal, tuple(seen))
-        if snapshot.shortened:
+        if snapshot.is_truncated:
             # At once: it must not point beyond the entries that come next.
-            self.keep(replace(snapshot, shortened=False))
+            self.save_snapshot(replace(snapshot, is_truncated=False))
         return opened
 
-    def keep(self, snapshot: ProjectSnapshot) -> None:
+    def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
         """Write a snapshot; the journal has to be on the disk before.
 
         Raises:
@@ -230,9 +230,9 @@ class ProjectFolder:
 
     def close(self) -> None:
         """Let others open it."""
-        self._hold.release()
+        self._file_lock.release()
 
-    def _snapshot_or_nothing(self, journal_bytes: int) -> ProjectSnapshot:
+    def _read_snapshot_or_empty(self, journal_bytes: int) -> ProjectSnapshot:
         """Without a usable snapshot the journal alone tells everything."""
         path = self.root / SNAPSHOT_FILE
         try:
@@ -250,7 +250,7 @@ class ProjectFolder:
         if snapshot.journal_bytes > journal_bytes:
             self.notices.append("The history is shorter than it was; undo goes less far back.")
             marks = Marks(rev=snapshot.marks.rev, at_s=snapshot.marks.at_s)
-            return replace(snapshot, marks=marks, journal_bytes=journal_bytes, shortened=True)
+            return replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True)
         return snapshot
 
 
@@ -288,8 +288,8 @@ def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
         "redo": marks.redo,
         "last": list(marks.last) if marks.last else None,
         "at_s": marks.at_s,
-        "seen": snapshot.seen[-_MAX_SAVED_EDIT_IDS:],
-        "gone": sorted(marks.gone),
+        "seen": snapshot.edit_ids[-_MAX_SAVED_EDIT_IDS:],
+        "gone": sorted(marks.removed_steps),
     }
     return _encode_record(record).encode("utf-8")
 
@@ -324,7 +324,7 @@ def read_snapshot(path: Path) -> ProjectSnapshot:
     past = _HistoryRecord.model_validate(record["history"])
     audio_s = float(record["audio_s"])
     return ProjectSnapshot(
-        read_document(record), past.marks(), past.journal_bytes, past.seen, audio_s
+        read_document(record), past.to_marks(), past.journal_bytes, past.seen, audio_s
     )
 
 
@@ -351,7 +351,7 @@ class FrozenFolder:
     journal_bytes: int
     document: Document
 
-    def journal(self) -> Iterator[bytes]:
+    def read_journal(self) -> Iterator[bytes]:
         """The journal as it was, block by block."""
         left = self.journal_bytes
         with (self.root / JOURNAL_FILE).open("rb") as file:
@@ -359,7 +359,7 @@ class FrozenFolder:
                 left -= len(block)
                 yield block
 
-    def files(self, *, deleted: bool = True) -> Iterator[Path]:
+    def iter_files(self, *, deleted: bool = True) -> Iterator[Path]:
         """Takes and recordings.
 
         Args:

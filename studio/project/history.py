@@ -63,7 +63,7 @@ class Marks:
         undo, redo: Where in the journal the next step back and forth begins.
         last: Client, group and time of the edit that a further one may join.
         at_s: When the latest entry was made, in seconds since 1970.
-        gone: Where entries begin that were undone while those above them stayed.
+        removed_steps: Where entries begin that were undone while those above them stayed.
     """
 
     rev: int = 0
@@ -71,7 +71,7 @@ class Marks:
     redo: int | None = None
     last: tuple[str, str, float] | None = None
     at_s: float = 0.0
-    gone: frozenset[int] = frozenset()
+    removed_steps: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +118,16 @@ class History:
         delta = diff_documents(self.document, after)
         if not delta:
             return None
-        joined = kind is EntryKind.EDIT and self._joins(author, at_s)
+        joined = kind is EntryKind.EDIT and self._continues_group(author, at_s)
         return self._append(delta, after, author, at_s, {"kind": kind, "joined": joined})
 
-    def undo(self, author: Author, at_s: float, settle: FinishDocument) -> HistoryStep:
+    def undo(self, author: Author, at_s: float, finish: FinishDocument) -> HistoryStep:
         """Take the latest step back.
 
         Args:
             author: Who does.
             at_s: When.
-            settle: Has the last word on the document.
+            finish: Has the last word on the document.
 
         Raises:
             Conflict: There is none.
@@ -136,22 +136,22 @@ class History:
         document = self.document
         if self.marks.undo is None:
             raise Conflict("There is nothing to undo.")
-        past = self._past(self.marks.undo)
+        past = self._read_step(self.marks.undo)
         for entry in past.entries:
             document = _revert_entry(document, entry)
-        document = settle(document)
+        document = finish(document)
         how = {"kind": EntryKind.UNDO, "next": past.below}
         return self._append(diff_documents(self.document, document), document, author, at_s, how)
 
     def undo_own(
-        self, author: Author, at_s: float, settle: FinishDocument, is_own: Callable[[str], bool]
+        self, author: Author, at_s: float, finish: FinishDocument, is_own: Callable[[str], bool]
     ) -> HistoryStep | None:
         """Take the latest step of somebody back, from under those of others where it must be.
 
         Args:
             author: Who does.
             at_s: When.
-            settle: Has the last word on the document.
+            finish: Has the last word on the document.
             is_own: Whether a client's steps are meant.
 
         Returns:
@@ -164,20 +164,20 @@ class History:
         for _ in range(_MAX_STEPS_SEARCHED):
             if start is None:
                 return None
-            past = self._past(start)
+            past = self._read_step(start)
             if is_own(past.entries[0]["client"]):
                 if start == self.marks.undo:
-                    return self.undo(author, at_s, settle)
+                    return self.undo(author, at_s, finish)
                 document = _undo_below_top(self.document, past.entries)
                 if document is not None:
-                    document = settle(document)
+                    document = finish(document)
                     delta = diff_documents(self.document, document)
                     how = {"kind": EntryKind.UNDO, "next": self.marks.undo, "gone": past.starts}
                     return self._append(delta, document, author, at_s, how)
             start = past.below
         return None
 
-    def redo(self, author: Author, at_s: float, settle: FinishDocument) -> HistoryStep:
+    def redo(self, author: Author, at_s: float, finish: FinishDocument) -> HistoryStep:
         """Take the latest undo back; arguments as in `undo`.
 
         Raises:
@@ -187,7 +187,7 @@ class History:
         if self.marks.redo is None:
             raise Conflict("There is nothing to redo.")
         entry = self._journal.read(self.marks.redo)
-        document = settle(_revert_entry(self.document, entry))
+        document = finish(_revert_entry(self.document, entry))
         how = {"kind": EntryKind.REDO, "next": entry["below"]}
         return self._append(diff_documents(self.document, document), document, author, at_s, how)
 
@@ -198,17 +198,17 @@ class History:
         entry = self._journal.read(self.marks.undo)
         return entry["rev"], entry["client"]
 
-    def _past(self, start: int) -> _UndoStep:
+    def _read_step(self, start: int) -> _UndoStep:
         entries, starts = [self._journal.read(start)], [start]
         while entries[-1].get("joined", False) and entries[-1]["below"] is not None:
             starts.append(entries[-1]["below"])
             entries.append(self._journal.read(starts[-1]))
         below = entries[-1]["below"]
-        while below in self.marks.gone:
+        while below in self.marks.removed_steps:
             below = self._journal.read(below)["below"]
         return _UndoStep(entries, starts, below)
 
-    def _joins(self, author: Author, at_s: float) -> bool:
+    def _continues_group(self, author: Author, at_s: float) -> bool:
         last = self.marks.last
         return (
             last is not None
@@ -235,7 +235,7 @@ class History:
             **({"edit_id": author.edit_id} if author.edit_id else {}),
             **how,
             "below": self.marks.redo if kind is EntryKind.UNDO else self.marks.undo,
-            "delta": delta.record(),
+            "delta": delta.to_record(),
         }
         start = self._journal.append(entry)
         step = HistoryStep(entry, delta, self.document, after)
@@ -254,7 +254,7 @@ def _undo_below_top(document: Document, entries: Sequence[Entry]) -> Document | 
 
 def _revert_entry(document: Document, entry: Entry) -> Document:
     try:
-        before = apply_delta(document, read_delta(entry["delta"]).reversed(), loose=True)
+        before = apply_delta(document, read_delta(entry["delta"]).reverse(), loose=True)
         assert set(before.order) == before.lines.keys(), "what is heard are the lines"
         return before
     except (LookupError, ValueError, TypeError, AssertionError) as error:
@@ -266,7 +266,7 @@ def _revert_entry(document: Document, entry: Entry) -> Document:
 
 def _advance_marks(marks: Marks, entry: Entry, start: int) -> Marks:
     """Where history stands after an entry."""
-    rev, at_s, gone = entry["rev"], entry["at"], marks.gone
+    rev, at_s, gone = entry["rev"], entry["at"], marks.removed_steps
     match EntryKind(entry["kind"]):
         case EntryKind.MADE:
             return Marks(rev, marks.undo, marks.redo, marks.last, at_s, gone)

@@ -44,7 +44,7 @@ class Journal:
         """
         self._path = path
         self._disk = disk
-        self.put_aside: Path | None = None
+        self.damaged_copy: Path | None = None
         with storage_errors(path):
             # Unbuffered: what `append` wrote outlives the process from that moment on.
             self._file = path.open("a+b", buffering=0)
@@ -72,10 +72,10 @@ class Journal:
         data = _encode_entry(entry)
         try:
             # Also clears away what an earlier failure left behind and could not.
-            self._cut(start)
+            self._truncate(start)
             self._disk.append(self._file, data, self._path)
         except StorageFailed:
-            self._cut(start)
+            self._truncate(start)
             raise
         self._size = start + len(data)
         self._unsynced = True
@@ -87,15 +87,15 @@ class Journal:
         Raises:
             StorageFailed: It has changed since.
         """
-        return self._at(start).entry
+        return self._read_entry(start).entry
 
     def replay(self, start: int = 0) -> Iterator[StoredEntry]:
         """Entries from one's start on; at the first that isn't whole, the rest is put aside."""
         while start < self._size:
             try:
-                placed = self._at(start)
+                placed = self._read_entry(start)
             except StorageFailed:
-                self._drop_from(start)
+                self._truncate_damaged(start)
                 return
             yield placed
             start = placed.end
@@ -119,7 +119,7 @@ class Journal:
         """Close the file."""
         self._file.close()
 
-    def _at(self, start: int) -> StoredEntry:
+    def _read_entry(self, start: int) -> StoredEntry:
         with storage_errors(self._path):
             self._file.seek(start)
             data = b""
@@ -132,16 +132,16 @@ class Journal:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
         return StoredEntry(start, start + len(data), entry)
 
-    def _drop_from(self, start: int) -> None:
+    def _truncate_damaged(self, start: int) -> None:
         """Cut the rest off; where whole lines would go with it, a copy of all stays beside."""
         self._file.seek(start)
         torn = self._file.read()
         if torn.count(b"\n") > (0 if torn.endswith(b"\n") else 1):
-            self.put_aside = self._path.with_name(f"{self._path.stem}.damaged-{start}.jsonl")
-            self._disk.write_whole(self.put_aside, self._path.read_bytes())
-        self._cut(start)
+            self.damaged_copy = self._path.with_name(f"{self._path.stem}.damaged-{start}.jsonl")
+            self._disk.write_whole(self.damaged_copy, self._path.read_bytes())
+        self._truncate(start)
 
-    def _cut(self, size: int) -> None:
+    def _truncate(self, size: int) -> None:
         """Needs no room on the disk."""
         with storage_errors(self._path):
             self._file.truncate(size)

@@ -66,9 +66,9 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
     """
     waited = False
     while True:
-        seq = session.news.seq
+        seq = session.events.seq
         with session.lock:
-            view, making = session.view(line_id), session.making(line_id)
+            view, making = session.get_view(line_id), session.get_line_job(line_id)
         if view is None:
             raise NotFound("This line isn't there any more.")
         if view.line.kind is LineKind.SILENCE:
@@ -77,14 +77,14 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
             return LineAudio(making.take_id, _stream_live(session, making, _list_segments(making)))
         if view.state is not LineState.QUEUED:
             break
-        if session.news.closed:
+        if session.events.closed:
             raise Cancelled("The project was closed before this line was spoken.")
         waited = True
-        await session.news.changed(seq)
+        await session.events.wait_for_change(seq)
     if view.state is LineState.FAILED:
         raise SpeechFailed(view.message or "This line could not be spoken.")
     if view.take is not None:
-        laid = await asyncio.to_thread(_open_take, session.shelf.audio(view.take))
+        laid = await asyncio.to_thread(_open_take, session.take_store.get_audio_path(view.take))
         return LineAudio(view.take.take_id, _stream_blocks(laid))
     if waited:
         raise Cancelled("This line was cancelled before it was spoken.")
@@ -161,7 +161,7 @@ async def _stream_live(
     except StorageFailed:
         # Its audio has its place before the segments go, and before the take is known. A line
         # that was dropped has none, and ends here.
-        path = session.shelf.place(making.line_id, making.take_id)
+        path = session.take_store.build_path(making.line_id, making.take_id)
         if not path.exists():
             yield CUT_MARKER
             return

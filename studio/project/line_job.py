@@ -32,7 +32,7 @@ class LineJobSpec:
 
     Attributes:
         key: As in `Take`; `voice` too.
-        again: A further take was asked for, beside one that fits already.
+        is_extra_take: A further take was asked for, beside one that fits already.
         language: What is spoken where the line doesn't say.
         pronounce: What a voice hears of the line's text.
         take_id: Of the take it becomes; one that is gone comes back under its own.
@@ -43,7 +43,7 @@ class LineJobSpec:
     seed: int
     voice: str
     backend: str
-    again: bool = False
+    is_extra_take: bool = False
     language: str | None = None
     pronounce: Pronounce | None = None
     take_id: str = field(default_factory=generate_take_id)
@@ -54,14 +54,14 @@ class RenderDeps:
     """Where and with what lines are made.
 
     Attributes:
-        making: Folder of the segments under way.
-        audio: Folder of the files that audio lines play.
+        segments_folder: Folder of the segments under way.
+        audio_folder: Folder of the files that audio lines play.
     """
 
     engine: SpeechEngine
     cast: Cast
-    making: Path
-    audio: Path
+    segments_folder: Path
+    audio_folder: Path
     disk: Disk
 
 
@@ -70,30 +70,30 @@ class LineJob:
     """A line that was given to the engine, as a job of its own.
 
     Attributes:
-        done: Somebody takes care of its end.
-        dropped: Nobody needs it any more.
+        is_finished: Somebody takes care of its end.
+        is_dropped: Nobody needs it any more.
     """
 
-    recipe: LineJobSpec
+    spec: LineJobSpec
     job: Job
-    begun: bool = False
-    done: bool = False
-    dropped: bool = False
+    has_started: bool = False
+    is_finished: bool = False
+    is_dropped: bool = False
 
     @property
     def line_id(self) -> str:
         """Whose take it becomes."""
-        return self.recipe.line.line_id
+        return self.spec.line.line_id
 
     @property
     def take_id(self) -> str:
         """The take it becomes."""
-        return self.recipe.take_id
+        return self.spec.take_id
 
     @property
     def message(self) -> str | None:
         """Why it can't become a take; None when it can, or was cancelled."""
-        return next((failure.message for failure in self.job.failures()), None)
+        return next((failure.message for failure in self.job.list_failures()), None)
 
     @property
     def is_cut(self) -> bool:
@@ -104,9 +104,9 @@ class LineJob:
         )
 
     @property
-    def checked(self) -> QualityReport | None:
+    def report(self) -> QualityReport | None:
         """What its samples tell; None of what isn't speech, or isn't whole."""
-        parts = [record.checked for record in self.job.records if record.checked is not None]
+        parts = [record.report for record in self.job.records if record.report is not None]
         return None if self.is_cut or not parts else merge_reports(parts)
 
 
@@ -127,13 +127,13 @@ def start_line_job(
     """
     job_id = secrets.token_hex(8)
     # Not the take's id: one that is given up may still be writing when the next try begins.
-    folder = kitchen.making / job_id
+    folder = kitchen.segments_folder / job_id
     kitchen.disk.make_folder(folder)
-    backend = kitchen.engine.models.manager(recipe.backend).backend
+    backend = kitchen.engine.models.get_manager(recipe.backend).backend
     # A seed that the line names stands in it; any other one may be followed by a second one.
     own = recipe.seed if recipe.line.seed is not None else None
     language = recipe.line.language or recipe.language
-    line = replace(recipe.line, seed=own, language=language).spoken()
+    line = replace(recipe.line, seed=own, language=language).to_dialog_line()
     limits = backend.capabilities.limits()
     planned = plan(Dialog((line,)), limits, seed=recipe.seed, pronounce=recipe.pronounce)
     begun: list[LineJob] = []
@@ -147,7 +147,7 @@ def start_line_job(
         recipe.backend,
         kitchen.cast,
         folder,
-        _build_audio_resolver(kitchen.audio),
+        _build_audio_resolver(kitchen.audio_folder),
         notify=tell,
         is_part=True,
     )
@@ -168,7 +168,7 @@ def save_take(making: LineJob, shelf: TakeStore, disk: Disk) -> Take:
     Raises:
         StorageFailed: It can't be written, or its segments are gone.
     """
-    recipe, records = making.recipe, making.job.records
+    recipe, records = making.spec, making.job.records
     audio: Path | Clip
     if len(records) == 1 and records[0].path is not None:
         audio, samples = records[0].path, records[0].samples or 0
@@ -189,11 +189,11 @@ def save_take(making: LineJob, shelf: TakeStore, disk: Disk) -> Take:
         language=line.language,
         params=dict(line.params),
         cut=making.is_cut,
-        doubts=making.checked.doubts if making.checked else (),
-        figures=making.checked.figures if making.checked else None,
+        doubts=making.report.issues if making.report else (),
+        figures=making.report.metrics if making.report else None,
     )
-    shelf.keep(take, audio)
-    disk.remove(making.job.order.folder)
+    shelf.add(take, audio)
+    disk.remove(making.job.spec.folder)
     return take
 
 

@@ -73,19 +73,19 @@ def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) 
     Raises:
         StorageFailed: It can't be written.
     """
-    moment = session.moment()
+    moment = session.freeze()
     with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as packed:
         packed.writestr(layout.SNAPSHOT_FILE, moment.snapshot, zipfile.ZIP_DEFLATED)
         with _open_member(packed, layout.JOURNAL_FILE, zipfile.ZIP_DEFLATED) as member:
-            for block in moment.journal():
+            for block in moment.read_journal():
                 member.write(block)
-        for part in moment.files(deleted=deleted):
+        for part in moment.iter_files(deleted=deleted):
             name = part.relative_to(moment.root).as_posix()
             kind = zipfile.ZIP_STORED if part.suffix == ".wav" else zipfile.ZIP_DEFLATED
             if _is_member_name(name):
                 with suppress(FileNotFoundError):  # freed meanwhile
                     packed.write(part, name, kind)
-        for speaker_id, pack in session.voice_packs():
+        for speaker_id, pack in session.export_voices():
             with _open_member(packed, f"{layout.VOICES_FOLDER}/{speaker_id}{PACK}") as member:
                 shutil.copyfileobj(pack, member)
 
@@ -121,7 +121,7 @@ def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = 
     try:
         with zipfile.ZipFile(file) as archive:
             members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))
-            disk.check_room(target, sum(member.file_size for member in members))
+            disk.check_free_space(target, sum(member.file_size for member in members))
             for member in members:
                 part = target / member.filename
                 disk.make_folder(part.parent)

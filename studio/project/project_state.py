@@ -24,8 +24,8 @@ class ProjectState:
     """A project's folder, history, takes and news. Its lock guards all but the shelf and the news.
 
     Attributes:
-        making: Lines that were given to the engine, by id.
-        wanted: Lines a render still has to make, with a new seed where one was asked for.
+        line_jobs: Lines that were given to the engine, by id.
+        queued: Lines a render still has to make, with a new seed where one was asked for.
     """
 
     def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
@@ -35,16 +35,16 @@ class ProjectState:
             StorageFailed: It can't be read.
         """
         self.folder = folder
-        self.tools = tools
+        self.deps = tools
         self.lock = threading.RLock()
         opened = folder.open_history()
-        self.history, self.journal, self.seen = opened.history, opened.journal, opened.seen
-        self.shelf = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
-        self.news: EventLog[ProjectEvent] = EventLog()
-        self.surroundings = VoiceResolver(tools)
-        self.wanted: dict[str, int | None] = {}
-        self.making: dict[str, LineJob] = {}
-        self.lines = LineStates(self.shelf, self.wanted, self.making)
+        self.history, self.journal, self.edit_ids = opened.history, opened.journal, opened.edit_ids
+        self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
+        self.events: EventLog[ProjectEvent] = EventLog()
+        self.voice_resolver = VoiceResolver(tools)
+        self.queued: dict[str, int | None] = {}
+        self.line_jobs: dict[str, LineJob] = {}
+        self.line_states = LineStates(self.take_store, self.queued, self.line_jobs)
         self.closed = False
 
     @property
@@ -57,9 +57,9 @@ class ProjectState:
         """Rises with each edit."""
         return self.history.marks.rev
 
-    def ground(self) -> RenderContext:
+    def get_render_context(self) -> RenderContext:
         """What holds for all lines, as it was seen last."""
-        return self.surroundings.ground(self.document)
+        return self.voice_resolver.get_context(self.document)
 
     def line(self, line_id: str) -> ProjectLine:
         """A line by its id.
@@ -80,20 +80,20 @@ class ProjectState:
         Raises:
             StorageFailed: It can't be kept; nothing changed then.
         """
-        return self.history.record(after, author, self.tools.now_s(), kind)
+        return self.history.record(after, author, self.deps.now_s(), kind)
 
-    def choose_fitting(self, line_ids: Iterable[str]) -> None:
+    def choose_current_takes(self, line_ids: Iterable[str]) -> None:
         """Let lines have a take of what they say now, where there is one.
 
         Raises:
             StorageFailed: It can't be kept.
         """
-        after = self.lines.follow(self.document, self.ground(), line_ids)
+        after = self.line_states.choose_current(self.document, self.get_render_context(), line_ids)
         step = self.record(after, STUDIO_AUTHOR, EntryKind.MADE)
         if step is not None:
-            self.post_lines(step.delta.lines)
+            self.publish_lines(step.delta.lines)
 
-    def post_lines(self, line_ids: Iterable[str]) -> None:
+    def publish_lines(self, line_ids: Iterable[str]) -> None:
         """Tell that lines are in another state."""
         for line_id in line_ids:
-            self.news.post(LineEvent(line_id))
+            self.events.publish(LineEvent(line_id))

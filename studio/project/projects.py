@@ -67,13 +67,13 @@ class OpenProjects:
         self._sessions: dict[str, ProjectSession] = {}
         self._used_s: dict[str, float] = {}
         self._ended = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._saver: threading.Thread | None = None
 
     def get(self, project_id: str) -> ProjectSession | None:
         """The project, when it is open; that it was asked for changes nothing."""
         return self._sessions.get(project_id)
 
-    def used(self, project_id: str) -> ProjectSession | None:
+    def touch(self, project_id: str) -> ProjectSession | None:
         """The project, when it is open, and without waiting for anything; it stays open a while."""
         if project_id in self._sessions:
             self._used_s[project_id] = time.monotonic()  # first, so that it stays open
@@ -95,11 +95,11 @@ class OpenProjects:
             if session is None:
                 session = self._sessions[project_id] = self._start(place())
                 session.resume()
-                self._keep_from_now_on()
+                self._start_saving()
             self._used_s[project_id] = time.monotonic()
             return session
 
-    def put_away(self, project_id: str) -> None:
+    def close_project(self, project_id: str) -> None:
         """Stop what is made of a project and close it, when it is open."""
         with self.lock:
             session = self._sessions.get(project_id)
@@ -111,8 +111,8 @@ class OpenProjects:
     def close(self) -> None:
         """Keep and close all."""
         self._ended.set()
-        if self._keeper is not None:
-            self._keeper.join()
+        if self._saver is not None:
+            self._saver.join()
         with self.lock:
             for session in self._sessions.values():
                 session.close()
@@ -122,12 +122,12 @@ class OpenProjects:
         self._sessions.pop(project_id, None)
         self._used_s.pop(project_id, None)
 
-    def _keep_from_now_on(self) -> None:
-        if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep, name="projects", daemon=True)
-            self._keeper.start()
+    def _start_saving(self) -> None:
+        if self._saver is None:
+            self._saver = threading.Thread(target=self._save_loop, name="projects", daemon=True)
+            self._saver.start()
 
-    def _keep(self) -> None:
+    def _save_loop(self) -> None:
         swept_s = -_SWEEP_INTERVAL_S
         while not self._ended.wait(_SAVE_INTERVAL_S):
             if time.monotonic() - swept_s >= _SWEEP_INTERVAL_S:
@@ -136,7 +136,7 @@ class OpenProjects:
             with self.lock:
                 sessions = list(self._sessions.values())
             for session in sessions:
-                session.tidy()
+                session.save()
             self._close_idle()
 
     def _close_idle(self) -> None:
@@ -146,7 +146,7 @@ class OpenProjects:
         idle = [one for one in longest if self._is_idle(*one)]
         for project_id, session in idle[: max(0, len(idle) - MAX_IDLE_PROJECTS)]:
             # Written before the lock is taken, so that nobody who opens a project waits for that.
-            session.tidy(now=True)
+            session.save(now=True)
             with self.lock:
                 if self._sessions.get(project_id) is session and self._is_idle(project_id, session):
                     session.close()
@@ -192,8 +192,8 @@ class Projects:
         self._disk = disk or Disk()
         self.trash = ProjectTrash(root / _TRASH_FOLDER, self._disk)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
-        self._tools = ProjectDeps(engine, library, backend_name, self._threads)
-        self._open = OpenProjects(self._start, lambda: self._threads.submit(self._sweep))
+        self._deps = ProjectDeps(engine, library, backend_name, self._threads)
+        self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def resume(self) -> None:
         """Go on with the renders that the end of the server cut off, without being asked.
@@ -214,21 +214,21 @@ class Projects:
         """
         self._open.close()
         # What the loop was just telling is told; from now on the sessions are deaf to it.
-        self._tools.engine.catch_up()
+        self._deps.engine.drain()
         self._threads.shutdown()
 
-    def cards(self) -> list[ProjectSummary]:
+    def list_summaries(self) -> list[ProjectSummary]:
         """All projects, the one edited last first; those that can't be read are left out."""
         cards = []
         for root in self._folders():
             session = self._open.get(root.name)
             try:
-                cards.append(session.card() if session else read_summary(root))
+                cards.append(session.summarize() if session else read_summary(root))
             except _UNREADABLE_ERRORS as error:
                 log.warning("project %s can't be read: %s", root, error)
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
 
-    def documents(self) -> Iterator[tuple[Path, Document]]:
+    def iter_documents(self) -> Iterator[tuple[Path, Document]]:
         """Folder and document of every project that can be read; opens none.
 
         The document of one that isn't open is as it was kept last.
@@ -247,11 +247,11 @@ class Projects:
             BadInput: The name can't be used.
             StorageFailed: It can't be written; there is no such project then.
         """
-        return self._make(clean_project_name(name), create_lines(dialog or ()))
+        return self._create_from_lines(clean_project_name(name), create_lines(dialog or ()))
 
-    def opened(self, project_id: str) -> ProjectSession | None:
+    def get_open(self, project_id: str) -> ProjectSession | None:
         """A project that is open already, without waiting for anything; None when it isn't."""
-        return self._open.used(project_id)
+        return self._open.touch(project_id)
 
     def open(self, project_id: str) -> ProjectSession:
         """A project, opened when it isn't yet.
@@ -270,9 +270,9 @@ class Projects:
             NotFound, StorageFailed: As `open`.
         """
         source = self.open(project_id)
-        moment = source.moment()
+        moment = source.freeze()
         name = f"{source.document.name[: MAX_PROJECT_NAME_CHARS - 10]} (copy)"
-        copy = self._appear(lambda folder: self._copy(moment, folder))
+        copy = self._create_from(lambda folder: self._copy(moment, folder))
         copy.rename(name)
         return copy
 
@@ -284,7 +284,7 @@ class Projects:
         """
         return measure_folder(self._folder(project_id)).size_bytes
 
-    def bring_in(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession:
+    def import_file(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession:
         """Make a project of a file that another studio wrote, with the voices it carries.
 
         Args:
@@ -300,14 +300,14 @@ class Projects:
             unpack(file, folder, self._disk, max_bytes=max_bytes)
             validate_import(folder)
 
-        session = self._appear(fill)
+        session = self._create_from(fill)
         voices = session.folder.root / layout.VOICES_FOLDER
-        session.take_voices(voices)
+        session.import_voices(voices)
         self._disk.remove(voices)
         return session
 
     @contextmanager
-    def arriving(self) -> Iterator[Path]:
+    def open_upload(self) -> Iterator[Path]:
         """Where a file that may become a project is written; it is gone when the block ends.
 
         Raises:
@@ -329,13 +329,13 @@ class Projects:
         """
         with self._open.lock:
             root = self._folder(project_id)
-            self._open.put_away(project_id)
+            self._open.close_project(project_id)
             self.trash.put(root)
 
-    def removed(self) -> list[ProjectSummary]:
+    def list_removed(self) -> list[ProjectSummary]:
         """Projects in the trash, the one removed last first; `edited_at_s` is when that was."""
         cards = []
-        for root, removed_at_s in self.trash.waiting():
+        for root, removed_at_s in self.trash.list_removed():
             try:
                 cards.append(replace(read_summary(root), edited_at_s=removed_at_s))
             except _UNREADABLE_ERRORS as error:
@@ -352,10 +352,10 @@ class Projects:
         if not project_id or not _ID_CHARS.issuperset(project_id):
             raise NotFound(DELETED_MESSAGE)
         with self._open.lock:
-            self.trash.take(project_id, self._root / project_id)
+            self.trash.restore(project_id, self._root / project_id)
             return self.open(project_id)
 
-    def _appear(self, fill: Callable[[Path], None]) -> ProjectSession:
+    def _create_from(self, fill: Callable[[Path], None]) -> ProjectSession:
         """Make a project's folder elsewhere, and give it its place when it is whole."""
         project_id = _generate_id()
         unfinished = self._root / f"{_UNFINISHED_PREFIX}{project_id}"
@@ -373,23 +373,23 @@ class Projects:
 
     def _copy(self, moment: FrozenFolder, folder: Path) -> None:
         self._disk.write_whole(folder / layout.SNAPSHOT_FILE, moment.snapshot)
-        self._disk.write_whole(folder / layout.JOURNAL_FILE, moment.journal())
-        for part in moment.files():
+        self._disk.write_whole(folder / layout.JOURNAL_FILE, moment.read_journal())
+        for part in moment.iter_files():
             target = folder / part.relative_to(moment.root)
             self._disk.make_folder(target.parent)
             self._disk.copy(part, target)
 
-    def _make(self, name: str, lines: Iterable[ProjectLine]) -> ProjectSession:
+    def _create_from_lines(self, name: str, lines: Iterable[ProjectLine]) -> ProjectSession:
         by_id = {line.line_id: line for line in lines}
         document = replace(Document(name), lines=by_id, order=tuple(by_id))
         project_id = _generate_id()
-        ProjectFolder.make(self._root / project_id, document, time.time(), self._disk)
+        ProjectFolder.create(self._root / project_id, document, time.time(), self._disk)
         return self.open(project_id)
 
-    def _start(self, root: Path) -> ProjectSession:
+    def _open_session(self, root: Path) -> ProjectSession:
         folder = ProjectFolder(root, self._disk)
         try:
-            return ProjectSession(folder, self._tools)
+            return ProjectSession(folder, self._deps)
         except BaseException:
             folder.close()
             raise

@@ -23,7 +23,7 @@ class ReclaimableProject:
     recordings: DiskUsage = field(default_factory=DiskUsage)
 
     @property
-    def all(self) -> DiskUsage:
+    def total(self) -> DiskUsage:
         """Both together."""
         return self.takes + self.recordings
 
@@ -35,12 +35,12 @@ class ReclaimableSpace:
     Attributes:
         projects: Those that hold anything, the one that holds most first.
         trash: Removed projects.
-        left: Why a project's share could not be freed, by its id.
+        failures: Why a project's share could not be freed, by its id.
     """
 
     projects: tuple[ReclaimableProject, ...] = ()
     trash: DiskUsage = field(default_factory=DiskUsage)
-    left: tuple[tuple[str, str], ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()
 
     @property
     def takes(self) -> DiskUsage:
@@ -62,9 +62,9 @@ def find_reclaimable(projects: Projects) -> ReclaimableSpace:
             measure_unused_takes(root / layout.TAKES_FOLDER, document),
             measure_files(find_unused_audio(root / layout.AUDIO_FOLDER, document)),
         )
-        for root, document in projects.documents()
+        for root, document in projects.iter_documents()
     ]
-    return ReclaimableSpace(_rank_projects(found), projects.trash.held())
+    return ReclaimableSpace(_rank_projects(found), projects.trash.measure())
 
 
 def reclaim_space(
@@ -88,7 +88,7 @@ def reclaim_space(
             continue
         try:
             session = projects.open(one.project_id)
-            takes, recordings = session.free(), session.free_recordings()
+            takes, recordings = session.free_unused_takes(), session.free_unused_audio()
             freed.append(
                 ReclaimableProject(one.project_id, session.document.name, takes, recordings)
             )
@@ -98,5 +98,5 @@ def reclaim_space(
 
 
 def _rank_projects(holdings: list[ReclaimableProject]) -> tuple[ReclaimableProject, ...]:
-    holding = [one for one in holdings if one.all.count]
-    return tuple(sorted(holding, key=lambda one: one.all.size_bytes, reverse=True))
+    holding = [one for one in holdings if one.total.count]
+    return tuple(sorted(holding, key=lambda one: one.total.size_bytes, reverse=True))

@@ -39,7 +39,7 @@ class VoiceFingerprint:
     Attributes:
         label: For people.
         kind: "sample", "preset", "described" or "built-in".
-        mark: The same for voices that sound the same, and for no others.
+        digest: The same for voices that sound the same, and for no others.
         colour: Of the library's speaker, None for one that isn't in it.
         language: Of the library's speaker, when known.
         moods: Marks of further samples, by the key of their mood.
@@ -47,14 +47,14 @@ class VoiceFingerprint:
 
     label: str
     kind: str
-    mark: tuple[str, ...]
+    digest: tuple[str, ...]
     colour: str | None = None
     language: str | None = None
     moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def mark_of(self, mood: ParamValue | None) -> tuple[str, ...]:
+    def select_digest(self, mood: ParamValue | None) -> tuple[str, ...]:
         """The mark of the sample that a mood chooses; as `Cast.voice_of` chooses it."""
-        return self.moods.get(name_key(str(mood or "").strip()), self.mark)
+        return self.moods.get(name_key(str(mood or "").strip()), self.digest)
 
 
 class VoiceFingerprints:
@@ -65,7 +65,7 @@ class VoiceFingerprints:
         self._library = library
         self._hashes: dict[Path, tuple[_Stamp, str]] = {}
 
-    def of_document(
+    def compute(
         self, document: Document, *, by_name: bool, instructed: bool = False
     ) -> dict[str, VoiceFingerprint]:
         """The voice of each name in a document, by its key; reads the library once.
@@ -113,7 +113,7 @@ class VoiceFingerprints:
             return "preset", ("preset", speaker.preset)
         if speaker.description is not None:
             return "described", ("described", speaker.description)
-        return "built-in", _fingerprint_builtin(speaker.chosen_by, by_name=by_name)
+        return "built-in", _fingerprint_builtin(speaker.builtin_name, by_name=by_name)
 
     def _hash(self, path: Path) -> str:
         """Of a sample's bytes, read once for each state of the file; "" when it is missing."""
@@ -150,7 +150,7 @@ class RenderContext:
     limits: SpeechLimits
     pronouncing: PronunciationRules
 
-    def covers(self, document: Document) -> bool:
+    def is_current_for(self, document: Document) -> bool:
         """Whether it was made of this cast and these settings, and knows every name."""
         return (
             self.cast == document.cast
@@ -163,43 +163,47 @@ class RenderContext:
             )
         )
 
-    def agrees(self, other: RenderContext, line: ProjectLine) -> bool:
+    def is_same_for(self, other: RenderContext, line: ProjectLine) -> bool:
         """Whether a line has the same key on both."""
         if (self.backend, self.defaults) != (other.backend, other.defaults):
             return False
-        if self.language(line) != other.language(line):
+        if self.resolve_language(line) != other.resolve_language(line):
             return False
-        if self.pronouncing != other.pronouncing and self.said(line) != other.said(line):
+        if self.pronouncing != other.pronouncing and self.build_spoken_text(
+            line
+        ) != other.build_spoken_text(line):
             return False
-        return line.speaker is None or self.voice(line.speaker) == other.voice(line.speaker)
+        return line.speaker is None or self.find_voice(line.speaker) == other.find_voice(
+            line.speaker
+        )
 
-    def voice(self, name: str) -> VoiceFingerprint | None:
+    def find_voice(self, name: str) -> VoiceFingerprint | None:
         """The voice of a name; None when no line has that name."""
         return self.voices.get(name_key(name))
 
     def voice_label(self, line: ProjectLine) -> str:
         """Who speaks a line, in words."""
-        voice = self.voice(line.speaker or "")
+        voice = self.find_voice(line.speaker or "")
         return voice.label if voice is not None else ""
 
-    def said(self, line: ProjectLine) -> str:
+    def build_spoken_text(self, line: ProjectLine) -> str:
         """What a voice hears of a line's text."""
         return self.pronouncing.spoken(normalize_spoken_text(line.text))
 
-    def said_otherwise(self, line: ProjectLine) -> str | None:
+    def find_changed_text(self, line: ProjectLine) -> str | None:
         """The same where it isn't what is written; None where it is."""
-        said = self.said(line) if self.pronouncing else line.text
+        said = self.build_spoken_text(line) if self.pronouncing else line.text
         return None if said in (line.text, normalize_spoken_text(line.text)) else said
 
-    def language(self, line: ProjectLine) -> str | None:
+    def resolve_language(self, line: ProjectLine) -> str | None:
         """What a line is spoken in that doesn't say; None where the backend chooses that itself."""
         if line.kind is not LineKind.SPEECH or line.language is not None:
             return None
-        voice = self.voice(line.speaker or "")
+        voice = self.find_voice(line.speaker or "")
         told = (voice.language if voice is not None else None, self.settings.language)
         return resolve_language(line.text, filter(None, told), self.limits)
 
-    def key(self, line: ProjectLine) -> str:
+    def compute_key(self, line: ProjectLine) -> str:
         """The digest of all that a line's audio depends on, but for the seed."""
         if line.kind is not LineKind.SPEECH:
             return _hash_parts([line.kind, line.path, line.duration_s])
@@ -222,15 +226,16 @@ class RenderContext:
         return [self._key(line, one, backend) for one in marks]
 
     def _mark_of(self, line: ProjectLine) -> tuple[str | None, ...]:
-        voice = self.voice(line.speaker or "")
-        return voice.mark_of(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
+        voice = self.find_voice(line.speaker or "")
+        return voice.select_digest(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
         # The mood has its say in the mark alone, so that one without a sample changes nothing.
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _normalize_numbers({**self.defaults, **others})
-        language = line.language or self.language(line)
-        return _hash_parts([backend, self.backend[1], mark, self.said(line), language, params])
+        language = line.language or self.resolve_language(line)
+        spoken = self.build_spoken_text(line)
+        return _hash_parts([backend, self.backend[1], mark, spoken, language, params])
 
 
 def build_render_context(
@@ -243,7 +248,7 @@ def build_render_context(
     """
     can = backend.capabilities
     return RenderContext(
-        book.of_document(document, by_name=can.builtin_by_name, instructed=can.instructions),
+        book.compute(document, by_name=can.builtin_by_name, instructed=can.instructions),
         (backend.name, backend.revision),
         {param.name: param.default for param in can.params},
         document.cast,
@@ -309,21 +314,21 @@ class VoiceResolver:
 
     def __init__(self, tools: ProjectDeps) -> None:
         """Nothing was seen yet."""
-        self._tools = tools
+        self._deps = tools
         self._voices = VoiceFingerprints(tools.library)
-        self._ground: RenderContext | None = None
+        self._context: RenderContext | None = None
         self._cast: tuple[tuple[object, ...], Cast] | None = None
-        self.seen_s = 0.0
+        self.refreshed_at_s = 0.0
 
-    def ground(self, document: Document) -> RenderContext:
+    def get_context(self, document: Document) -> RenderContext:
         """What was seen last."""
-        return self._ground or self.look(document)[1]
+        return self._context or self.refresh(document)[1]
 
-    def covers(self, document: Document) -> bool:
+    def is_current_for(self, document: Document) -> bool:
         """Whether what was seen last is enough for a document."""
-        return self._ground is not None and self._ground.covers(document)
+        return self._context is not None and self._context.is_current_for(document)
 
-    def look(self, document: Document) -> tuple[RenderContext | None, RenderContext]:
+    def refresh(self, document: Document) -> tuple[RenderContext | None, RenderContext]:
         """See what there is now.
 
         Returns:
@@ -333,13 +338,13 @@ class VoiceResolver:
             StorageFailed: The library can't be read.
         """
         former, ground = (
-            self._ground,
+            self._context,
             build_render_context(document, self._voices, self._backend(document)),
         )
-        self.seen_s = time.monotonic()
+        self.refreshed_at_s = time.monotonic()
         if former == ground:
             return former, former
-        self._ground = ground
+        self._context = ground
         return former, ground
 
     def check_backend(self, name: str | None) -> None:
@@ -349,18 +354,18 @@ class VoiceResolver:
             SettingError: There isn't.
         """
         if name is not None:
-            self._tools.engine.models.manager(name)
+            self._deps.engine.models.get_manager(name)
 
-    def speaker_of(self, name: str) -> str | None:
+    def find_speaker_id(self, name: str) -> str | None:
         """The id of the library's speaker of a name, None when there is none.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        speaker = self._tools.library.find(name)
+        speaker = self._deps.library.find(name)
         return speaker.speaker_id if speaker is not None else None
 
-    def cast(self, document: Document) -> Cast:
+    def build_cast(self, document: Document) -> Cast:
         """Who speaks with which voice; kept as long as the document's cast, with its samples."""
         first_names, language = document.first_names, document.settings.language
         made_of = (document.cast, first_names, language)
@@ -368,25 +373,27 @@ class VoiceResolver:
             one is not other for one, other in zip(self._cast[0], made_of, strict=True)
         ):
             assigned = {name: one for name, one in document.cast.items() if one is not None}
-            cast = Cast(self._tools.library, {}, assigned, first_names, language=language)
+            cast = Cast(self._deps.library, {}, assigned, first_names, language=language)
             self._cast = (made_of, cast)
         return self._cast[1]
 
-    def notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
+    def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """What the voices would make of a dialog that may not be meant, by the lines' numbers.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        can, cast = self._backend(document).capabilities, self.cast(document)
+        can, cast = self._backend(document).capabilities, self.build_cast(document)
         spoken = PronunciationRules(document.pronunciations.values()).spoken
-        planned = plan(dialog, can.limits(), languages_of=cast.languages_of, pronounce=spoken)
-        return planned.notices + cast.notices(planned.segments, can.voice_kinds())
+        planned = plan(dialog, can.limits(), languages_of=cast.list_languages, pronounce=spoken)
+        return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
 
     def _backend(self, document: Document) -> Backend:
         """Who speaks; where a project names a backend that isn't there, the studio's own."""
-        models = self._tools.engine.models
+        models = self._deps.engine.models
         try:
-            return models.manager(document.settings.backend or self._tools.backend_name()).backend
+            return models.get_manager(
+                document.settings.backend or self._deps.backend_name()
+            ).backend
         except SettingError:
-            return models.manager(self._tools.backend_name()).backend
+            return models.get_manager(self._deps.backend_name()).backend

@@ -78,39 +78,39 @@ class RenderQueue:
             notify: Told on the engine's loop when a line begins to speak and when it ends.
         """
         self._project_id = core.folder.root.name
-        self._engine = core.tools.engine
-        self._recipe_of = recipe_of
+        self._engine = core.deps.engine
+        self._build_spec = recipe_of
         self._notify = notify
-        self._wanted, self._making = core.wanted, core.making
-        self._failures = core.lines.failures
-        self.run: RenderProgress | None = None
+        self._queued, self._line_jobs = core.queued, core.line_jobs
+        self._failures = core.line_states.failures
+        self.progress: RenderProgress | None = None
         self._play_head: str | None = None
 
     @property
     def busy(self) -> bool:
         """Whether anything is still to be made."""
-        return bool(self._wanted)
+        return bool(self._queued)
 
-    def want(self, lines: Mapping[str, int | None]) -> None:
+    def enqueue(self, lines: Mapping[str, int | None]) -> None:
         """Ask for lines, each with a new seed or its own; those wanted already stay as they are."""
-        fresh = {line_id: seed for line_id, seed in lines.items() if line_id not in self._wanted}
-        if fresh and (self.run is None or self.run.ended_s is not None):
-            self.run = RenderProgress()
+        fresh = {line_id: seed for line_id, seed in lines.items() if line_id not in self._queued}
+        if fresh and (self.progress is None or self.progress.ended_s is not None):
+            self.progress = RenderProgress()
             log.info("project %s: a render of %d lines begins", self._project_id, len(fresh))
-        if self.run is not None:
-            self.run.total += len(fresh)
+        if self.progress is not None:
+            self.progress.total += len(fresh)
         for line_id in fresh:
             self._failures.pop(line_id, None)
-        self._wanted.update(fresh)
+        self._queued.update(fresh)
 
-    def listen_at(self, line_id: str) -> None:
+    def set_play_head(self, line_id: str) -> None:
         """Somebody listens there: that line and what follows go first."""
         self._play_head = line_id
-        making = self._making.get(line_id)
+        making = self._line_jobs.get(line_id)
         if making is not None:
             self._engine.focus(making.job, 0)
 
-    def fill(self, order: Iterable[str], kitchen: Callable[[], RenderDeps]) -> list[str]:
+    def submit_lines(self, order: Iterable[str], kitchen: Callable[[], RenderDeps]) -> list[str]:
         """Give the engine as many lines as it can take.
 
         Args:
@@ -122,16 +122,20 @@ class RenderQueue:
         """
         needless = []
         for line_id in self._next_lines(order):
-            recipe = self._recipe_of(line_id, self._wanted[line_id])
+            recipe = self._build_spec(line_id, self._queued[line_id])
             is_heard = line_id == self._play_head
-            if recipe is not None and len(self._making) >= self._room(recipe) and not is_heard:
+            if (
+                recipe is not None
+                and len(self._line_jobs) >= self._count_places(recipe)
+                and not is_heard
+            ):
                 break
             if recipe is None:
-                self.settle(line_id)
+                self.complete(line_id)
                 needless.append(line_id)
                 continue
             try:
-                self._making[line_id] = start_line_job(
+                self._line_jobs[line_id] = start_line_job(
                     recipe, kitchen(), self._notify, listen=is_heard
                 )
             except LimitReached as error:
@@ -143,78 +147,82 @@ class RenderQueue:
         self._end_if_idle()
         return needless
 
-    def settle(
+    def complete(
         self, line_id: str, audio_s: float | None = None, further_seed: int | None = None
     ) -> None:
         """A line has its take, or needs none; it is wanted no more, or once more with a seed."""
-        self._wanted.pop(line_id, None)
-        self._making.pop(line_id, None)
+        self._queued.pop(line_id, None)
+        self._line_jobs.pop(line_id, None)
         if further_seed is not None:
-            self._wanted[line_id] = further_seed
-        if self.run is not None:
-            self.run.total += further_seed is not None
-            self.run.done += audio_s is not None
-            self.run.total -= audio_s is None
-            self.run.audio_s += audio_s or 0.0
+            self._queued[line_id] = further_seed
+        if self.progress is not None:
+            self.progress.total += further_seed is not None
+            self.progress.done += audio_s is not None
+            self.progress.total -= audio_s is None
+            self.progress.audio_s += audio_s or 0.0
         self._end_if_idle()
 
     def fail(self, line_id: str, key: str, message: str) -> None:
         """A line can't be made; says why as long as the line has this key."""
         self._failures[line_id] = LineFailure(key, message)
-        self._wanted.pop(line_id, None)
-        self._making.pop(line_id, None)
-        if self.run is not None:
-            self.run.failed += 1
+        self._queued.pop(line_id, None)
+        self._line_jobs.pop(line_id, None)
+        if self.progress is not None:
+            self.progress.failed += 1
         self._end_if_idle()
 
-    def heard(self, making: LineJob) -> None:
+    def record_first_audio(self, making: LineJob) -> None:
         """A line ended; the first of a render tells when its first sound was there."""
         first_chunk_s = making.job.records[0].first_chunk_s
-        if self.run is None or self.run.first_audio_s is not None or first_chunk_s is None:
+        if (
+            self.progress is None
+            or self.progress.first_audio_s is not None
+            or first_chunk_s is None
+        ):
             return
-        since_s = making.job.elapsed_s() - first_chunk_s
-        self.run.first_audio_s = max(0.0, self.run.wall_s - since_s)
+        since_s = making.job.measure_elapsed_s() - first_chunk_s
+        self.progress.first_audio_s = max(0.0, self.progress.wall_s - since_s)
 
-    def drop(self, line_id: str) -> None:
+    def cancel_line(self, line_id: str) -> None:
         """Stop making a line that was changed; it stays wanted."""
-        making = self._making.pop(line_id, None)
+        making = self._line_jobs.pop(line_id, None)
         if making is not None:
-            making.dropped = True
+            making.is_dropped = True
             self._engine.cancel(making.job)
 
     def cancel(self, message: str | None = None) -> list[str]:
         """Want nothing more; returns the lines that were wanted."""
-        dropped = list(self._wanted)
+        dropped = list(self._queued)
         for line_id in dropped:
-            self.drop(line_id)
-        self._wanted.clear()
-        if self.run is not None and self.run.ended_s is None:
-            self.run.cancelled, self.run.message = True, message
+            self.cancel_line(line_id)
+        self._queued.clear()
+        if self.progress is not None and self.progress.ended_s is None:
+            self.progress.cancelled, self.progress.message = True, message
             self._end_if_idle()
         return dropped
 
     def _next_lines(self, order: Iterable[str]) -> list[str]:
         """Wanted lines that nobody makes yet, the play-head's first."""
-        waiting = self._wanted.keys() - self._making.keys()
+        waiting = self._queued.keys() - self._line_jobs.keys()
         if not waiting:
             return []
         order = list(order)
         start = order.index(self._play_head) if self._play_head in order else 0
         ahead = [line_id for line_id in order[start:] + order[:start] if line_id in waiting]
         gone = waiting.difference(ahead)
-        return ahead + [line_id for line_id in self._wanted if line_id in gone]
+        return ahead + [line_id for line_id in self._queued if line_id in gone]
 
-    def _room(self, recipe: LineJobSpec) -> int:
-        slots = self._engine.models.manager(recipe.backend).backend.capabilities.slots
+    def _count_places(self, recipe: LineJobSpec) -> int:
+        slots = self._engine.models.get_manager(recipe.backend).backend.capabilities.slots
         return _LINES_PER_SLOT * (slots or self._engine.max_concurrency)
 
     def _end_if_idle(self) -> None:
-        if not self._wanted and self.run is not None and self.run.ended_s is None:
-            self.run.ended_s = time.monotonic()
-            self._tell_end(self.run)
+        if not self._queued and self.progress is not None and self.progress.ended_s is None:
+            self.progress.ended_s = time.monotonic()
+            self._report_end(self.progress)
 
-    def _tell_end(self, run: RenderProgress) -> None:
-        self._engine.count_render(run.wall_s, run.first_audio_s)
+    def _report_end(self, run: RenderProgress) -> None:
+        self._engine.report_render(run.wall_s, run.first_audio_s)
         log.info(
             "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, first after "
             "%.3f s, %d failed%s",
@@ -246,15 +254,17 @@ class ProjectRenderer:
             keeping: Keeps on disk what is wanted.
             further: Told when a further take of a line was chosen, which is a step of undo.
         """
-        self._core = core
-        self._keeping = keeping
-        self._further = further
+        self._state = core
+        self._autosave = keeping
+        self._on_step = further
         # By line, the request for further takes that it is in; and those that made a step already.
         self._requests: dict[str, str] = {}
-        self._stepped: set[str] = set()
-        self.rendering = RenderQueue(core, self._recipe, self._told)
+        self._requests_in_history: set[str] = set()
+        self.queue = RenderQueue(core, self._build_spec, self._on_job_event)
 
-    def want(self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None) -> None:
+    def render(
+        self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None
+    ) -> None:
         """Make what is missing or stale; what fits already is chosen.
 
         Raises:
@@ -264,33 +274,33 @@ class ProjectRenderer:
         """
         if again and line_ids is None:
             raise BadInput("Say which lines are to be spoken again.")
-        core = self._core
+        core = self._state
         ids = [core.line(one).line_id for one in core.document.order if line_ids is None]
         ids += [core.line(one).line_id for one in line_ids or ()]
         if not again:
-            core.choose_fitting(ids)
+            core.choose_current_takes(ids)
         wanted = {
             one: secrets.randbelow(2**31) if again else None
             for one in ids
             if self._is_to_make(one, again=again)
         }
-        self._note_request(wanted)
-        self._keeping.keep_pending({**wanted, **core.wanted})
-        self.rendering.want(wanted)
+        self._group_requests(wanted)
+        self._autosave.save_pending({**wanted, **core.queued})
+        self.queue.enqueue(wanted)
         if listen_from is not None and listen_from in core.document.lines:
-            self.rendering.listen_at(listen_from)
-        self.fill()
-        core.post_lines(wanted)
-        core.news.post(RenderEvent())
+            self.queue.set_play_head(listen_from)
+        self.submit_lines()
+        core.publish_lines(wanted)
+        core.events.publish(RenderEvent())
 
     def resume(self) -> None:
         """Go on with what a render had left to do when the studio ended."""
-        core = self._core
-        pending = self._keeping.pending.items()
+        core = self._state
+        pending = self._autosave.pending.items()
         wanted = {one: seed for one, seed in pending if one in core.document.lines}
-        self._note_request(wanted)
-        self.rendering.want(wanted)
-        self.fill()
+        self._group_requests(wanted)
+        self.queue.enqueue(wanted)
+        self.submit_lines()
 
     def cancel(self, message: str | None = None) -> None:
         """Stop the render; what was made stays.
@@ -298,9 +308,9 @@ class ProjectRenderer:
         Raises:
             StorageFailed: The disk still says that it is to go on.
         """
-        self._core.post_lines(self.rendering.cancel(message))
-        self._core.news.post(RenderEvent())
-        self._keeping.keep_pending({})
+        self._state.publish_lines(self.queue.cancel(message))
+        self._state.events.publish(RenderEvent())
+        self._autosave.save_pending({})
 
     def focus(self, line_id: str) -> None:
         """Somebody listens there: it goes first.
@@ -308,145 +318,150 @@ class ProjectRenderer:
         Raises:
             NotFound: The line was deleted.
         """
-        self.rendering.listen_at(self._core.line(line_id).line_id)
-        self.fill()
+        self.queue.set_play_head(self._state.line(line_id).line_id)
+        self.submit_lines()
 
-    def _note_request(self, wanted: Mapping[str, int | None]) -> None:
+    def _group_requests(self, wanted: Mapping[str, int | None]) -> None:
         """Further takes that are asked for together are one step of undo."""
         request = secrets.token_hex(6)
         self._requests |= {one: request for one, seed in wanted.items() if seed is not None}
 
-    def recheck(self, line_ids: Iterable[str]) -> None:
+    def restart_changed(self, line_ids: Iterable[str]) -> None:
         """Lines that are being made and were changed are made of what they say now."""
-        core = self._core
+        core = self._state
         for line_id in line_ids:
-            making, line = core.making.get(line_id), core.document.lines.get(line_id)
+            making, line = core.line_jobs.get(line_id), core.document.lines.get(line_id)
             if making and (
-                line is None or making.recipe.key != core.lines.key(line, core.ground())
+                line is None
+                or making.spec.key != core.line_states.get_key(line, core.get_render_context())
             ):
-                self.rendering.drop(line_id)
-        self.fill()
+                self.queue.cancel_line(line_id)
+        self.submit_lines()
 
-    def fill(self) -> None:
+    def submit_lines(self) -> None:
         """Give the engine what it can take."""
-        self._core.post_lines(self.rendering.fill(self._core.document.order, self._kitchen))
+        self._state.publish_lines(
+            self.queue.submit_lines(self._state.document.order, self._build_deps)
+        )
 
-    def _told(self, making: LineJob) -> None:
+    def _on_job_event(self, making: LineJob) -> None:
         """The engine has news of a line; called on its loop, which must not wait."""
-        if not self._core.closed:
-            self._core.tools.threads.submit(self._look_at, making)
+        if not self._state.closed:
+            self._state.deps.threads.submit(self._handle_event, making)
 
-    def _look_at(self, making: LineJob) -> None:
+    def _handle_event(self, making: LineJob) -> None:
         try:
-            self._take_note(making)
+            self._update_job(making)
         # Nobody waits for this thread: a fault that it ends with would leave the line waiting.
         except Exception as error:
-            log.exception("project %s line %s", self._core.folder.root.name, making.line_id)
-            self._break_off(making, error)
+            log.exception("project %s line %s", self._state.folder.root.name, making.line_id)
+            self._fail_unexpectedly(making, error)
 
-    def _break_off(self, making: LineJob, error: Exception) -> None:
-        core = self._core
+    def _fail_unexpectedly(self, making: LineJob, error: Exception) -> None:
+        core = self._state
         with core.lock:
-            if core.closed or core.making.get(making.line_id) is not making:
+            if core.closed or core.line_jobs.get(making.line_id) is not making:
                 return
             reason = f"{type(error).__name__}: {error}"
             message = f"The studio failed on this line ({reason}). Read it again."
-            self.rendering.fail(making.line_id, making.recipe.key, message)
-            self.fill()
-            core.news.post(LineEvent(making.line_id))
-            if not self.rendering.busy:
-                core.news.post(RenderEvent())
+            self.queue.fail(making.line_id, making.spec.key, message)
+            self.submit_lines()
+            core.events.publish(LineEvent(making.line_id))
+            if not self.queue.busy:
+                core.events.publish(RenderEvent())
 
-    def _take_note(self, making: LineJob) -> None:
-        with self._core.lock:
-            if making.done:
+    def _update_job(self, making: LineJob) -> None:
+        with self._state.lock:
+            if making.is_finished:
                 return
-            making.done = making.job.events.closed
-            is_needed = not (self._core.closed or making.dropped)
-            if is_needed and not making.done and not making.begun:
-                making.begun = True
-                self._core.news.post(LineEvent(making.line_id))
-        if making.done and is_needed:
+            making.is_finished = making.job.events.closed
+            is_needed = not (self._state.closed or making.is_dropped)
+            if is_needed and not making.is_finished and not making.has_started:
+                making.has_started = True
+                self._state.events.publish(LineEvent(making.line_id))
+        if making.is_finished and is_needed:
             self._finish(making)
-        elif making.done:
-            self._core.folder.disk.remove(making.job.order.folder)
+        elif making.is_finished:
+            self._state.folder.disk.remove(making.job.spec.folder)
 
     def _finish(self, making: LineJob) -> None:
         """A job ended by itself."""
-        if making.job.gave_up is not None:
-            self._give_up(making.job.gave_up)
+        if making.job.fatal_message is not None:
+            self._fail_all(making.job.fatal_message)
         elif making.job.cancelled:
             # Nobody here cancelled it: somebody stopped the model's load.
             self._stop("The model's load was stopped.")
         else:
-            self._keep(making)
+            self._save_take(making)
 
-    def _keep(self, making: LineJob) -> None:
+    def _save_take(self, making: LineJob) -> None:
         """Keep a line's take, or say why there is none. Writes without the lock."""
         take, message = None, making.message
         if message is None or making.is_cut:
             try:
-                take = save_take(making, self._core.shelf, self._core.folder.disk)
+                take = save_take(making, self._state.take_store, self._state.folder.disk)
             except StorageFailed as error:
                 message = f"{message or ''} {error}".strip()
             else:
                 message = f"{message} {_PARTIAL_TAKE_MESSAGE}" if message else None
         if take is None:
-            self._core.folder.disk.remove(making.job.order.folder)
-        with self._core.lock:
-            if self._core.closed:
+            self._state.folder.disk.remove(making.job.spec.folder)
+        with self._state.lock:
+            if self._state.closed:
                 return
             if take is not None and not take.cut:
-                self._try_to_choose(take, again=making.recipe.again)
-            if self._core.making.get(making.line_id) is making:
-                self.rendering.heard(making)
+                self._try_to_choose(take, again=making.spec.is_extra_take)
+            if self._state.line_jobs.get(making.line_id) is making:
+                self.queue.record_first_audio(making)
                 if take is not None and not take.cut:
                     audio_s = take.samples / STUDIO_RATE_HZ
-                    self.rendering.settle(making.line_id, audio_s, self._further_seed(take))
+                    self.queue.complete(making.line_id, audio_s, self._choose_retry_seed(take))
                 else:
-                    self.rendering.fail(making.line_id, making.recipe.key, message or "")
-            self.fill()
-            self._core.news.post(LineEvent(making.line_id))
-            if not self.rendering.busy:
-                self._core.post_lines(self._core.lines.company.settle())
-                self._core.news.post(RenderEvent())
+                    self.queue.fail(making.line_id, making.spec.key, message or "")
+            self.submit_lines()
+            self._state.events.publish(LineEvent(making.line_id))
+            if not self.queue.busy:
+                self._state.publish_lines(self._state.line_states.outliers.refresh())
+                self._state.events.publish(RenderEvent())
 
-    def _give_up(self, message: str) -> None:
+    def _fail_all(self, message: str) -> None:
         """Without a model every line would fail for itself: they fail together."""
-        core = self._core
+        core = self._state
         with core.lock:
-            lines = [core.document.lines[one] for one in core.wanted if one in core.document.lines]
+            lines = [core.document.lines[one] for one in core.queued if one in core.document.lines]
             self._stop(message)
             for line in lines:
-                self.rendering.fail(line.line_id, core.lines.key(line, core.ground()), message)
-            core.post_lines(line.line_id for line in lines)
+                self.queue.fail(
+                    line.line_id, core.line_states.get_key(line, core.get_render_context()), message
+                )
+            core.publish_lines(line.line_id for line in lines)
 
     def _stop(self, message: str) -> None:
-        with self._core.lock:
+        with self._state.lock:
             try:
                 self.cancel(message)
             except StorageFailed as error:
-                self._keeping.say(str(error))
+                self._autosave.report(str(error))
 
     def _try_to_choose(self, take: Take, *, again: bool) -> None:
         """A take that can't be chosen now, since the disk is full, is there nevertheless."""
         try:
             self._choose(take, again=again)
         except StorageFailed as error:
-            self._keeping.say(str(error))
+            self._autosave.report(str(error))
 
     def _choose(self, take: Take, *, again: bool) -> None:
         """Let a take be heard, unless the line went away or was locked meanwhile."""
-        core = self._core
+        core = self._state
         line = core.document.lines.get(take.line_id)
         if line is None or line.locked:
             return
-        is_ready = core.lines.is_ready(line, core.document, core.ground())
-        if is_ready and core.lines.key(line, core.ground()) != take.key:
+        is_ready = core.line_states.is_ready(line, core.document, core.get_render_context())
+        if is_ready and core.line_states.get_key(line, core.get_render_context()) != take.key:
             return
-        if is_ready and is_retry(take, core.lines.takes(line.line_id, core.document)):
-            former = core.lines.chosen(line, core.document)
-            if former is not None and self._weight(take) >= self._weight(former):
+        if is_ready and is_retry(take, core.line_states.list_takes(line.line_id, core.document)):
+            former = core.line_states.find_chosen(line, core.document)
+            if former is not None and self._score(take) >= self._score(former):
                 return
             again = False
         chosen = replace(line, chosen=take.take_id)
@@ -455,78 +470,83 @@ class ProjectRenderer:
         after = replace(core.document, lines={**core.document.lines, line.line_id: chosen})
         # A further take stands in for one that was good: that is a step one can take back.
         request = self._requests.pop(line.line_id, None) if again else None
-        is_step = again and is_ready and not self._is_covered(request)
+        is_step = again and is_ready and not self._has_later_edit(request)
         author = replace(STUDIO_AUTHOR, group=request)
         step = core.record(after, author, EntryKind.EDIT if is_step else EntryKind.MADE)
         if step is not None and is_step:
-            self._stepped |= {request} if request else set()
-            self._further(step)
+            self._requests_in_history |= {request} if request else set()
+            self._on_step(step)
 
-    def _weight(self, take: Take) -> float:
-        return score_issues(self._core.lines.company.doubts(take))
+    def _score(self, take: Take) -> float:
+        return score_issues(self._state.line_states.outliers.find_issues(take))
 
-    def _further_seed(self, take: Take) -> int | None:
+    def _choose_retry_seed(self, take: Take) -> int | None:
         """The seed of one more try, where a take is doubtful and the project asks for that."""
-        core = self._core
+        core = self._state
         line, most = core.document.lines.get(take.line_id), core.document.settings.tries
         if most == 1 or line is None or line.locked or line.seed is not None:
             return None
-        if core.lines.key(line, core.ground()) != take.key or self._weight(take) == 0:
+        if (
+            core.line_states.get_key(line, core.get_render_context()) != take.key
+            or self._score(take) == 0
+        ):
             return None
-        return choose_retry_seed(take, core.shelf.of_line(line.line_id), most)
+        return choose_retry_seed(take, core.take_store.list_for_line(line.line_id), most)
 
-    def _is_covered(self, request: str | None) -> bool:
+    def _has_later_edit(self, request: str | None) -> bool:
         """Whether somebody edited on top of a request's step: undo is to meet that edit first."""
-        last = self._core.history.marks.last
+        last = self._state.history.marks.last
         is_on_top = last is not None and last[:2] == (STUDIO_AUTHOR.client, request)
-        return request in self._stepped and not is_on_top
+        return request in self._requests_in_history and not is_on_top
 
-    def _recipe(self, line_id: str, seed: int | None) -> LineJobSpec | None:
+    def _build_spec(self, line_id: str, seed: int | None) -> LineJobSpec | None:
         """How a line is made; None where there is nothing to make, also since a take fits."""
-        core = self._core
+        core = self._state
         line = core.document.lines.get(line_id)
         if line is None or not self._is_to_make(line_id, again=seed is not None):
             return None
-        ground = core.ground()
+        ground = core.get_render_context()
         again = seed is not None
-        gone = None if again else core.lines.gone(line, core.document, ground)
-        fitting = core.lines.fitting(line, core.document, ground, seed)
+        gone = None if again else core.line_states.find_freed(line, core.document, ground)
+        fitting = core.line_states.find_current(line, core.document, ground, seed)
         if fitting is not None and gone is None:
             self._try_to_choose(fitting, again=again)
             return None
         settled = choose_stable_seed(line, core.document.settings.seed) if seed is None else seed
         if seed is None and line.seed is None:
             # With the same seed it would be cut off as before.
-            settled = (settled + core.lines.cut(line, core.document, ground)) % 2**31
+            settled = (settled + core.line_states.count_cut(line, core.document, ground)) % 2**31
         recipe = LineJobSpec(
             line,
-            core.lines.key(line, ground),
+            core.line_states.get_key(line, ground),
             settled,
             ground.voice_label(line),
             ground.backend[0],
             again,
-            ground.language(line),
+            ground.resolve_language(line),
             ground.pronouncing.spoken,
         )
-        gone = gone or core.lines.gone(line, core.document, ground, settled)
+        gone = gone or core.line_states.find_freed(line, core.document, ground, settled)
         return replace(recipe, seed=gone.seed, take_id=gone.take_id) if gone else recipe
 
     def _is_to_make(self, line_id: str, *, again: bool) -> bool:
-        core = self._core
-        line, ground = core.line(line_id), core.ground()
+        core = self._state
+        line, ground = core.line(line_id), core.get_render_context()
         if line.kind is LineKind.SILENCE:
             return False
         if line.locked:
             # Nothing but the very take it was locked with, should that be gone.
-            return not again and core.lines.gone(line, core.document, ground) is not None
-        return again or not core.lines.is_ready(line, core.document, ground)
+            return (
+                not again and core.line_states.find_freed(line, core.document, ground) is not None
+            )
+        return again or not core.line_states.is_ready(line, core.document, ground)
 
-    def _kitchen(self) -> RenderDeps:
-        root = self._core.folder.root
+    def _build_deps(self) -> RenderDeps:
+        root = self._state.folder.root
         return RenderDeps(
-            self._core.tools.engine,
-            self._core.surroundings.cast(self._core.document),
+            self._state.deps.engine,
+            self._state.voice_resolver.build_cast(self._state.document),
             root / layout.SEGMENTS_FOLDER,
             root / layout.AUDIO_FOLDER,
-            self._core.folder.disk,
+            self._state.folder.disk,
         )

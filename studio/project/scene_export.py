@@ -40,7 +40,9 @@ class Scene:
 def build_project_timeline(session: ProjectSession) -> Timeline:
     """Chosen takes and silences in order; lines without a take are skipped and named."""
     with session.lock:
-        return lay_out(_build_part(session, idx, view) for idx, view in enumerate(session.views()))
+        return lay_out(
+            _build_part(session, idx, view) for idx, view in enumerate(session.list_views())
+        )
 
 
 def export_scene(
@@ -72,7 +74,7 @@ def build_scene(session: ProjectSession) -> Scene:
     """
     with session.lock:
         timeline = build_project_timeline(session)
-        views, accepted = session.views(), session.document.accepted_takes
+        views, accepted = session.list_views(), session.document.accepted_takes
     if not any(entry.source for entry in timeline.entries):
         raise Conflict(
             "Nothing has been spoken yet, so there is nothing to save. Press Read the scene first."
@@ -94,8 +96,8 @@ def export_script(
         ScriptError: There are no lines.
     """
     with session.lock:
-        dialog = session.document.dialog()
-        views = session.views() if script_format in TIMED else []
+        dialog = session.document.to_dialog()
+        views = session.list_views() if script_format in TIMED else []
     told = export_notices(dialog, script_format)
     if not any(view.take for view in views):
         return export_dialog(dialog, script_format), told
@@ -115,13 +117,13 @@ def _build_part(session: ProjectSession, idx: int, view: LineView) -> TimelinePa
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
-    return TakePart(idx, session.shelf.audio(view.take))
+    return TakePart(idx, session.take_store.get_audio_path(view.take))
 
 
 def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:
     line = view.line
     is_accepted = view.take is not None and view.take.take_id in accepted
-    doubtful = () if is_accepted else tuple(doubt.message for doubt in view.doubts)
+    doubtful = () if is_accepted else tuple(doubt.message for doubt in view.issues)
     text = line.text if line.kind is LineKind.SPEECH else None
     return Caption(idx + 1, line.speaker, text, doubtful)
 
@@ -157,13 +159,13 @@ class SceneExportSpec:
         project_id: Whose scene.
         scene: What can be heard of it now.
         suffix: Of the file, with its dot.
-        choice: How it is wished.
+        options: How it is wished.
     """
 
     project_id: str
     scene: Scene
     suffix: str
-    choice: ExportOptions
+    options: ExportOptions
 
 
 class SceneExport:
@@ -171,9 +173,9 @@ class SceneExport:
 
     Attributes:
         export_id: Nobody can guess it.
-        order: What is made.
+        spec: What is made.
         state: Where it stands.
-        share: How much is done, 0 to 1.
+        progress: How much is done, 0 to 1.
         message: Why it failed.
         loudness: What the finished file holds.
     """
@@ -181,9 +183,9 @@ class SceneExport:
     def __init__(self, order: SceneExportSpec, folder: Path) -> None:
         """Nothing is made yet."""
         self.export_id = secrets.token_hex(8)
-        self.order = order
+        self.spec = order
         self.state = ExportState.RUNNING
-        self.share = 0.0
+        self.progress = 0.0
         self.message: str | None = None
         self.loudness: Loudness | None = None
         self._folder = folder
@@ -192,18 +194,18 @@ class SceneExport:
     @property
     def path(self) -> Path:
         """Where the finished file is."""
-        return self._folder / f"scene{self.order.suffix}"
+        return self._folder / f"scene{self.spec.suffix}"
 
     def run(self) -> None:
         """Make it, to the end or until it is stopped; never raises."""
-        scene = self.order.scene
+        scene = self.spec.scene
         try:
             self.loudness = write_scene(
                 self.path,
                 scene.timeline,
                 scene.captions,
-                self.order.choice,
-                on_progress=self._look,
+                self.spec.options,
+                on_progress=self._report_progress,
             )
         except Cancelled:
             self._end(ExportState.CANCELLED)
@@ -211,7 +213,7 @@ class SceneExport:
             self._end(ExportState.FAILED, str(error))
         except Exception:
             # Nobody is above this thread: the log has the fault, the page its end.
-            log.exception("An export of %s failed.", self.order.project_id)
+            log.exception("An export of %s failed.", self.spec.project_id)
             self._end(ExportState.FAILED, FAULT_MESSAGE)
         else:
             self._end(ExportState.DONE)
@@ -220,16 +222,16 @@ class SceneExport:
         """Let it end at its next block, or be gone when it is finished."""
         self._stopped.set()
 
-    def linger(self, kept_s: float) -> None:
+    def keep_available(self, kept_s: float) -> None:
         """Keep the finished file for a while, or until it is stopped, then remove it."""
         if self.state is ExportState.DONE:
             self._stopped.wait(kept_s)
         self._remove()
 
-    def _look(self, share: float) -> None:
+    def _report_progress(self, share: float) -> None:
         if self._stopped.is_set():
             raise Cancelled("The export was stopped.")
-        self.share = share
+        self.progress = share
 
     def _end(self, state: ExportState, message: str | None = None) -> None:
         if state is not ExportState.DONE:
@@ -248,7 +250,7 @@ class SceneExports:
     def __init__(self, folder: Path, turns: threading.Semaphore) -> None:
         """Keep files in a folder, and take turns with other workspaces."""
         self._folder = folder
-        self._turns = turns
+        self._slots = turns
         # Guards the table.
         self._lock = threading.Lock()
         self._exports: dict[str, SceneExport] = {}
@@ -263,7 +265,7 @@ class SceneExports:
         with self._lock:
             running = [one for one in self._exports.values() if one.state is ExportState.RUNNING]
             for one in running:
-                if one.order == order:
+                if one.spec == order:
                     return one
             if len(running) >= MAX_RUNNING:
                 raise Conflict("Two files of sound are being made already. Wait, or cancel one.")
@@ -283,7 +285,7 @@ class SceneExports:
         """
         with self._lock:
             export = self._exports.get(export_id)
-        if export is None or export.order.project_id != project_id:
+        if export is None or export.spec.project_id != project_id:
             raise NotFound("This file isn't there any more. Save the sound again.")
         return export
 
@@ -294,9 +296,9 @@ class SceneExports:
         export.stop()
 
     def _run(self, export: SceneExport) -> None:
-        with self._turns:
+        with self._slots:
             export.run()
-        export.linger(FINISHED_RETENTION_S)
+        export.keep_available(FINISHED_RETENTION_S)
         if export.state is ExportState.DONE:
             self.drop(export)
 

@@ -38,7 +38,7 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     """
     former, wanted = list(document), list(dialog)
     matched = _match_unchanged(
-        [_build_match_key(line.spoken()) for line in former],
+        [_build_match_key(line.to_dialog_line()) for line in former],
         [_build_match_key(one) for one in wanted],
     )
     _match_moved(former, wanted, matched)
@@ -75,7 +75,7 @@ def _match_moved(
     taken = set(matched.values())
     for place in reversed(range(len(former))):
         if place not in taken:
-            free[_build_match_key(former[place].spoken())].append(place)
+            free[_build_match_key(former[place].to_dialog_line())].append(place)
     for place, line in enumerate(wanted):
         if place not in matched and free[_build_match_key(line)]:
             matched[place] = free[_build_match_key(line)].pop()
@@ -96,7 +96,7 @@ def _match_changed(
         for candidate in range(at, min(at + 4, len(former))):
             if candidate in taken:
                 break
-            if _is_similar(former[candidate].spoken(), line):
+            if _is_similar(former[candidate].to_dialog_line(), line):
                 matched[place] = candidate
                 taken.add(candidate)
                 at = candidate + 1

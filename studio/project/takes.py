@@ -145,7 +145,7 @@ class TakeStore:
         self._takes: dict[str, Take] = {}
         self._of_line: dict[str, list[Take]] = {}
         self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
-        self._gone: set[str] = set()
+        self._freed: set[str] = set()
         self._torn: list[Path] = []
         self._find_all()
 
@@ -164,17 +164,17 @@ class TakeStore:
         """A take by its id, None when there is none."""
         return self._takes.get(take_id or "")
 
-    def of_line(self, line_id: str) -> tuple[Take, ...]:
+    def list_for_line(self, line_id: str) -> tuple[Take, ...]:
         """A line's takes, the oldest first; deleted ones too."""
         with self._lock:
             return tuple(self._of_line.get(line_id, ()))
 
-    def of_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
+    def list_for_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
         """Takes of a voice that were measured, the cut ones excepted."""
         with self._lock:
             return tuple(self._of_voice.get(voice, {}).values())
 
-    def n_of_voice(self, voice: VoiceKey) -> int:
+    def count_for_voice(self, voice: VoiceKey) -> int:
         """How many `of_voice` gives."""
         return len(self._of_voice.get(voice, ()))
 
@@ -183,19 +183,19 @@ class TakeStore:
         with self._lock:
             return iter(tuple(self._takes.values()))
 
-    def is_gone(self, take: Take) -> bool:
+    def is_freed(self, take: Take) -> bool:
         """Whether a take's audio was freed."""
-        return take.take_id in self._gone
+        return take.take_id in self._freed
 
-    def audio(self, take: Take) -> Path:
+    def get_audio_path(self, take: Take) -> Path:
         """A take's WAV: mono, 16 bit, at the studio's rate; not there when it is gone."""
-        return self.place(take.line_id, take.take_id)
+        return self.build_path(take.line_id, take.take_id)
 
-    def place(self, line_id: str, take_id: str) -> Path:
+    def build_path(self, line_id: str, take_id: str) -> Path:
         """Where a take's WAV is, or will be when it is finished."""
         return self._root / line_id / f"{take_id}.wav"
 
-    def keep(self, take: Take, audio: Path | Clip) -> None:
+    def add(self, take: Take, audio: Path | Clip) -> None:
         """Add a take, or bring one that is gone back.
 
         Args:
@@ -205,7 +205,7 @@ class TakeStore:
         Raises:
             StorageFailed: It can't be written; there is no such take then, or it is gone still.
         """
-        target = self.audio(take)
+        target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
         if isinstance(audio, Clip):
             self._disk.write_whole(target, encode(audio, AudioFormat.WAV))
@@ -227,12 +227,12 @@ class TakeStore:
         Raises:
             StorageFailed: It can't be removed.
         """
-        freed = self._remove(self.audio(take))
+        freed = self._remove(self.get_audio_path(take))
         with self._lock:
-            self._gone.add(take.take_id)
+            self._freed.add(take.take_id)
         return freed
 
-    def free_torn(self) -> list[int]:
+    def remove_torn(self) -> list[int]:
         """Remove what was found torn when the shelf was opened; the bytes of each file.
 
         Raises:
@@ -257,7 +257,7 @@ class TakeStore:
                 *(one for one in others if one.take_id != take.take_id),
                 take,
             ]
-            self._gone.discard(take.take_id)
+            self._freed.discard(take.take_id)
             if take.figures is not None and not take.cut:
                 self._of_voice.setdefault(build_voice_key(take), {})[take.take_id] = take
 
@@ -275,7 +275,7 @@ class TakeStore:
         for take, is_there in sorted(found, key=lambda one: (one[0].created_at, one[0].take_id)):
             self._put(take)
             if not is_there:
-                self._gone.add(take.take_id)
+                self._freed.add(take.take_id)
 
 
 def iter_line_folders(root: Path) -> Iterator[Path]:
@@ -327,7 +327,7 @@ def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:
     """
     freed = DiskUsage()
     for take in shelf:
-        if is_unused_take(document, take.line_id, take.take_id) and not shelf.is_gone(take):
+        if is_unused_take(document, take.line_id, take.take_id) and not shelf.is_freed(take):
             freed += DiskUsage(1, shelf.free(take))
-    torn = shelf.free_torn()
+    torn = shelf.remove_torn()
     return freed + DiskUsage(len(torn), sum(torn))

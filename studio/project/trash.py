@@ -45,7 +45,7 @@ class ProjectTrash:
             os.utime(project, (now_s, now_s))
         self._disk.move(project, self._root / project.name)
 
-    def take(self, project_id: str, target: Path) -> None:
+    def restore(self, project_id: str, target: Path) -> None:
         """Give a removed project its place back.
 
         Raises:
@@ -57,7 +57,7 @@ class ProjectTrash:
                 raise NotFound(DELETED_MESSAGE)
             self._disk.move(self._root / project_id, target)
 
-    def waiting(self) -> list[tuple[Path, float]]:
+    def list_removed(self) -> list[tuple[Path, float]]:
         """Removed projects with when they were, in seconds since 1970; the latest first."""
         found = []
         for project in self._projects():
@@ -65,7 +65,7 @@ class ProjectTrash:
                 found.append((project, project.stat().st_mtime))
         return sorted(found, key=lambda one: one[1], reverse=True)
 
-    def held(self) -> DiskUsage:
+    def measure(self) -> DiskUsage:
         """How many projects wait, and their bytes."""
         return sum(
             (DiskUsage(1, measure_folder(one).size_bytes) for one in self._projects()), DiskUsage()

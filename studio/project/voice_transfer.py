@@ -73,11 +73,11 @@ def import_voices(
     cast, told = dict(document.cast), list[str]()
     came = _ImportedVoices(folder)
     for name, speaker_id in _list_casting(document).items():
-        arrival = came.of(name, speaker_id)
+        arrival = came.find(name, speaker_id)
         if arrival is None:
             continue
         try:
-            voice = arrival.voice(library)
+            voice = arrival.resolve(library)
         except BadInput as error:
             told.append(f"The voice of {name} could not be brought in: {error}")
             continue
@@ -101,7 +101,7 @@ class _ImportedVoice:
         self._print = _fingerprint_record(self.record, digests_there)
         self._voice: Speaker | None = None
 
-    def voice(self, library: SpeakerLibrary) -> Speaker:
+    def resolve(self, library: SpeakerLibrary) -> Speaker:
         """The library's speaker with this voice, who is added when there is none."""
         if self._voice is None:
             self._voice = self._known(library) or self._added(library)
@@ -112,7 +112,7 @@ class _ImportedVoice:
             one
             for one in library.list()
             if _fingerprint_record(
-                library.record(one.speaker_id), hash_recordings(library, one.speaker_id)
+                library.read_record(one.speaker_id), hash_recordings(library, one.speaker_id)
             )
             == self._print
         ]
@@ -134,7 +134,7 @@ class _ImportedVoices:
                 self._by_id[path.name.removesuffix(VOICE_PACK_SUFFIX)] = _ImportedVoice(path)
         self._by_name = {name_key(one.record.name): one for one in self._by_id.values()}
 
-    def of(self, name: str, speaker_id: str | None) -> _ImportedVoice | None:
+    def find(self, name: str, speaker_id: str | None) -> _ImportedVoice | None:
         if speaker_id is not None:
             return self._by_id.get(speaker_id)
         return self._by_name.get(name_key(name))
@@ -156,5 +156,5 @@ def _fingerprint_record(record: SpeakerRecord, digests_there: Mapping[str, str])
     )
     made_up = record.preset or record.description
     # Without anything else, a voice is the one that some backends have for each name.
-    name = None if main or made_up else name_key(record.chosen_by)
+    name = None if main or made_up else name_key(record.builtin_name)
     return (main, tuple(moods), record.preset, record.description, name)

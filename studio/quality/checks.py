@@ -35,7 +35,7 @@ def find_repetition(frames: SoundFrames) -> tuple[float, int] | None:
     Returns:
         Its length in seconds and how many times it is heard, 2 at least; None where none is.
     """
-    colours, speech = frames.colours()
+    colours, speech = frames.compute_bands()
     found: tuple[float, int] | None = None
     highest = 0.0  # above what is asked for
     for lag in range(round(_MIN_PERIOD_S / MOMENT_S), round(_MAX_PERIOD_S / MOMENT_S) + 1):
@@ -156,8 +156,8 @@ class TakeMetrics:
 class QualityReport:
     """A take's figures, and what is doubtful about it by itself."""
 
-    figures: TakeMetrics
-    doubts: tuple[QualityIssue, ...]
+    metrics: TakeMetrics
+    issues: tuple[QualityIssue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ class VoiceBaseline:
 
 def check_take(clip: Clip, said: ExpectedSpeech) -> QualityReport:
     """Look a take over; about a thousandth of the time that it takes to hear it."""
-    frames = SoundFrames.of(clip)
+    frames = SoundFrames.from_clip(clip)
     length = estimate_duration(said)
     figures = TakeMetrics(
-        round(frames.speech_s, 3), round(frames.speech_db, 2), round(length.middle_s, 3)
+        round(frames.speech_s, 3), round(frames.speech_db, 2), round(length.typical_s, 3)
     )
     if frames.speech_db < _QUIET_DB:
         return QualityReport(figures, (_build_silence_issue(frames),))
@@ -188,11 +188,11 @@ def score_issues(doubts: Sequence[QualityIssue]) -> float:
 
 def merge_reports(parts: Sequence[QualityReport]) -> QualityReport:
     """What the pieces of one take tell, one or more of them; the same is said once."""
-    speech_s = sum(part.figures.speech_s for part in parts)
-    power = sum(part.figures.speech_s * 10 ** (part.figures.level_db / 10) for part in parts)
+    speech_s = sum(part.metrics.speech_s for part in parts)
+    power = sum(part.metrics.speech_s * 10 ** (part.metrics.level_db / 10) for part in parts)
     level_db = 10 * math.log10(max(power / max(speech_s, 1e-3), 1e-12))
-    usual_s = sum(part.figures.usual_s for part in parts)
-    doubts = dict.fromkeys(doubt for part in parts for doubt in part.doubts)
+    usual_s = sum(part.metrics.usual_s for part in parts)
+    doubts = dict.fromkeys(doubt for part in parts for doubt in part.issues)
     return QualityReport(TakeMetrics(speech_s, level_db, usual_s), tuple(doubts))
 
 
@@ -250,9 +250,12 @@ def _build_silence_issue(frames: SoundFrames) -> QualityIssue:
 
 def _check_length(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[QualityIssue]:
     usual, spoken_s = estimate_duration(said), frames.speech_s
-    longest_s = _LONG_FACTOR * usual.most_s + (_LONG_MARGIN_S + _TAG_S * said.tags) / said.slowness
-    shortest_s = _SHORT_FACTOR * usual.least_s - _SHORT_MARGIN_S
-    told = f"{spoken_s:.1f} s for {said.amount}; {said.they} usually about {usual.middle_s:.1f} s."
+    longest_s = _LONG_FACTOR * usual.max_s + (_LONG_MARGIN_S + _TAG_S * said.tags) / said.slowness
+    shortest_s = _SHORT_FACTOR * usual.min_s - _SHORT_MARGIN_S
+    told = (
+        f"{spoken_s:.1f} s for {said.amount}; {said.verb_phrase} usually about "
+        f"{usual.typical_s:.1f} s."
+    )
     if spoken_s > longest_s:
         yield QualityIssue(IssueKind.LONG, round(spoken_s, 2), told)
     elif spoken_s < shortest_s:
@@ -261,7 +264,7 @@ def _check_length(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[Quality
 
 def _check_gap(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[QualityIssue]:
     gap_s = frames.longest_gap_s()
-    if gap_s > (_GAP_S + _GAP_AT_DOTS_S * said.has_dots) / said.slowness:
+    if gap_s > (_GAP_S + _GAP_AT_DOTS_S * said.has_long_pause) / said.slowness:
         message = f"{gap_s:.1f} s of silence inside."
         yield QualityIssue(IssueKind.GAP, round(gap_s, 2), message)
 

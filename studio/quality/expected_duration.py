@@ -45,7 +45,7 @@ class ExpectedSpeech:
         return len(TAG.findall(self.text))
 
     @property
-    def has_dots(self) -> bool:
+    def has_long_pause(self) -> bool:
         """Whether it asks for a long pause inside."""
         return _LONG_PAUSE.search(self.text.strip(" .…—–\n")) is not None
 
@@ -59,7 +59,7 @@ class ExpectedSpeech:
         return f"{words} words" if words > 1 else "one word"
 
     @property
-    def they(self) -> str:
+    def verb_phrase(self) -> str:
         """The subject of a sentence that goes on about `amount`."""
         return "it takes" if self.amount.startswith("one") else "they take"
 
@@ -68,13 +68,13 @@ class ExpectedSpeech:
 class ExpectedDuration:
     """In seconds, by a quick and by a slow reader's way with numbers, signs and capitals."""
 
-    least_s: float
-    most_s: float
+    min_s: float
+    max_s: float
 
     @property
-    def middle_s(self) -> float:
+    def typical_s(self) -> float:
         """Between the two."""
-        return (self.least_s + self.most_s) / 2
+        return (self.min_s + self.max_s) / 2
 
 
 def estimate_duration(said: ExpectedSpeech) -> ExpectedDuration:

@@ -46,7 +46,7 @@ class SoundFrames:
     speech_db: float
 
     @classmethod
-    def of(cls, clip: Clip) -> SoundFrames:
+    def from_clip(cls, clip: Clip) -> SoundFrames:
         """Measure a clip; a last piece shorter than a frame is left out."""
         level_db = measure_frame_levels(clip)
         speech = is_speech(level_db)
@@ -68,7 +68,7 @@ class SoundFrames:
     def tail_s(self) -> float:
         """How long it goes on after the last voiced moment, or the last loud one."""
         silent = len(self.speech) - self._ends()[1]
-        voiced = self.voiced()
+        voiced = self.detect_voiced()
         if 2 * voiced.sum() < _MIN_VOICED_SHARE * max(1, self.speech.sum()):
             return silent * FRAME_S
         return max(silent, 2 * int(np.argmax(voiced[::-1]))) * FRAME_S
@@ -93,7 +93,7 @@ class SoundFrames:
         is_last = after + width >= len(self.level_db) - 5
         return (after - begin + width - 1) * FRAME_S, is_last
 
-    def voiced(self) -> _Flags:
+    def detect_voiced(self) -> _Flags:
         """Whether every second frame repeats itself at the pitch of a voice: [moments]."""
         likeness = np.fft.irfft(self.power[::2], axis=1)[:, : _LONGEST_LAG_SAMPLES + 1]
         likeness = likeness / np.maximum(likeness[:, :1], 1e-12) / _WINDOW_AUTOCORRELATION
@@ -102,7 +102,7 @@ class SoundFrames:
         voiced: _Flags = (rise > _MIN_VOICED_RISE) & self.speech[::2]
         return voiced
 
-    def colours(self) -> tuple[_Array, _Array]:
+    def compute_bands(self) -> tuple[_Array, _Array]:
         """What every second frame sounds like beside the whole, with the frames around it.
 
         Returns:

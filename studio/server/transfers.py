@@ -41,7 +41,7 @@ async def receive(
     Raises:
         AudioRejected: The body is larger than `max_bytes`.
     """
-    with studio.voices.uploads.arriving(max_bytes=max_bytes) as arriving:
+    with studio.voices.uploads.open_writer(max_bytes=max_bytes) as arriving:
         async for chunk in request.stream():
             await asyncio.to_thread(arriving.write, chunk)
         yield arriving.finish()

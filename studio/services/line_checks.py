@@ -41,7 +41,7 @@ def check_lines(
     backend = speaking(studio, document)
     can = backend.capabilities
     lacking = backend.lacks if isinstance(backend, TellsLanguages) else None
-    spoken = session.ground.pronouncing.spoken
+    spoken = session.render_context.pronouncing.spoken
     reader = _LineReader(can, can.limits(), cast, _first_lines(document), spoken, lacking)
     hints = {}
     for line in document:
@@ -65,9 +65,9 @@ def speaking(studio: Studio, document: Document) -> Backend:
     """The backend that speaks a project."""
     models = studio.engine.models
     try:
-        manager = models.manager(document.settings.backend or studio.backend_name)
+        manager = models.get_manager(document.settings.backend or studio.backend_name)
     except SettingError:
-        manager = models.manager(studio.backend_name)
+        manager = models.get_manager(studio.backend_name)
     return manager.backend
 
 
@@ -82,7 +82,7 @@ def _first_lines(document: Document) -> frozenset[str]:
 
 def _missing(session: ProjectSession, line: ProjectLine) -> list[str]:
     """Whether the file of an audio line still has to be brought in."""
-    view = session.view(line.line_id)
+    view = session.get_view(line.line_id)
     if view is None or view.take is not None:
         return []
     try:
@@ -110,7 +110,7 @@ class _LineReader:
 
     def hints(self, line: ProjectLine) -> list[str]:
         planned = plan(
-            Dialog((line.spoken(),)),
+            Dialog((line.to_dialog_line(),)),
             self.limits,
             languages_of=self._languages,
             pronounce=self.pronounce,
@@ -128,7 +128,7 @@ class _LineReader:
 
     def _languages(self, name: str) -> tuple[str, ...]:
         if name not in self.languages:
-            self.languages[name] = self.cast.languages_of(name)
+            self.languages[name] = self.cast.list_languages(name)
         return self.languages[name]
 
     def _language_hints(self, line: ProjectLine) -> list[str]:
@@ -160,7 +160,9 @@ class _LineReader:
                 key = (name_key(segment.speaker), segment.mood)
                 if key not in self.lacks:
                     kinds = self.can.voice_kinds()
-                    self.lacks[key] = self.cast.lack(segment.speaker, segment.mood, kinds)
+                    self.lacks[key] = self.cast.explain_missing_voice(
+                        segment.speaker, segment.mood, kinds
+                    )
                 lack = self.lacks[key]
                 return [] if lack is None else [lack]
         return []
@@ -170,7 +172,7 @@ class _LineReader:
             if isinstance(segment, SpeechSegment) and segment.mood is not None:
                 key = (name_key(segment.speaker), name_key(segment.mood))
                 if key not in self.moods:
-                    told = self.cast.notices((segment,))
+                    told = self.cast.find_notices((segment,))
                     self.moods[key] = [notice.message for notice in told]
                 return self.moods[key]
         return []

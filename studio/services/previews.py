@@ -64,7 +64,7 @@ class VoicePreviews:
             BadInput: The text is empty or too long.
             SpeechFailed: It could not be spoken; says why.
         """
-        speaker = await asyncio.to_thread(self._library.by_id, speaker_id)
+        speaker = await asyncio.to_thread(self._library.get_by_id, speaker_id)
         cast = Cast(self._library, {}, {speaker.name: speaker_id})
         return await self._say(speaker.name, cast, sentence, backend_name)
 
@@ -123,19 +123,19 @@ class VoicePreviews:
         backend_name: str,
         stopped: threading.Event,
     ) -> Clip:
-        speaker = self._library.by_id(who[0])
-        check_can_convert(self._engine.models.manager(backend_name).backend)
-        voice = Cast(self._library, {}, {speaker.name: who[0]}).voice_of(speaker.name, who[1])
+        speaker = self._library.get_by_id(who[0])
+        check_can_convert(self._engine.models.get_manager(backend_name).backend)
+        voice = Cast(self._library, {}, {speaker.name: who[0]}).load_voice(speaker.name, who[1])
         _, said = decode_guarded(recording, display_name="The recording")
         return self._engine.convert(backend_name, said, voice, stopped.is_set)
 
     async def _say(self, name: str, cast: Cast, sentence: Sentence, backend_name: str) -> Clip:
-        capabilities = self._engine.models.manager(backend_name).backend.capabilities
+        capabilities = self._engine.models.get_manager(backend_name).backend.capabilities
         line = _line(name, sentence)
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             order = JobSpec(
                 plan=plan(
-                    Dialog((line,)), capabilities.limits(), seed=0, languages_of=cast.languages_of
+                    Dialog((line,)), capabilities.limits(), seed=0, languages_of=cast.list_languages
                 ),
                 backend_name=backend_name,
                 cast=cast,
@@ -156,7 +156,7 @@ class VoicePreviews:
             raise
         if job.state is JobState.CANCELLED:
             raise Cancelled("The preview was stopped.")
-        failures = job.failures()
+        failures = job.list_failures()
         if failures:
             raise SpeechFailed(failures[0].message)
         return await asyncio.to_thread(_whole, job)
@@ -169,7 +169,7 @@ class VoicePreviews:
 
 
 def _whole(job: Job) -> Clip:
-    path = job.order.folder / "preview.wav"
+    path = job.spec.folder / "preview.wav"
     export_job(job, path)
     return decode(path)
 

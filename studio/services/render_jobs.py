@@ -81,7 +81,7 @@ class RenderJobs:
             SettingError: There is no such backend.
         """
         name = canonical_name(options.backend_name or backend_name)
-        backend = self._engine.models.manager(name).backend
+        backend = self._engine.models.get_manager(name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in a minute.", retry_after_s=60)
         job_id = secrets.token_hex(8)
@@ -90,10 +90,10 @@ class RenderJobs:
             dialog,
             backend.capabilities.limits(),
             seed=options.seed,
-            languages_of=cast.languages_of,
+            languages_of=cast.list_languages,
             pronounce=options.pronounce,
         )
-        told = cast.notices(planned.segments, backend.capabilities.voice_kinds())
+        told = cast.find_notices(planned.segments, backend.capabilities.voice_kinds())
         order = JobSpec(
             plan=replace(planned, notices=planned.notices + told),
             backend_name=name,

@@ -83,7 +83,7 @@ class SpeechStream:
         self._engine = studio.engine
         self.mastering = options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
-        backend = self._engine.models.manager(backend_name).backend
+        backend = self._engine.models.get_manager(backend_name).backend
         if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
             raise EngineBusy("The queue is full; try again in half a minute.", retry_after_s=30)
         cast = _GivenCast(studio.speakers, options.voices)
@@ -91,7 +91,7 @@ class SpeechStream:
             dialog,
             backend.capabilities.limits(),
             seed=options.seed,
-            languages_of=cast.languages_of,
+            languages_of=cast.list_languages,
             pronounce=options.pronounce,
         )
         _check_speakable(planned.segments)
@@ -165,9 +165,9 @@ class _GivenCast(Cast):
         super().__init__(library, {})
         self._given = {name_key(name): voice for name, voice in voices.items()}
 
-    def voice_of(self, name: str, mood: str | None = None) -> Voice:
+    def load_voice(self, name: str, mood: str | None = None) -> Voice:
         given = self._given.get(name_key(name))
-        return given if given is not None else super().voice_of(name, mood)
+        return given if given is not None else super().load_voice(name, mood)
 
 
 def _check_speakable(segments: tuple[object, ...]) -> None:
@@ -207,7 +207,7 @@ async def _chunks(record: SegmentRecord) -> AsyncIterator[Samples]:
             yield chunk
         if live.withdrawn:
             # What was sent can't be taken back, and the second try would be heard behind it.
-            raise SpeechFailed(record.retried or "This line was cut.")
+            raise SpeechFailed(record.retry_reason or "This line was cut.")
     _raise_failure(record)
 
 

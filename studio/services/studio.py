@@ -151,7 +151,8 @@ class Studio:
     def backends(self) -> dict[str, Backend]:
         """All backends by name, the best first; some of them may not be able to run here."""
         return {
-            name: self.engine.models.manager(name).backend for name in self.options.backend_names
+            name: self.engine.models.get_manager(name).backend
+            for name in self.options.backend_names
         }
 
     @property
@@ -193,7 +194,7 @@ class Studio:
 
     def watch_load(self, listener: LoadListener) -> None:
         """Tell a listener how loads of the chosen model go, at most once a second."""
-        self.engine.models.manager(self.backend_name).listeners.append(listener)
+        self.engine.models.get_manager(self.backend_name).listeners.append(listener)
 
     def unload_model(self, name: str | None = None) -> None:
         """Unload a backend's model now.

@@ -77,7 +77,7 @@ class VoiceLibrary:
 
     def take_in(self, path: Path, name: str) -> SampleUpload:
         """Decode a recording that arrived, see `SampleUploads.take_in`."""
-        return self.uploads.take_in(path, name)
+        return self.uploads.add(path, name)
 
     def examine(self, cut: TrimSpec) -> SampleCheck:
         """Check a part of an upload, after a repair where the cut says so.
@@ -87,7 +87,7 @@ class VoiceLibrary:
             BadInput: The part is empty.
         """
         upload = self.uploads.get(cut.upload_id)
-        part = self.uploads.part(cut.upload_id, cut.start_s, cut.end_s)
+        part = self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
         if not cut.repaired:
             return SampleCheck(upload, part, check_clip(part, upload.info), None)
         mended = repair(part)
@@ -100,7 +100,7 @@ class VoiceLibrary:
             NotFound: The upload isn't there any more.
             BadInput: The part is empty.
         """
-        part = self.uploads.part(cut.upload_id, cut.start_s, cut.end_s)
+        part = self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
         return repair(part).clip if cut.repaired else part
 
     def add(self, name: str, take: NewSample | None, **details: Unpack[SpeakerDetails]) -> Speaker:
@@ -143,7 +143,7 @@ class VoiceLibrary:
             Conflict: The speaker has a sample of that mood.
             SampleRejected: The recording can't serve as a voice.
         """
-        name = self.library.by_id(speaker_id).name
+        name = self.library.get_by_id(speaker_id).name
         clip = self._checked(take)
         given = {"transcript": take.transcript, "consent_at": self._stamp()}
         if take.mood is None or name_key(take.mood.strip()) == NEUTRAL:
@@ -160,7 +160,7 @@ class VoiceLibrary:
             NotFound: The speaker isn't there any more.
             SampleRejected: A recording of it is missing.
         """
-        speaker = self.library.by_id(speaker_id)
+        speaker = self.library.get_by_id(speaker_id)
         write_pack(self.library, speaker, file)
         return speaker.name
 
@@ -216,7 +216,7 @@ class SampleEditor:
             SampleRejected: Its file is missing.
             AudioRejected: Its file can't be decoded.
         """
-        speaker = self._voices.library.by_id(speaker_id)
+        speaker = self._voices.library.get_by_id(speaker_id)
         path = _sample_of(speaker, sample_id)
         if not path.is_file():
             raise SampleRejected(
@@ -236,7 +236,7 @@ class SampleEditor:
             StorageFailed: The library can't be written.
         """
         library = self._voices.library
-        speaker = library.by_id(speaker_id)
+        speaker = library.get_by_id(speaker_id)
         _sample_of(speaker, sample_id)
         report = self._voices.examine(mended.cut).report
         if report.fatal:

@@ -61,7 +61,7 @@ class MeteredEngine:
             LimitReached: Not now.
             NotAllowed: Its model isn't here yet.
         """
-        name = job.order.backend_name
+        name = job.spec.backend_name
         self._check_fetched(name)
         self._allowance.spend_job(job)
         self._make_room(name)
@@ -70,7 +70,7 @@ class MeteredEngine:
         self._shared.submit(job, listen=listen)
 
     def convert(
-        self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
+        self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
     ) -> Clip:
         """As the shared engine does.
 
@@ -79,7 +79,7 @@ class MeteredEngine:
         """
         self._check_fetched(backend_name)
         self._make_room(backend_name)
-        return self._shared.convert(backend_name, recording, voice, stopped)
+        return self._shared.convert(backend_name, recording, voice, is_stopped)
 
     def focus(self, job: Job, segment_idx: int) -> None:
         """As the shared engine does."""
@@ -89,13 +89,13 @@ class MeteredEngine:
         """As the shared engine does."""
         self._shared.cancel(job)
 
-    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
         """As the shared engine does."""
-        self._shared.count_render(wall_s, first_audio_s)
+        self._shared.report_render(wall_s, first_audio_s)
 
-    def catch_up(self) -> None:
+    def drain(self) -> None:
         """As the shared engine does."""
-        self._shared.catch_up()
+        self._shared.drain()
 
     def check_choice(self, name: str) -> None:
         """See that a backend may be chosen.
@@ -148,7 +148,7 @@ class MeteredEngine:
             SettingError: There is no such backend.
             NotAllowed: It would have to be downloaded first.
         """
-        manager = self.models.manager(name)
+        manager = self.models.get_manager(name)
         if manager.state is ModelState.LOADED:
             return
         offer = offer_of(manager.backend)
@@ -161,12 +161,14 @@ class MeteredEngine:
 
     def _make_room(self, name: str) -> None:
         """Before another model is loaded, unload those that were not used for the longest."""
-        wanted = self.models.manager(name)
+        wanted = self.models.get_manager(name)
         if wanted.state is ModelState.LOADED or not isinstance(wanted.backend, FetchesWeights):
             return
         loaded = [
             manager
-            for manager in (self.models.manager(one.name) for one in self.models.known())
+            for manager in (
+                self.models.get_manager(one.name) for one in self.models.list_statuses()
+            )
             if manager.state is ModelState.LOADED and isinstance(manager.backend, FetchesWeights)
         ]
         idle = sorted((one for one in loaded if not one.active), key=lambda one: one.last_used_s)

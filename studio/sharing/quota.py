@@ -101,7 +101,7 @@ class RateLimits:
             LimitReached: It isn't there now; nothing of the job runs.
         """
         lines, audio_s = _size_of(job)
-        self._check_size(len(job.order.plan.segments), lines, audio_s)
+        self._check_size(len(job.spec.plan.segments), lines, audio_s)
         _spend(self._lines, lines, "lines")
         try:
             _spend(self._audio, audio_s, "seconds of audio")
@@ -152,7 +152,7 @@ def _spend(bucket: TokenBucket, amount: float, what: str) -> None:
 
 def _size_of(job: Job) -> tuple[int, float]:
     """The lines a job speaks, and the seconds of audio it will be."""
-    segments = job.order.plan.segments
+    segments = job.spec.plan.segments
     chars = [len(one.text) for one in segments if isinstance(one, SpeechSegment)]
     silence_s = sum(one.duration_s for one in segments if isinstance(one, SilenceSegment))
     return len(chars), sum(chars) / _CHARS_A_SECOND + silence_s

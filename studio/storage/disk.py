@@ -124,7 +124,7 @@ class Disk:
             else:
                 path.unlink(missing_ok=True)
 
-    def check_room(self, folder: Path, wanted_bytes: int) -> None:
+    def check_free_space(self, folder: Path, wanted_bytes: int) -> None:
         """See that the disk of a folder, which need not be there yet, has room."""
         there = next(one for one in (folder, *folder.parents) if one.exists())
         with storage_errors(folder):

@@ -52,7 +52,7 @@ class Cast:
         self._lock = Lock()
         self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
 
-    def voice_of(self, name: str, mood: str | None = None) -> Voice:
+    def load_voice(self, name: str, mood: str | None = None) -> Voice:
         """The voice for a name as a script writes it.
 
         Args:
@@ -80,7 +80,7 @@ class Cast:
         described = speaker.preset, speaker.description
         return Voice(speaker.name, sample, *described, speaker.first_name)
 
-    def languages_of(self, name: str) -> tuple[str, ...]:
+    def list_languages(self, name: str) -> tuple[str, ...]:
         """What is known of the language of a name's lines: its voice's, then the script's.
 
         Raises:
@@ -93,7 +93,7 @@ class Cast:
                 own = speaker.language if speaker is not None else None
         return tuple(filter(None, (own, self._language)))
 
-    def lack(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
+    def explain_missing_voice(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
         """Why a name can't be spoken by a backend that makes such voices; None when it can.
 
         Raises:
@@ -109,7 +109,7 @@ class Cast:
             return None
         return f"{name} {_describe_remedy(kinds)}, or choose another voice engine."
 
-    def notices(
+    def find_notices(
         self, segments: Iterable[Segment], kinds: VoiceKinds | None = None
     ) -> tuple[Notice, ...]:
         """What a plan asks of the cast that it hasn't, one notice each: moods, voices.
@@ -125,7 +125,11 @@ class Cast:
         for segment in segments:
             if isinstance(segment, SpeechSegment) and kinds is not None:
                 key: tuple[str, ...] = (name_key(segment.speaker),)
-                lack = None if key in found else self.lack(segment.speaker, segment.mood, kinds)
+                lack = (
+                    None
+                    if key in found
+                    else self.explain_missing_voice(segment.speaker, segment.mood, kinds)
+                )
                 if lack is not None:
                     found[key] = Notice(lack, segment.line_number)
             if isinstance(segment, SpeechSegment) and segment.mood is not None:
@@ -154,7 +158,7 @@ class Cast:
         if speaker_id is None:
             return self._library.find(name)
         try:
-            return self._library.by_id(speaker_id)
+            return self._library.get_by_id(speaker_id)
         except NotFound as error:
             raise SampleRejected(
                 f"The voice chosen for {name} was removed from the library. Choose another one."

@@ -45,7 +45,7 @@ class SpeakerCatalog:
         """
         return self._scan()[0]
 
-    def problems(self) -> tuple[str, ...]:
+    def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
         return self._scan()[1]
 
@@ -68,7 +68,7 @@ class SpeakerCatalog:
             raise NotFound(f"There is no speaker “{name}” in the library. {self._hint(name)}")
         return speaker
 
-    def by_id(self, speaker_id: str) -> Speaker:
+    def get_by_id(self, speaker_id: str) -> Speaker:
         """The speaker in that folder.
 
         Raises:
@@ -79,7 +79,7 @@ class SpeakerCatalog:
                 return speaker
         raise NotFound("This speaker isn't in the library any more.")
 
-    def record(self, speaker_id: str) -> SpeakerRecord:
+    def read_record(self, speaker_id: str) -> SpeakerRecord:
         """What a speaker's `speaker.json` holds.
 
         Raises:
@@ -91,9 +91,9 @@ class SpeakerCatalog:
         """Where a speaker's files are."""
         return self._shelf.folder(speaker_id)
 
-    def length_s(self, sample: Path) -> float | None:
+    def measure_length_s(self, sample: Path) -> float | None:
         """Seconds of a speaker's recording, None when it can't be read."""
-        return self._shelf.length_s(sample)
+        return self._shelf.measure_length_s(sample)
 
     def _hint(self, name: str) -> str:
         names = {name_key(one.name): one.name for one in self.list()}
@@ -140,7 +140,7 @@ class SpeakerTrash(SpeakerCatalog):
         super().__init__(root)
         self._now = now
 
-    def put_back(self, name: str, former_id: str) -> Speaker:
+    def restore_version(self, name: str, former_id: str) -> Speaker:
         """Bring back a recording that was changed or removed.
 
         Raises:
@@ -148,49 +148,49 @@ class SpeakerTrash(SpeakerCatalog):
             Conflict: Another sample has its mood now.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             formers = self._formers(speaker_id)
-            changed = formers.put_back(record, former_id)
+            changed = formers.restore(record, former_id)
             speaker = self._shelf.rewrite(speaker_id, changed)
             formers.sweep(changed)
         return speaker
 
-    def forget_former(self, name: str, former_id: str) -> Speaker:
+    def delete_version(self, name: str, former_id: str) -> Speaker:
         """Delete for good a recording that was changed or removed.
 
         Raises:
             NotFound: There is no such speaker, or the recording isn't kept any more.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             changed = remove_version(record, former_id)
             speaker = self._shelf.rewrite(speaker_id, changed)
             self._formers(speaker_id).sweep(changed)
         return speaker
 
-    def removed(self) -> tuple[RemovedSpeaker, ...]:
+    def list_removed(self) -> tuple[RemovedSpeaker, ...]:
         """Speakers in the trash that can be read, the latest first."""
         found = []
-        for speaker_id, thrown_s in self._shelf.thrown_away().items():
+        for speaker_id, thrown_s in self._shelf.list_trash().items():
             with suppress(StorageFailed):  # it can't be brought back, and goes in time
-                name = self._shelf.thrown_record(speaker_id).name
+                name = self._shelf.read_trashed_record(speaker_id).name
                 found.append(RemovedSpeaker(speaker_id, name, thrown_s))
         return tuple(sorted(found, key=lambda one: -one.removed_s))
 
-    def bring_back(self, speaker_id: str) -> Speaker:
+    def restore_removed(self, speaker_id: str) -> Speaker:
         """Take a speaker out of the trash, under its name or one that is free, with its old id.
 
         Raises:
             NotFound: It isn't there any more.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             self._check_thrown(speaker_id)
-            record = self._shelf.thrown_record(speaker_id)
+            record = self._shelf.read_trashed_record(speaker_id)
             record = record.model_copy(update={"name": self._free(record.name)})
-            return self._shelf.take_back(speaker_id, record)
+            return self._shelf.restore(speaker_id, record)
 
     def delete_removed(self, speaker_id: str) -> None:
         """Delete a speaker in the trash for good.
@@ -199,13 +199,13 @@ class SpeakerTrash(SpeakerCatalog):
             NotFound: It isn't there any more.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             self._check_thrown(speaker_id)
-            self._shelf.delete_thrown(speaker_id)
+            self._shelf.delete_trashed(speaker_id)
 
     def _check_thrown(self, speaker_id: str) -> None:
         # The id comes from outside, so it is looked up, never made a path of.
-        if speaker_id not in self._shelf.thrown_away():
+        if speaker_id not in self._shelf.list_trash():
             raise NotFound("This voice isn't among the removed ones any more.")
 
     def _formers(self, speaker_id: str) -> SampleHistory:
@@ -248,14 +248,14 @@ class SpeakerLibrary(SpeakerTrash):
             StorageFailed: The library can't be written.
         """
         clip = _load_usable_clip(sample) if sample is not None else None
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             self._check_free(clean_name(name))
             if not details.get("colour"):
                 details["colour"] = choose_colour(one.colour for one in self.list())
-            record = SpeakerRecord.made(name, has_sample=clip is not None, details=details)
+            record = SpeakerRecord.create(name, has_sample=clip is not None, details=details)
             return self._place(record, {} if clip is None else {MAIN_SAMPLE: clip})
 
-    def restore(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
+    def add_imported(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
         """Keep a speaker as another library had it, under a name that is free here.
 
         Args:
@@ -265,7 +265,7 @@ class SpeakerLibrary(SpeakerTrash):
         Raises:
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             return self._place(record.model_copy(update={"name": self._free(record.name)}), clips)
 
     def set_sample(
@@ -285,11 +285,11 @@ class SpeakerLibrary(SpeakerTrash):
             StorageFailed: The library can't be written.
         """
         clip = _load_usable_clip(sample) if sample is not None else None
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             formers = self._formers(speaker_id)
-            record = formers.keep(record, None, removed=clip is None)
-            changed = record.changed(
+            record = formers.save_version(record, None, removed=clip is None)
+            changed = record.with_fields(
                 has_sample=clip is not None, transcript=transcript, consent_at=consent_at
             )
             path = self._shelf.folder(speaker_id) / MAIN_SAMPLE
@@ -322,7 +322,7 @@ class SpeakerLibrary(SpeakerTrash):
         """
         clip = _load_usable_clip(sample)
         fields = {"transcript": transcript, "consent_at": consent_at}
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             changed, fresh = add_mood(record, mood, fields)
             write_wav(self._shelf.folder(speaker_id) / fresh.file_name, clip)
@@ -337,7 +337,7 @@ class SpeakerLibrary(SpeakerTrash):
             Conflict: Another sample has that mood.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             return self._shelf.rewrite(speaker_id, change_mood(record, sample_id, fields))
 
@@ -358,12 +358,12 @@ class SpeakerLibrary(SpeakerTrash):
             NotFound: There is no such speaker or sample.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             formers = self._formers(speaker_id)
-            record = formers.keep(record, sample_id, removed=False)
+            record = formers.save_version(record, sample_id, removed=False)
             if sample_id is None:
-                changed = record.changed(transcript=transcript)
+                changed = record.with_fields(transcript=transcript)
             else:
                 changed = change_mood(record, sample_id, {"transcript": transcript})
             write_wav(self._shelf.folder(speaker_id) / record.recording_of(sample_id), clip)
@@ -378,11 +378,11 @@ class SpeakerLibrary(SpeakerTrash):
             NotFound: There is no such speaker or sample.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
             gone = find_mood(record, sample_id)
             formers = self._formers(speaker_id)
-            changed = remove_mood(formers.keep(record, sample_id, removed=True), sample_id)
+            changed = remove_mood(formers.save_version(record, sample_id, removed=True), sample_id)
             speaker = self._shelf.rewrite(speaker_id, changed)
             formers.sweep(changed)
             (self._shelf.folder(speaker_id) / gone.file_name).unlink(missing_ok=True)
@@ -396,9 +396,9 @@ class SpeakerLibrary(SpeakerTrash):
             BadInput: A detail can't be used.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(name)
-            return self._shelf.rewrite(speaker_id, record.changed(**details))
+            return self._shelf.rewrite(speaker_id, record.with_fields(**details))
 
     def rename(self, old: str, new: str) -> Speaker:
         """Give a speaker another name; its folder and samples stay.
@@ -409,12 +409,12 @@ class SpeakerLibrary(SpeakerTrash):
             SpeakerExists: Another speaker has `new`, in whatever case.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
+        with self._shelf.lock_for_writing():
             speaker_id, record = self._record_of(old)
             name = clean_name(new)
             if not same_name(record.name, name):
                 self._check_free(name)
-            return self._shelf.rewrite(speaker_id, record.renamed(name))
+            return self._shelf.rewrite(speaker_id, record.with_name(name))
 
     def remove(self, name: str) -> None:
         """Put a speaker with its samples into the trash, from where it is deleted after 30 days.
@@ -423,15 +423,15 @@ class SpeakerLibrary(SpeakerTrash):
             NotFound: There is no such speaker.
             StorageFailed: The library can't be written.
         """
-        with self._shelf.writing():
-            self._shelf.throw_away(self.get(name).speaker_id)
+        with self._shelf.lock_for_writing():
+            self._shelf.move_to_trash(self.get(name).speaker_id)
 
     def _place(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
         def fill(folder: Path) -> None:
             for file_name, clip in clips.items():
                 write_wav(folder / file_name, clip)
 
-        return self._shelf.speaker(self._shelf.place(record, fill), record)
+        return self._shelf.speaker(self._shelf.create(record, fill), record)
 
     def _check_free(self, name: str) -> None:
         taken = self.find(name)

@@ -32,7 +32,9 @@ class SampleHistory:
         self._folder = folder
         self._now = now
 
-    def keep(self, record: SpeakerRecord, sample_id: str | None, *, removed: bool) -> SpeakerRecord:
+    def save_version(
+        self, record: SpeakerRecord, sample_id: str | None, *, removed: bool
+    ) -> SpeakerRecord:
         """Copy a sample's recording, before it is changed or removed.
 
         Args:
@@ -59,10 +61,10 @@ class SampleHistory:
             at=self._now().isoformat(),
         )
         _copy_recording(path, self._folder / fresh.file_name)
-        kept = [one for one in record.formers if not self._is_over(one)]
-        return record.changed(formers=(*kept, fresh)[-MAX_VERSIONS:])
+        kept = [one for one in record.formers if not self._is_expired(one)]
+        return record.with_fields(formers=(*kept, fresh)[-MAX_VERSIONS:])
 
-    def put_back(self, record: SpeakerRecord, former_id: str) -> SpeakerRecord:
+    def restore(self, record: SpeakerRecord, former_id: str) -> SpeakerRecord:
         """Put a recording back where it was.
 
         Returns:
@@ -78,7 +80,7 @@ class SampleHistory:
         if not source.is_file():
             raise NotFound(f"This recording of {record.name} isn't kept any more.")
         if former.removed and former.sample_id is None and record.has_sample:
-            record = self.keep(record, None, removed=True)  # the present one gives way
+            record = self.save_version(record, None, removed=True)  # the present one gives way
         back = _restore_version(record, former)
         _copy_recording(source, self._folder / back.recording_of(former.sample_id))
         return back
@@ -90,7 +92,7 @@ class SampleHistory:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
-    def _is_over(self, former: SampleVersionRecord) -> bool:
+    def _is_expired(self, former: SampleVersionRecord) -> bool:
         age = self._now() - datetime.fromisoformat(former.at)
         return age > timedelta(days=VERSION_RETENTION_DAYS)
 
@@ -114,7 +116,7 @@ def remove_version(record: SpeakerRecord, former_id: str) -> SpeakerRecord:
         NotFound: There is no such recording.
     """
     gone = find_version(record, former_id)
-    return record.changed(formers=tuple(one for one in record.formers if one is not gone))
+    return record.with_fields(formers=tuple(one for one in record.formers if one is not gone))
 
 
 def get_utc_now() -> datetime:
@@ -126,7 +128,7 @@ def _restore_version(record: SpeakerRecord, former: SampleVersionRecord) -> Spea
     formers = tuple(one for one in record.formers if one is not former)
     said = {"transcript": former.transcript, "consent_at": former.consent_at}
     if former.sample_id is None:
-        return record.changed(has_sample=True, formers=formers, **said)
+        return record.with_fields(has_sample=True, formers=formers, **said)
     if any(one.sample_id == former.sample_id for one in record.moods):
         moods = [
             {**dict(one), **said} if one.sample_id == former.sample_id else one
@@ -135,7 +137,7 @@ def _restore_version(record: SpeakerRecord, former: SampleVersionRecord) -> Spea
     else:
         mood = check_mood_is_free(record.moods, former.mood or "", record.name)
         moods = [*record.moods, {"sample_id": former.sample_id, "mood": mood, **said}]
-    return record.changed(formers=formers, moods=tuple(moods))
+    return record.with_fields(formers=formers, moods=tuple(moods))
 
 
 def _copy_recording(source: Path, target: Path) -> None:

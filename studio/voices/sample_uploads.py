@@ -53,7 +53,7 @@ class SampleUploads:
         self._kept: dict[str, SampleUpload] = {}
 
     @contextmanager
-    def arriving(self, *, max_bytes: int = DEFAULT_LIMITS.max_bytes) -> Iterator[UploadWriter]:
+    def open_writer(self, *, max_bytes: int = DEFAULT_LIMITS.max_bytes) -> Iterator[UploadWriter]:
         """A file to write a body into as it comes; it is gone when the block ends.
 
         Raises:
@@ -69,7 +69,7 @@ class SampleUploads:
             finally:
                 path.unlink(missing_ok=True)
 
-    def take_in(self, path: Path, name: str) -> SampleUpload:
+    def add(self, path: Path, name: str) -> SampleUpload:
         """Decode a recording and keep it; the file itself is needed no more.
 
         Args:
@@ -104,7 +104,7 @@ class SampleUploads:
             raise NotFound("This recording isn't here any more. Choose it again.")
         return upload
 
-    def part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:
+    def read_part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:
         """A recording from `start_s` up to `end_s`, which for None is its end.
 
         Raises:

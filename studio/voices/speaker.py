@@ -90,7 +90,7 @@ class Speaker:
     formers: tuple[SampleVersion, ...] = ()
 
     @property
-    def chosen_by(self) -> str:
+    def builtin_name(self) -> str:
         """The name that chooses its voice on a backend with a built-in one for each name."""
         return self.first_name or self.name
 
@@ -145,7 +145,7 @@ class Voice:
     description: str | None = None
     first_name: str | None = None
 
-    def told(self, instruct: str | None) -> Voice:
+    def with_instruction(self, instruct: str | None) -> Voice:
         """The same voice for a line that says in words how it is spoken.
 
         The words stand in for those that the voice has for all its lines; where these are what
@@ -158,7 +158,7 @@ class Voice:
         return replace(self, description=words)
 
     @property
-    def chosen_by(self) -> str:
+    def builtin_name(self) -> str:
         """The name that chooses among built-in voices, so that a renamed speaker keeps its own."""
         return self.first_name or self.speaker
 

@@ -161,21 +161,21 @@ class SpeakerRecord(BaseModel):
         return MAIN_SAMPLE if sample_id is None else f"mood-{sample_id}.wav"
 
     @property
-    def chosen_by(self) -> str:
+    def builtin_name(self) -> str:
         """As in `Speaker`."""
         return self.first_name or self.name
 
-    def renamed(self, name: str) -> SpeakerRecord:
+    def with_name(self, name: str) -> SpeakerRecord:
         """A record with another name, which remembers the first one.
 
         Raises:
             NameRejected: The name breaks the rule of `clean_name`.
         """
-        name, first = clean_name(name), self.chosen_by
-        return self.changed(name=name, first_name=None if first == name else first)
+        name, first = clean_name(name), self.builtin_name
+        return self.with_fields(name=name, first_name=None if first == name else first)
 
     @classmethod
-    def made(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
+    def create(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
         """Check and make a record; empty texts count as None.
 
         Raises:
@@ -189,7 +189,7 @@ class SpeakerRecord(BaseModel):
         except ValidationError as error:
             raise _build_error(name, error) from error
 
-    def changed(self, **fields: object) -> SpeakerRecord:
+    def with_fields(self, **fields: object) -> SpeakerRecord:
         """A record with other values in the given fields.
 
         Raises:
@@ -299,7 +299,7 @@ def add_mood(
         raise BadInput(f"{record.name} has {MAX_MOODS} moods already. Remove one first.")
     free = check_mood_is_free(record.moods, mood, record.name)
     fresh = {"sample_id": secrets.token_hex(4), "mood": free, **fields}
-    changed = record.changed(moods=(*record.moods, fresh))
+    changed = record.with_fields(moods=(*record.moods, fresh))
     return changed, changed.moods[-1]
 
 
@@ -317,7 +317,7 @@ def change_mood(
     values = {**dict(mine), **fields}
     others = tuple(one for one in record.moods if one is not mine)
     values["mood"] = check_mood_is_free(others, str(values["mood"]), record.name)
-    return record.changed(moods=tuple(values if one is mine else one for one in record.moods))
+    return record.with_fields(moods=tuple(values if one is mine else one for one in record.moods))
 
 
 def remove_mood(record: SpeakerRecord, sample_id: str) -> SpeakerRecord:
@@ -327,7 +327,7 @@ def remove_mood(record: SpeakerRecord, sample_id: str) -> SpeakerRecord:
         NotFound: There is no such sample.
     """
     gone = find_mood(record, sample_id)
-    return record.changed(moods=tuple(one for one in record.moods if one is not gone))
+    return record.with_fields(moods=tuple(one for one in record.moods if one is not gone))
 
 
 def check_mood_is_free(taken: tuple[MoodRecord, ...], mood: str, name: str) -> str:

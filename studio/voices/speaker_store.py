@@ -120,7 +120,7 @@ class SpeakerStore:
             ),
         )
 
-    def length_s(self, sample: Path) -> float | None:
+    def measure_length_s(self, sample: Path) -> float | None:
         """Seconds of a kept recording, None when it can't be read; looked up once a state."""
         stamp = _read_stamp(sample)
         if stamp is None:
@@ -131,7 +131,7 @@ class SpeakerStore:
         return known[1]
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def lock_for_writing(self) -> Iterator[None]:
         """Hold the library's lock; clears what an interrupted writer left behind."""
         with storage_errors(self._root):
             self._root.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ class SpeakerStore:
                     f" {_LOCK_TIMEOUT_S:g} s. Close it, then try again."
                 ) from error
 
-    def place(self, record: SpeakerRecord, fill: Callable[[Path], None]) -> str:
+    def create(self, record: SpeakerRecord, fill: Callable[[Path], None]) -> str:
         """Make a speaker's folder, which appears whole; returns its new id.
 
         Args:
@@ -168,14 +168,14 @@ class SpeakerStore:
         write_record(self.folder(speaker_id) / RECORD_FILE, record)
         return self.speaker(speaker_id, record)
 
-    def throw_away(self, speaker_id: str) -> None:
+    def move_to_trash(self, speaker_id: str) -> None:
         """Move a speaker's folder into the trash, where it waits for 30 days."""
         thrown = self._root / TRASH_FOLDER / speaker_id
         thrown.parent.mkdir(exist_ok=True)
         self.folder(speaker_id).rename(thrown)
         os.utime(thrown)
 
-    def thrown_away(self) -> dict[str, float]:
+    def list_trash(self) -> dict[str, float]:
         """Ids of the speakers in the trash, and when they came there, in seconds since 1970."""
         try:
             return {
@@ -186,7 +186,7 @@ class SpeakerStore:
         except FileNotFoundError:
             return {}
 
-    def thrown_record(self, speaker_id: str) -> SpeakerRecord:
+    def read_trashed_record(self, speaker_id: str) -> SpeakerRecord:
         """The record of a speaker in the trash.
 
         Raises:
@@ -194,14 +194,14 @@ class SpeakerStore:
         """
         return read_record(self._root / TRASH_FOLDER / speaker_id / RECORD_FILE)
 
-    def take_back(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
+    def restore(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
         """Move a speaker's folder out of the trash, with another record."""
         thrown = self._root / TRASH_FOLDER / speaker_id
         write_record(thrown / RECORD_FILE, record)
         thrown.rename(self.folder(speaker_id))
         return self.speaker(speaker_id, record)
 
-    def delete_thrown(self, speaker_id: str) -> None:
+    def delete_trashed(self, speaker_id: str) -> None:
         """Delete a folder in the trash for good; it vanishes whole."""
         gone = self._root / f".gone-{speaker_id}"
         (self._root / TRASH_FOLDER / speaker_id).rename(gone)
@@ -209,9 +209,9 @@ class SpeakerStore:
 
     def _empty_trash(self) -> None:
         now_s = time.time()
-        for speaker_id, thrown_s in self.thrown_away().items():
+        for speaker_id, thrown_s in self.list_trash().items():
             if now_s - thrown_s > _TRASH_RETENTION_S:
-                self.delete_thrown(speaker_id)
+                self.delete_trashed(speaker_id)
 
 
 def _read_stamp(path: Path) -> _Stamp | None:

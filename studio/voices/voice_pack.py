@@ -55,7 +55,7 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
     Raises:
         SampleRejected: A recording is missing.
     """
-    record = library.record(speaker.speaker_id).changed(formers=())
+    record = library.read_record(speaker.speaker_id).with_fields(formers=())
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
         pack.writestr(RECORD_FILE, record.model_dump_json(indent=2) + "\n")
         for name in list_recordings(record):
@@ -90,7 +90,7 @@ def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
         raise BadInput(
             f"This is no voice file: {error}. Choose one that ends in {VOICE_PACK_SUFFIX}."
         ) from error
-    return library.restore(record, clips)
+    return library.add_imported(record, clips)
 
 
 def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
@@ -109,7 +109,7 @@ def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
 
 def hash_recordings(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
     """The SHA-256 of each of a speaker's recordings by its name; "" for one that is missing."""
-    folder, record = library.folder(speaker_id), library.record(speaker_id)
+    folder, record = library.folder(speaker_id), library.read_record(speaker_id)
     return {name: _hash_file(folder / name) for name in list_recordings(record)}
 
 
@@ -132,7 +132,7 @@ def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
             f"The {RECORD_FILE} of this voice file can't be understood. Save the voice again where "
             "it comes from."
         ) from error
-    return record.changed(formers=())
+    return record.with_fields(formers=())
 
 
 def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:

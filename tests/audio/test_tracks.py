@@ -66,7 +66,7 @@ def test_the_tracks_add_up_to_the_scene(tmp_path, scene, loudness):
 
 def test_lines_of_a_mastered_zip_are_cut_out_of_its_scene(tmp_path, scene):
     timeline, captions = scene
-    wish = ExportOptions(Mastering(parse_target("podcast")), measured=True)
+    wish = ExportOptions(Mastering(parse_target("podcast")), is_measured=True)
     found = write_scene(tmp_path / "scene.zip", timeline, captions, wish)
     assert found.lufs == pytest.approx(-16, abs=0.5)
     parts = tracks(members(tmp_path / "scene.zip"))

@@ -11,8 +11,8 @@ from studio.services.studio import Studio
 def most_in_flight(studio: Studio) -> int:
     job = studio.render(dialog_of(8))
     finish(job)
-    assert job.summary().failed == 0
-    return job.summary().max_in_flight
+    assert job.summarize().failed == 0
+    return job.summarize().max_in_flight
 
 
 def test_the_number_of_lines_read_at_once_changes_from_then_on(studio: Studio) -> None:

@@ -61,7 +61,7 @@ def test_two_that_ask_at_once_share_one_computation() -> None:
         asked = [threads.submit(cache.get, backend, voice()) for _ in range(8)]
         backend.gate.set()
         assert len({id(one.result()) for one in asked}) == 1
-    assert backend.conditioned == cache.computed == 1
+    assert backend.conditioned == cache.n_computed == 1
 
 
 def test_memory_is_bounded_and_forgotten_by_backend() -> None:
@@ -98,9 +98,9 @@ class TestOnDisk:
         made = self.cache(folder).get(backend, voice())
         after = self.cache(folder)
         assert after.get(backend, voice()) == made
-        assert (after.computed, after.read, backend.conditioned) == (0, 1, 1)
+        assert (after.n_computed, after.n_read, backend.conditioned) == (0, 1, 1)
         assert after.get(backend, voice()) == made
-        assert after.read == 1, "then it is in memory"
+        assert after.n_read == 1, "then it is in memory"
         (path,) = files(folder)
         assert path.parent == folder / "cloning"
         assert path.suffix == ".safetensors"
@@ -110,7 +110,7 @@ class TestOnDisk:
         cache.get(backend, voice())
         cache.forget("cloning")
         cache.get(backend, voice())
-        assert (cache.computed, cache.read) == (1, 1)
+        assert (cache.n_computed, cache.n_read) == (1, 1)
 
     def test_other_weights_or_transcripts_are_computed_anew(self, folder: Path) -> None:
         backend, cache = Cloning(), self.cache(folder)
@@ -118,7 +118,7 @@ class TestOnDisk:
         cache.get(backend, voice(transcript="What it says."))
         backend.revision = "weights 2"
         cache.get(backend, voice())
-        assert cache.computed == 3
+        assert cache.n_computed == 3
 
     @pytest.mark.parametrize("left", [b"", b"half of it"])
     def test_a_broken_file_is_computed_again(self, folder: Path, left: bytes) -> None:
@@ -127,7 +127,7 @@ class TestOnDisk:
         files(folder)[0].write_bytes(left)
         cache = self.cache(folder)
         assert cache.get(backend, voice()) == made
-        assert (cache.computed, cache.read) == (1, 0)
+        assert (cache.n_computed, cache.n_read) == (1, 0)
         assert self.cache(folder).get(backend, voice()) == made
         assert backend.conditioned == 2
 
@@ -155,9 +155,9 @@ class TestOnDisk:
         cache = self.cache(folder)
         for sha256 in "bcd":
             cache.get(backend, voice(sha256))
-        assert (cache.read, cache.computed) == (3, 0)
+        assert (cache.n_read, cache.n_computed) == (3, 0)
         cache.get(backend, voice("a"))
-        assert cache.computed == 1
+        assert cache.n_computed == 1
 
     def test_a_disk_that_is_full_costs_no_line(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from studio.services.studio import Studio
 def cycle(studio: Studio) -> None:
     finish(studio.render(dialog_of(2)))
     studio.unload_model()
-    assert studio.engine.models.status("draft").state is ModelState.UNLOADED
+    assert studio.engine.models.get_status("draft").state is ModelState.UNLOADED
 
 
 @pytest.mark.parametrize(

@@ -407,7 +407,7 @@ class TestIdleCheck:
 
     async def test_it_unloads_what_is_idle_and_nothing_else(self, clock: Clock) -> None:
         models = self.models(clock)
-        idle, busy = models.manager("idle"), models.manager("busy")
+        idle, busy = models.get_manager("idle"), models.get_manager("busy")
         await idle.load()
         async with busy.using():
             clock.now_s += 99
@@ -421,37 +421,37 @@ class TestIdleCheck:
         self, clock: Clock, policy: dict[str, Any]
     ) -> None:
         models = self.models(clock, **policy)
-        await models.manager("m").load()
+        await models.get_manager("m").load()
         clock.now_s += 1e9
         assert await models.reap() == 0
-        assert models.status("m").unload_in_s is None
+        assert models.get_status("m").unload_in_s is None
 
     async def test_the_countdown_ends_at_the_check_that_unloads(self, clock: Clock) -> None:
         models = self.models(clock)
-        assert models.status("m").unload_in_s is None, "not loaded"
-        await models.manager("m").load()
+        assert models.get_status("m").unload_in_s is None, "not loaded"
+        await models.get_manager("m").load()
         # Checks come at 60 and 120 s; the model expires at 100 s.
-        assert models.status("m").unload_in_s == 120
+        assert models.get_status("m").unload_in_s == 120
         clock.now_s += 50
-        assert models.status("m").unload_in_s == 70
-        async with models.manager("m").using():
-            assert models.status("m").unload_in_s is None, "in use"
+        assert models.get_status("m").unload_in_s == 70
+        async with models.get_manager("m").using():
+            assert models.get_status("m").unload_in_s is None, "in use"
         # Used at 50 s: expires at 150 s, found at 180 s.
-        assert models.status("m").unload_in_s == 130
+        assert models.get_status("m").unload_in_s == 130
 
     async def test_a_shorter_timeout_holds_at_once(self, clock: Clock) -> None:
         models = self.models(clock)
-        await models.manager("m").load()
+        await models.get_manager("m").load()
         clock.now_s += 30
         models.set_idle_timeout(10)
-        assert models.status("m").unload_in_s == 30
+        assert models.get_status("m").unload_in_s == 30
         assert await models.reap() == 1
 
     async def test_a_model_that_cannot_be_unloaded_keeps_no_other_from_it(
         self, clock: Clock
     ) -> None:
         models = self.models(clock, check_interval_s=0.001)
-        stuck, other = models.manager("stuck"), models.manager("other")
+        stuck, other = models.get_manager("stuck"), models.get_manager("other")
         assert isinstance(stuck.backend, WatchedBackend)
         stuck.backend.unload_faults += [RuntimeError("CUDA error"), RuntimeError("CUDA error")]
         await stuck.load()
@@ -467,7 +467,7 @@ class TestIdleCheck:
 
     async def test_at_the_end_all_are_unloaded_whatever_one_raises(self, clock: Clock) -> None:
         models = self.models(clock)
-        stuck, other = models.manager("stuck"), models.manager("other")
+        stuck, other = models.get_manager("stuck"), models.get_manager("other")
         assert isinstance(stuck.backend, WatchedBackend)
         stuck.backend.unload_faults.append(RuntimeError("CUDA error"))
         await stuck.load()
@@ -487,7 +487,7 @@ class TestIdleCheck:
 
         def ask(_: int) -> ModelManager:
             everybody_is_here.wait(timeout=60)
-            return models.manager("m")
+            return models.get_manager("m")
 
         with ThreadPoolExecutor(8) as threads:
             managers = set(threads.map(ask, range(8)))

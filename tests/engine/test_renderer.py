@@ -45,7 +45,7 @@ def test_a_dialog_becomes_segments_in_order_exact_to_the_sample(
     timeline = build_job_timeline(job)
     assert timeline.n_samples == sum(samples)
     assert [entry.segment_idx for entry in timeline.entries] == [0, 1, 2, 3, 4]
-    assert job.summary().audio_s == timeline.duration_s
+    assert job.summarize().audio_s == timeline.duration_s
 
 
 def test_every_segment_logs_each_step_once_and_in_order(studio: Studio) -> None:

@@ -42,7 +42,7 @@ def test_a_doubtful_segment_is_named_with_its_line_and_reason(
     job = job_of(open_studio, WanderingDraft(), *lines)
     [one] = find_segment_issues(job)
     assert (one.segment_idx, one.line_number) == (1, 2)
-    assert [doubt.kind for doubt in one.doubts] == [IssueKind.TAIL]
+    assert [doubt.kind for doubt in one.issues] == [IssueKind.TAIL]
     export_job(job, tmp_path / "scene.zip")
     with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
         rows = json.loads(archive.read("manifest.json"))["segments"]
@@ -86,7 +86,7 @@ def test_a_doubtful_segment_is_spoken_so_often_at_most(
     ]
     assert backend.seeds[text] == chain[:spoken]
     assert len(find_segment_issues(job)) == (word == "marsh")
-    assert len(job.second_tries()) == (word != "river")
+    assert len(job.list_retries()) == (word != "river")
 
 
 def test_a_line_that_names_its_seed_is_spoken_once(open_studio: OpenStudio) -> None:
@@ -109,7 +109,7 @@ def test_a_further_try_that_fails_or_is_cut_takes_nothing_away(open_studio: Open
 
     texts = ("The marsh.", "The marsh is cut.")
     job = job_of(open_studio, Tired(), *map(line, texts), tries=3)
-    assert job.failures() == ()
+    assert job.list_failures() == ()
     assert [one.line_number for one in find_segment_issues(job)] == [1, 2]
 
 

@@ -103,7 +103,7 @@ class Bench:
         self._threads = ThreadPoolExecutor(1)
 
     def make(self, document: Document, name: str = "abc") -> ProjectSession:
-        ProjectFolder.make(self.root / name, document, self.now_s, self.disk)
+        ProjectFolder.create(self.root / name, document, self.now_s, self.disk)
         return self.open(name)
 
     def open(self, name: str = "abc") -> ProjectSession:
@@ -115,8 +115,8 @@ class Bench:
 
     def kill(self, session: ProjectSession) -> None:
         """What the end of a process does: nothing is written, the lock goes."""
-        session._core.closed = True
-        session._core.journal.close()
+        session._state.closed = True
+        session._state.journal.close()
         session.folder.close()
 
 

@@ -43,10 +43,10 @@ def test_one_that_was_asked_for_a_moment_ago_stays_open(
     monkeypatch.setattr(module, "IDLE_AFTER_S", 3_600.0)  # a moment, however slow the machine is
     monkeypatch.setattr(module.OpenProjects, "_close_idle", counted)
     names = [studio.projects.create(name).folder.root.name for name in ("One", "Two", "Three")]
-    kept = [studio.projects.opened(name) for name in names]
+    kept = [studio.projects.get_open(name) for name in names]
     for _ in range(3):
         assert looks.acquire(timeout=CLOSED_WITHIN_S)
-    assert [studio.projects.opened(name) for name in names] == kept
+    assert [studio.projects.get_open(name) for name in names] == kept
     assert None not in kept
 
 
@@ -57,7 +57,7 @@ def test_an_edit_of_one_that_was_closed_meanwhile_is_to_be_tried_again(
     first = studio.projects.create("Scene", Dialog((Speech("Ida", "Good evening."),)))
     (line_id,) = first.document.order
     root: Path = first.folder.root
-    _until(lambda: studio.projects.opened(root.name) is None)
+    _until(lambda: studio.projects.get_open(root.name) is None)
     monkeypatch.setattr(module, "IDLE_AFTER_S", 3_600.0)
     edit = ops(text_edit(line_id, "Good morning."))
     with pytest.raises(EngineBusy, match="put away"):

@@ -39,7 +39,7 @@ def test_a_line_without_sound_moves_no_other(studio: Studio, tmp_path: Path) -> 
     assert told[0].line_number == 2
     export_scene(session, tmp_path / "scene.wav")
     frames = soundfile.info(tmp_path / "scene.wav").frames
-    lengths = [session.view(one).samples for one in (first, last)]
+    lengths = [session.get_view(one).samples for one in (first, last)]
     assert frames == sum(lengths) + 2 * 24_000
     assert times(data) == [
         [0, round(lengths[0] / 24)],
@@ -50,7 +50,7 @@ def test_a_line_without_sound_moves_no_other(studio: Studio, tmp_path: Path) -> 
     data, told = export_script(session, Format.SRT)
     assert (len(times(data)), told) == (3, ())
     start = lengths[0] / 24
-    assert times(data)[1] == [round(start), round(start + session.view(second).samples / 24)]
+    assert times(data)[1] == [round(start), round(start + session.get_view(second).samples / 24)]
 
 
 def test_without_any_sound_the_text_tells_the_times(studio: Studio) -> None:

@@ -67,17 +67,17 @@ class Day:
 
     def _throw_away(self, session: ProjectSession) -> None:
         """Delete a take, free it, and want it back."""
-        takes = [view.take for view in session.views() if view.take is not None]
+        takes = [view.take for view in session.list_views() if view.take is not None]
         if not takes:
             return
         delete = ops({"op": "delete_take", "take_id": takes[0].take_id})
         self._tried(lambda: session.edit(delete, IDA, session.rev))
         freed = reclaim_space(self._projects, trash=False)
-        self.messages += [message for _, message in freed.left]
+        self.messages += [message for _, message in freed.failures]
         self._tried(lambda: session.undo(IDA, session.rev))
         self._tried(lambda: session.render(None))
         until(lambda: not session.busy)
-        self.messages += [view.message for view in session.views() if view.message]
+        self.messages += [view.message for view in session.list_views() if view.message]
 
     def _note(self, session: ProjectSession) -> None:
         self.acknowledged[session.project_id] = words(session)
@@ -122,7 +122,7 @@ def test_a_disk_full_at_any_write_leaves_whole_projects_and_a_clear_message(
 
 def check_whole(day: Day, root: Path, engine: Engine) -> None:
     projects = projects_on(QuickDisk(), root, engine)
-    listed = {card.project_id for card in projects.cards()}
+    listed = {card.project_id for card in projects.list_summaries()}
     for project_id, acknowledged in day.acknowledged.items():
         try:
             session = projects.open(project_id)
@@ -133,11 +133,14 @@ def check_whole(day: Day, root: Path, engine: Engine) -> None:
         assert project_id in listed
         assert words(session) == acknowledged
         assert session.folder.notices == []
-        for take in session.shelf:
-            assert read_take_record(session.shelf.audio(take).with_suffix(".json")) == take
+        for take in session.take_store:
+            assert (
+                read_take_record(session.take_store.get_audio_path(take).with_suffix(".json"))
+                == take
+            )
         rendered(session)
-        assert all(view.state == "ready" for view in session.views())
-        shown = [take for one in session.document.order for take in session.takes(one)]
+        assert all(view.state == "ready" for view in session.list_views())
+        shown = [take for one in session.document.order for take in session.list_takes(one)]
         made = [(take.line_id, take.key, take.seed) for take in shown]
         assert len(set(made)) == len(made)
     assert not list((root / "projects").glob(".new-*"))

@@ -139,7 +139,7 @@ def test_a_difference_leads_there_and_back(steps: list[list[dict[str, object]]])
             try_edit(session, step)
         delta = diff_documents(before, session.document)
         assert apply_delta(before, delta) == session.document
-        assert apply_delta(session.document, delta.reversed()) == before
+        assert apply_delta(session.document, delta.reverse()) == before
         session.close()
 
 

@@ -34,7 +34,7 @@ def test_a_journal_cut_at_any_byte_gives_all_whole_entries_before(tmp_path: Path
         whole = sum(end <= size for end in starts[1:])
         assert entries == ENTRIES[:whole]
         assert path.stat().st_size == starts[whole]
-        assert journal.put_aside is None
+        assert journal.damaged_copy is None
         journal.append({"rev": 9})
         journal.close()
         assert read(path)[0] == [*ENTRIES[:whole], {"rev": 9}]
@@ -51,8 +51,8 @@ def test_a_byte_changed_in_the_middle_ends_the_journal_there_and_a_copy_is_kept(
     path.write_bytes(data)
     entries, journal = read(path)
     assert entries == ENTRIES[:2]
-    assert journal.put_aside is not None
-    assert journal.put_aside.read_bytes() == bytes(data)
+    assert journal.damaged_copy is not None
+    assert journal.damaged_copy.read_bytes() == bytes(data)
 
 
 def test_a_write_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None:

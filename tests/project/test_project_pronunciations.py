@@ -56,11 +56,11 @@ def pronounce(
 
 
 def states(session: ProjectSession) -> list[str]:
-    return [view.state for view in session.views()]
+    return [view.state for view in session.list_views()]
 
 
 def takes(session: ProjectSession) -> list[str | None]:
-    return [view.take and view.take.take_id for view in session.views()]
+    return [view.take and view.take.take_id for view in session.list_views()]
 
 
 def test_exactly_the_touched_lines_are_made_again(
@@ -82,11 +82,11 @@ def test_exactly_the_touched_lines_are_made_again(
 def test_the_words_stay_as_they_are_written(session: ProjectSession) -> None:
     pronounce(session, HOXHA)
     rendered(session)
-    view = session.views()[0]
-    assert (view.line.text, view.spoken) == ("Mr Hoxha is here.", "Mr hodja is here.")
+    view = session.list_views()[0]
+    assert (view.line.text, view.spoken_text) == ("Mr Hoxha is here.", "Mr hodja is here.")
     assert view.take is not None
     assert view.take.text == "Mr Hoxha is here."
-    assert [one.spoken for one in session.views()][1] is None
+    assert [one.spoken_text for one in session.list_views()][1] is None
     for format_ in (Format.SRT, Format.SCRIPT, Format.FOUNTAIN, Format.CSV):
         written = export_script(session, format_)[0].decode()
         assert "Hoxha, hoxha!" in written
@@ -129,22 +129,22 @@ def test_an_entry_that_matches_nothing_touches_nothing(session: ProjectSession) 
 
 def test_takes_of_a_project_without_pronunciations_keep_fitting(session: ProjectSession) -> None:
     """Their keys are those of before there were any."""
-    ground, line = session.ground, next(iter(session.document))
-    digest = [view.take.key for view in session.views() if view.take]
-    assert digest[0] == ground.key(line)
+    ground, line = session.render_context, next(iter(session.document))
+    digest = [view.take.key for view in session.list_views() if view.take]
+    assert digest[0] == ground.compute_key(line)
     pronounce(session, HOXHA)
-    assert session.ground.key(line) != digest[0]
+    assert session.render_context.compute_key(line) != digest[0]
     second = session.document.lines[session.document.order[1]]
-    assert session.ground.key(second) == digest[1]
+    assert session.render_context.compute_key(second) == digest[1]
 
 
 def test_a_line_of_which_nothing_is_left_fails_and_says_why(
     session: ProjectSession, voice: HearingDraft
 ) -> None:
     pronounce(session, {"written": "Who", "spoken": ""})
-    assert session.views()[1].spoken == "?"
+    assert session.list_views()[1].spoken_text == "?"
     rendered(session)
-    view = session.views()[1]
+    view = session.list_views()[1]
     assert view.state == "failed"
     assert "The pronunciations leave nothing of this line to speak" in (view.message or "")
     assert voice.heard == []
@@ -202,7 +202,7 @@ def test_a_word_gets_another_spelling(bench: Bench) -> None:
 def test_a_line_that_is_being_edited_is_heard_by_the_same_list(session: ProjectSession) -> None:
     pronounce(session, HOXHA)
     session.edit(ops(text_edit(session.document.order[1], "Who, Hoxha?")), IDA, session.rev)
-    assert session.views()[1].spoken == "Who, hodja?"
+    assert session.list_views()[1].spoken_text == "Who, hodja?"
 
 
 def packed(session: ProjectSession, path: Path) -> dict[str, bytes]:
@@ -217,7 +217,7 @@ def brought(studio: Studio, files: dict[str, bytes]) -> ProjectSession:
         for name, data in files.items():
             archive.writestr(name, data)
     file.seek(0)
-    return studio.projects.bring_in(file)
+    return studio.projects.import_file(file)
 
 
 def test_a_project_takes_its_list_along(

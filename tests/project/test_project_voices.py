@@ -49,11 +49,13 @@ def rename(session: ProjectSession, former: str, name: str) -> None:
 
 
 def states(session: ProjectSession) -> list[str]:
-    return [view.state for view in session.views()]
+    return [view.state for view in session.list_views()]
 
 
 def sounds(session: ProjectSession) -> list[bytes]:
-    return [session.shelf.audio(view.take).read_bytes() for view in session.views()]
+    return [
+        session.take_store.get_audio_path(view.take).read_bytes() for view in session.list_views()
+    ]
 
 
 def made_anew(session: ProjectSession) -> list[bytes]:
@@ -70,7 +72,7 @@ def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: Project
         assert states(session) == ["ready"] * 3
     assert session.document.first_names == {"Eva": "Ida"}
     assert made_anew(session) == before
-    assert session.view(session.document.order[0]).take.voice == "Eva"
+    assert session.get_view(session.document.order[0]).take.voice == "Eva"
     rename(session, "Eva", "ida")
     assert session.document.first_names == {}
     assert states(session) == ["ready"] * 3
@@ -88,7 +90,7 @@ def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: ProjectSe
 def test_a_renamed_speaker_keeps_the_librarys_voice(
     studio: Studio, session: ProjectSession
 ) -> None:
-    recording = session.shelf.audio(session.views()[0].take)
+    recording = session.take_store.get_audio_path(session.list_views()[0].take)
     ida = studio.speakers.add("Ida", sample=studio_sample(recording))
     rendered(session)
     before = sounds(session)

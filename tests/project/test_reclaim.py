@@ -47,21 +47,21 @@ def delete_line(session: ProjectSession, line_id: str) -> None:
 
 
 def size(session: ProjectSession, *takes: Take) -> DiskUsage:
-    sizes = [session.shelf.audio(take).stat().st_size for take in takes]
+    sizes = [session.take_store.get_audio_path(take).stat().st_size for take in takes]
     return DiskUsage(len(sizes), sum(sizes))
 
 
 def states(session: ProjectSession) -> list[str]:
-    return [view.state for view in session.views()]
+    return [view.state for view in session.list_views()]
 
 
 def test_what_is_deleted_is_counted_and_freed_and_the_rest_stays(
     studio: Studio, session: ProjectSession
 ) -> None:
     first, second, third = session.document.order
-    older, newer = session.takes(first)
+    older, newer = session.list_takes(first)
     assert find_reclaimable(studio.projects).takes == DiskUsage()
-    (of_second,) = session.takes(second)
+    (of_second,) = session.list_takes(second)
     delete_take(session, older)
     delete_line(session, second)
     held = size(session, older, of_second)
@@ -70,11 +70,11 @@ def test_what_is_deleted_is_counted_and_freed_and_the_rest_stays(
     freed = reclaim_space(studio.projects)
     assert freed.takes == held
     assert [(one.project_id, one.takes) for one in freed.projects] == [(session.project_id, held)]
-    assert not session.shelf.audio(older).exists()
-    assert not session.shelf.audio(of_second).exists()
+    assert not session.take_store.get_audio_path(older).exists()
+    assert not session.take_store.get_audio_path(of_second).exists()
     assert states(session) == ["ready", "ready"]
-    assert session.takes(first) == [newer]
-    assert session.takes(third) == [session.view(third).take]
+    assert session.list_takes(first) == [newer]
+    assert session.list_takes(third) == [session.get_view(third).take]
     assert (
         find_reclaimable(studio.projects).takes
         == reclaim_space(studio.projects).takes
@@ -86,25 +86,25 @@ def test_undo_finds_a_freed_take_as_gone_and_makes_it_again_as_it_was(
     studio: Studio, session: ProjectSession
 ) -> None:
     first = session.document.order[0]
-    older, newer = session.takes(first)
-    sound = session.shelf.audio(newer).read_bytes()
+    older, newer = session.list_takes(first)
+    sound = session.take_store.get_audio_path(newer).read_bytes()
     delete_take(session, newer)
     reclaim_space(studio.projects)
     session.undo(IDA, session.rev)
-    view = session.view(first)
+    view = session.get_view(first)
     assert (view.state, view.take, view.line.chosen) == (LineState.NONE, None, newer.take_id)
-    assert session.takes(first) == [older, newer]
-    assert session.shelf.is_gone(newer)
-    assert not session.shelf.is_gone(older)
+    assert session.list_takes(first) == [older, newer]
+    assert session.take_store.is_freed(newer)
+    assert not session.take_store.is_freed(older)
 
-    made = len(list(session.shelf))
+    made = len(list(session.take_store))
     session.render([first])
     until(lambda: not session.busy)
-    again = session.view(first).take
+    again = session.get_view(first).take
     assert again is not None
     assert (again.take_id, again.key, again.seed) == (newer.take_id, newer.key, newer.seed)
-    assert session.shelf.audio(again).read_bytes() == sound
-    assert len(list(session.shelf)) == made
+    assert session.take_store.get_audio_path(again).read_bytes() == sound
+    assert len(list(session.take_store)) == made
     assert states(session) == ["ready"] * 3
 
 
@@ -112,7 +112,7 @@ def test_a_line_that_comes_back_chooses_a_gone_take_to_have_it_made(
     studio: Studio, session: ProjectSession
 ) -> None:
     first = session.document.order[0]
-    older, newer = session.takes(first)
+    older, newer = session.list_takes(first)
     delete_line(session, first)
     assert reclaim_space(studio.projects).takes.count == 2
     session.undo(IDA, session.rev)
@@ -120,33 +120,33 @@ def test_a_line_that_comes_back_chooses_a_gone_take_to_have_it_made(
         ops({"op": "choose", "line_id": first, "take_id": older.take_id}), IDA, session.rev
     )
     rendered(session)
-    take = session.view(first).take
+    take = session.get_view(first).take
     assert take is not None
     assert (take.take_id, take.seed) == (older.take_id, older.seed)
-    assert session.shelf.is_gone(newer)
-    assert session.view(first).n_takes == 2
+    assert session.take_store.is_freed(newer)
+    assert session.get_view(first).n_takes == 2
 
 
 def test_words_that_changed_are_not_made_in_the_place_of_a_gone_take(
     studio: Studio, session: ProjectSession
 ) -> None:
     first = session.document.order[0]
-    newer = session.takes(first)[1]
+    newer = session.list_takes(first)[1]
     delete_take(session, newer)
     reclaim_space(studio.projects)
     session.undo(IDA, session.rev)
     session.edit(ops(text_edit(first, "Other words.")), IDA, session.rev)
     rendered(session)
-    take = session.view(first).take
+    take = session.get_view(first).take
     assert take is not None
     assert (take.text, take.take_id != newer.take_id) == ("Other words.", True)
-    assert session.shelf.is_gone(newer)
+    assert session.take_store.is_freed(newer)
     assert states(session) == ["ready"] * 3
 
 
 async def test_a_gone_take_is_not_heard(studio: Studio, session: ProjectSession) -> None:
     second = session.document.order[1]
-    delete_take(session, session.takes(second)[0])
+    delete_take(session, session.list_takes(second)[0])
     reclaim_space(studio.projects)
     session.undo(IDA, session.rev)
     with pytest.raises(NotFound, match="Render it first"):
@@ -155,7 +155,7 @@ async def test_a_gone_take_is_not_heard(studio: Studio, session: ProjectSession)
 
 def test_a_locked_take_outlives_its_line(studio: Studio, session: ProjectSession) -> None:
     second = session.document.order[1]
-    (take,) = session.takes(second)
+    (take,) = session.list_takes(second)
     lock = {"op": "lock_take", "take_id": take.take_id, "locked": True}
     session.edit(ops(lock, {"op": "delete", "line_ids": [second]}), IDA, session.rev)
     assert (
@@ -163,14 +163,14 @@ def test_a_locked_take_outlives_its_line(studio: Studio, session: ProjectSession
         == reclaim_space(studio.projects).takes
         == DiskUsage()
     )
-    assert session.shelf.audio(take).is_file()
+    assert session.take_store.get_audio_path(take).is_file()
 
 
 def test_a_locked_line_gets_its_own_take_back_and_no_other(
     studio: Studio, session: ProjectSession
 ) -> None:
     first, second, _ = session.document.order
-    takes = {one: session.view(one).take for one in (first, second)}
+    takes = {one: session.get_view(one).take for one in (first, second)}
     for one in (first, second):
         lock = {"op": "set", "line_ids": [one], "fields": {"locked": True}}
         session.edit(ops(lock), IDA, session.rev)
@@ -179,8 +179,8 @@ def test_a_locked_line_gets_its_own_take_back_and_no_other(
     assert reclaim_space(studio.projects).takes.count == 3
     session.undo(IDA, session.rev)
     rendered(session)
-    assert session.view(first).take.take_id == takes[first].take_id
-    assert session.view(second).take is None
+    assert session.get_view(first).take.take_id == takes[first].take_id
+    assert session.get_view(second).take is None
     assert states(session) == ["ready", "none", "ready"]
 
 
@@ -188,9 +188,9 @@ def test_freed_takes_are_gone_after_a_restart_too_and_travel_so(
     open_studio: OpenStudio, session: ProjectSession, tmp_path: Path
 ) -> None:
     first = session.document.order[0]
-    newer = session.takes(first)[1]
+    newer = session.list_takes(first)[1]
     delete_take(session, newer)
-    session.free()
+    session.free_unused_takes()
     write_archive(session, tmp_path / "scene.zip")
     session.undo(IDA, session.rev)
     session.close()
@@ -209,7 +209,9 @@ def test_freed_takes_are_gone_after_a_restart_too_and_travel_so(
 def test_torn_files_are_freed_and_files_of_others_are_not(
     open_studio: OpenStudio, studio: Studio, session: ProjectSession
 ) -> None:
-    folder = session.shelf.audio(session.takes(session.document.order[0])[0]).parent
+    folder = session.take_store.get_audio_path(
+        session.list_takes(session.document.order[0])[0]
+    ).parent
     session.close()
     torn = [folder / f"{'a' * 16}.wav", folder / f".{'b' * 16}.part"]
     for path in torn:
@@ -240,11 +242,11 @@ def test_a_project_that_another_studio_has_open_is_left_and_named(
     open_studio: OpenStudio, session: ProjectSession
 ) -> None:
     delete_line(session, session.document.order[1])
-    session.tidy(now=True)
+    session.save(now=True)
     other = open_studio()
     freed = reclaim_space(other.projects)
     assert freed.takes == DiskUsage()
-    ((left, message),) = freed.left
+    ((left, message),) = freed.failures
     assert left == session.project_id
     assert "another studio" in message
 
@@ -256,14 +258,14 @@ def test_a_full_disk_does_not_keep_anybody_from_freeing(tmp_path: Path, studio: 
     session = projects.create("Scene", read_dialog_text("Ida: Hello.\nTom: Well.").dialog)
     rendered(session)
     delete_line(session, session.document.order[0])
-    session.tidy(now=True)
+    session.save(now=True)
     removed = projects.create("Old")
     projects.remove(removed.project_id)
     disk.fails_at = disk.writes + 1
     with pytest.raises(StorageFailed):
         session.edit(ops(text_edit(session.document.order[0], "No.")), IDA, session.rev)
     freed = reclaim_space(projects, trash=False)
-    assert (freed.takes.count, freed.left) == (1, ())
+    assert (freed.takes.count, freed.failures) == (1, ())
     disk.fails_at = 10**6
     assert reclaim_space(projects).trash.count == 1
     assert states(session) == ["ready"]
@@ -319,7 +321,7 @@ def test_a_project_that_was_being_deleted_is_deleted_to_the_end(tmp_path: Path) 
     with pytest.raises(StorageFailed):
         ProjectTrash(tmp_path / ".trash", Stuck()).empty()
     trash = ProjectTrash(tmp_path / ".trash", QuickDisk())
-    assert trash.held() == DiskUsage()
+    assert trash.measure() == DiskUsage()
     trash.empty(older_than_s=TRASH_RETENTION_S)
     assert list((tmp_path / ".trash").iterdir()) == []
 
@@ -328,16 +330,16 @@ def test_a_take_that_comes_back_while_it_is_freed_is_whole_or_gone(studio: Studi
     session = studio.projects.create("Scene", read_dialog_text("Ida: Hello.").dialog)
     rendered(session)
     (line_id,) = session.document.order
-    (take,) = session.takes(line_id)
+    (take,) = session.list_takes(line_id)
     for _ in range(10):
         delete_take(session, take)
-        assert session.free().count == 1
+        assert session.free_unused_takes().count == 1
         session.undo(IDA, session.rev)
         session.render([line_id])
-        session.free()
+        session.free_unused_takes()
         until(lambda: not session.busy)
-        assert session.view(line_id).take.take_id == take.take_id
-        assert len(list(session.shelf)) == 1
+        assert session.get_view(line_id).take.take_id == take.take_id
+        assert len(list(session.take_store)) == 1
 
 
 def test_a_recording_that_no_line_plays_is_counted_and_freed(studio: Studio) -> None:
@@ -358,10 +360,10 @@ def test_a_recording_that_no_line_plays_is_counted_and_freed(studio: Studio) -> 
 
 def test_deleting_a_take_and_taking_that_back_tell_of_its_line(session: ProjectSession) -> None:
     first = session.document.order[0]
-    older, _ = session.takes(first)
+    older, _ = session.list_takes(first)
     news = session.edit(ops({"op": "delete_take", "take_id": older.take_id}), IDA, session.rev)
     assert news.line_ids == (first,)
-    assert session.view(first).n_takes == 1
+    assert session.get_view(first).n_takes == 1
     assert session.undo(IDA, session.rev).line_ids == (first,)
-    assert session.view(first).n_takes == 2
+    assert session.get_view(first).n_takes == 2
     assert session.redo(IDA).line_ids == (first,)

@@ -44,8 +44,8 @@ def test_space_is_told_freed_and_told_again(
     client: TestClient, studio: Studio, session: ProjectSession
 ) -> None:
     first = session.document.order[0]
-    (take,) = session.takes(first)
-    size = session.shelf.audio(take).stat().st_size
+    (take,) = session.list_takes(first)
+    size = session.take_store.get_audio_path(take).stat().st_size
     session.edit(ops({"op": "delete_take", "take_id": take.take_id}), IDA, session.rev)
     removed = studio.projects.duplicate(session.project_id)
     client.delete(f"/studio/projects/{removed.project_id}").raise_for_status()
@@ -81,7 +81,7 @@ def test_a_gone_take_is_shown_and_can_not_be_fetched(
     client: TestClient, session: ProjectSession
 ) -> None:
     first = session.document.order[0]
-    (take,) = session.takes(first)
+    (take,) = session.list_takes(first)
     session.edit(ops({"op": "delete", "line_ids": [first]}), IDA, session.rev)
     client.post("/studio/space/free", json={}).raise_for_status()
     session.undo(IDA, session.rev)

@@ -43,7 +43,7 @@ def test_a_render_begins_and_ends_in_the_log_and_its_lines_are_details(
     begin, end = told(caplog)
     assert begin == f"project {session.project_id}: a render of 8 lines begins"
     assert end.startswith(f"project {session.project_id}: the render is done: 7 of 8 lines, ")
-    assert f"{session.run.audio_s:.1f} s of audio" in end
+    assert f"{session.render_progress.audio_s:.1f} s of audio" in end
     assert end.endswith("1 failed")
     details = told(caplog, logging.DEBUG)
     assert sum(" saved at " in line for line in details) == 7
@@ -55,10 +55,10 @@ def test_a_render_counts_as_one_and_its_lines_as_segments(studio: Studio) -> Non
     rendered(session)
     after = figures(metrics)
     assert after["tableread_job_seconds_count"] == 1
-    assert after["tableread_job_seconds_sum"] == pytest.approx(session.run.wall_s)
+    assert after["tableread_job_seconds_sum"] == pytest.approx(session.render_progress.wall_s)
     assert after["tableread_first_audio_seconds_count"] == 1
     assert after["tableread_segments_total/saved"] == 12
-    assert after["tableread_audio_seconds_total"] == pytest.approx(session.run.audio_s)
+    assert after["tableread_audio_seconds_total"] == pytest.approx(session.render_progress.audio_s)
     finish(studio.render(dialog_of(3)))
     assert figures(metrics)["tableread_job_seconds_count"] == 2
 

@@ -66,7 +66,7 @@ def project(studio: Studio, text: str) -> ProjectSession:
 
 
 def states(session: ProjectSession) -> list[str]:
-    return [view.state for view in session.views()]
+    return [view.state for view in session.list_views()]
 
 
 def heard(session: ProjectSession, line_id: str) -> bytes:
@@ -88,20 +88,20 @@ def test_one_word_changed_is_one_line_made_and_undo_brings_the_old_take_back(
     rendered(session)
     assert states(session) == ["ready"] * 40
     line_id = session.document.order[6]
-    former = session.view(line_id).take
+    former = session.get_view(line_id).take
     voice.spoken.clear()
 
     set_text(session, line_id, "This is line seven.")
-    assert session.view(line_id).state is LineState.STALE
+    assert session.get_view(line_id).state is LineState.STALE
     rendered(session)
     assert voice.spoken == ["This is line seven."]
-    assert session.view(line_id).take.text == "This is line seven."
+    assert session.get_view(line_id).take.text == "This is line seven."
 
     session.undo(IDA, session.rev)
-    assert session.view(line_id).take == former
+    assert session.get_view(line_id).take == former
     assert states(session) == ["ready"] * 40
     session.redo(IDA)
-    assert session.view(line_id).take.text == "This is line seven."
+    assert session.get_view(line_id).take.text == "This is line seven."
     rendered(session)
     assert voice.spoken == ["This is line seven."]
 
@@ -110,16 +110,19 @@ def test_a_further_take_has_a_new_seed_and_undo_brings_the_former_back(studio: S
     session = project(studio, "Ida: Hello.\n[Tom | seed:7] Well.")
     rendered(session)
     for line_id in session.document.order:
-        first = session.view(line_id).take
+        first = session.get_view(line_id).take
         session.render([line_id], again=True)
         until(lambda: not session.busy)
-        second = session.view(line_id).take
+        second = session.get_view(line_id).take
         assert second.seed != first.seed
-        assert [take.take_id for take in session.takes(line_id)] == [first.take_id, second.take_id]
-        assert session.view(line_id).state is LineState.READY
+        assert [take.take_id for take in session.list_takes(line_id)] == [
+            first.take_id,
+            second.take_id,
+        ]
+        assert session.get_view(line_id).state is LineState.READY
         session.undo(IDA, session.rev)
-        assert session.view(line_id).take == first
-        assert session.view(line_id).state is LineState.READY
+        assert session.get_view(line_id).take == first
+        assert session.get_view(line_id).state is LineState.READY
 
 
 def test_only_lines_of_a_mood_are_stale_when_its_sample_comes(studio: Studio) -> None:
@@ -144,14 +147,14 @@ def test_a_stable_seed_makes_renders_repeat_and_a_seed_of_the_line_is_used(
 ) -> None:
     session = project(studio, "Ida: Hello.\nIda: Hello.\n[Ida | seed:7] Hello.")
     rendered(session)
-    seeds = [session.view(line_id).take.seed for line_id in session.document.order]
+    seeds = [session.get_view(line_id).take.seed for line_id in session.document.order]
     assert len(set(seeds)) == 3
     assert seeds[2] == 7
     line_id = session.document.order[2]
     session.edit(ops({"op": "set", "line_ids": [line_id], "fields": {"seed": 8}}), IDA, session.rev)
-    assert session.view(line_id).state is LineState.STALE
+    assert session.get_view(line_id).state is LineState.STALE
     rendered(session)
-    assert session.view(line_id).take.seed == 8
+    assert session.get_view(line_id).take.seed == 8
     assert len(voice.spoken) == 4
 
 
@@ -163,36 +166,36 @@ def test_locked_lines_are_left_out_and_takes_can_be_chosen_and_deleted(studio: S
     session.edit(ops(lock, text_edit(first, "Changed.")), IDA, session.rev)
     rendered(session)
     assert states(session) == ["stale", "ready"]
-    take_id = session.view(first).take.take_id
+    take_id = session.get_view(first).take.take_id
     with pytest.raises(Conflict, match="locked"):
         session.edit(ops({"op": "delete_take", "take_id": take_id}), IDA, session.rev)
 
     session.render([second], again=True)
     until(lambda: not session.busy)
-    older, newer = session.takes(second)
+    older, newer = session.list_takes(second)
     choose = {"op": "choose", "line_id": second, "take_id": older.take_id}
     keep = {"op": "lock_take", "take_id": newer.take_id, "locked": True}
     session.edit(ops(choose, keep), IDA, session.rev)
-    assert session.view(second).take == older
+    assert session.get_view(second).take == older
     with pytest.raises(Conflict, match="locked"):
         session.edit(ops({"op": "delete_take", "take_id": newer.take_id}), IDA, session.rev)
     session.edit(ops({"op": "delete_take", "take_id": older.take_id}), IDA, session.rev)
-    assert session.takes(second) == [newer]
-    assert session.view(second).take == newer
+    assert session.list_takes(second) == [newer]
+    assert session.get_view(second).take == newer
     session.undo(IDA, session.rev)
-    assert session.view(second).take == older
-    assert session.shelf.audio(older).is_file()
+    assert session.get_view(second).take == older
+    assert session.take_store.get_audio_path(older).is_file()
 
 
 def test_a_changed_voice_makes_its_lines_stale(studio: Studio, tmp_path: Path) -> None:
     session = project(studio, "Ida: This is a sample.\nTom: Well. This is one of mine.\nIda: So.")
     rendered(session)
     first, second, third = session.document.order
-    recording = session.shelf.audio(session.view(second).take)
+    recording = session.take_store.get_audio_path(session.get_view(second).take)
     voice = studio.speakers.add("Ida", sample=recording, transcript="Well.")
     assert states(session) == ["stale", "ready", "stale"]
     rendered(session)
-    assert session.view(first).take.voice == "Ida"
+    assert session.get_view(first).take.voice == "Ida"
     cast = {"op": "cast", "speaker": "TOM", "voice": voice.speaker_id}
     session.edit(ops(cast), IDA, session.rev)
     assert states(session) == ["ready", "stale", "ready"]
@@ -208,7 +211,7 @@ def test_a_line_with_pauses_is_one_take_of_their_exact_length(studio: Studio) ->
     session.render([session.document.order[2]])
     live = heard(session, session.document.order[2])
     rendered(session)
-    one, two, both = (view.samples for view in session.views())
+    one, two, both = (view.samples for view in session.list_views())
     assert both == one + 36_000 + two
     assert heard(session, session.document.order[2]) == live
     assert len(live) == 2 * both
@@ -224,7 +227,7 @@ def test_a_listener_hears_a_line_to_its_end_though_its_segments_become_a_take(
     async def listen() -> bytes:
         with session.lock:  # what is spoken can't become a take meanwhile
             session.render(None)
-            job = session.making(line_id).job
+            job = session.get_line_job(line_id).job
             until(lambda: job.events.closed)
             sound = await open_line_audio(session, line_id)
         until(lambda: not session.busy)
@@ -292,15 +295,19 @@ def test_cancelling_lets_a_waiting_listener_go(open_studio: OpenStudio) -> None:
 def test_a_line_that_fails_says_why_until_it_is_changed(open_studio: OpenStudio) -> None:
     session = project(open_studio(), "Ida: Hello.\nIda:\n[Ida | lang:xx] Well.")
     rendered(session)
-    views = session.views()
+    views = session.list_views()
     assert [view.state for view in views] == ["ready", "failed", "failed"]
     assert "empty" in views[1].message
     assert "xx" in views[2].message
-    assert (session.run.done, session.run.failed, session.run.total) == (1, 2, 3)
+    assert (
+        session.render_progress.done,
+        session.render_progress.failed,
+        session.render_progress.total,
+    ) == (1, 2, 3)
     with pytest.raises(SpeechFailed, match="empty"):
         heard(session, session.document.order[1])
     set_text(session, session.document.order[1], "Words.")
-    assert session.view(session.document.order[1]).state is LineState.NONE
+    assert session.get_view(session.document.order[1]).state is LineState.NONE
 
 
 def test_without_a_model_all_lines_fail_at_once_and_once(open_studio: OpenStudio) -> None:
@@ -328,9 +335,9 @@ def test_a_recording_is_a_line_too(studio: Studio, tmp_path: Path) -> None:
     gone = {"line_id": "b" * 12, "kind": "audio", "path": "../../../etc/passwd"}
     session.edit(ops({"op": "insert", "lines": [line, gone]}), IDA, session.rev)
     rendered(session)
-    assert session.views()[0].samples == 6_000
-    assert session.view("b" * 12).state is LineState.FAILED
-    assert "no file of this project" in session.view("b" * 12).message
+    assert session.list_views()[0].samples == 6_000
+    assert session.get_view("b" * 12).state is LineState.FAILED
+    assert "no file of this project" in session.get_view("b" * 12).message
     (tmp_path / "text.wav").write_text("no audio")
     with (tmp_path / "text.wav").open("rb") as file, pytest.raises(AudioRejected):
         session.add_audio("text.wav", file)
@@ -343,7 +350,7 @@ def test_a_script_written_anew_keeps_what_stayed(studio: Studio, voice: Counting
     session = project(studio, "Ida: One.\nTom: Two is here.\nIda: Three.\n[pause:1s]\nTom: Four.")
     rendered(session)
     one, two, three, pause, four = session.document.order
-    session.lay_script(
+    session.merge_script(
         "Tom: Four.\n[pause:2s]\nIda: One.\nBen: New.\nTom: Two is there.", IDA, session.rev
     )
     order = session.document.order
@@ -365,15 +372,15 @@ def test_a_render_goes_on_after_a_restart_and_makes_nothing_twice(
         session = studio.projects.create("Scene", dialog_of(12))
         session.render(None)
         gated.let_through(5)
-        until(lambda: session.run.done == 5)
-        before = {take.take_id for take in session.shelf}
+        until(lambda: session.render_progress.done == 5)
+        before = {take.take_id for take in session.take_store}
     assert (session.folder.root / "pending.json").exists()
 
     with Studio.open(options, lambda _: voice) as studio:
         session = studio.projects.open(session.project_id)
         until(lambda: not session.busy)
         assert states(session) == ["ready"] * 12
-        after = {take.take_id for take in session.shelf}
+        after = {take.take_id for take in session.take_store}
         assert before <= after
         assert len(after) == 12
         assert len(voice.spoken) == 12 - len(before)
@@ -484,18 +491,18 @@ def test_a_fault_of_the_studio_fails_its_line_and_the_others_go_on(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = project(studio, "Ida: Hello.\nTom: Well.\nIda: Bye.")
-    keep = session.shelf.keep
+    keep = session.take_store.add
 
     def broken(take, audio):
         if take.text == "Well.":
             raise RuntimeError("unforeseen")
         keep(take, audio)
 
-    monkeypatch.setattr(session.shelf, "keep", broken)
+    monkeypatch.setattr(session.take_store, "keep", broken)
     session.render(None)
     until(lambda: not session.busy)
     assert states(session) == ["ready", "failed", "ready"]
-    assert "unforeseen" in session.view(session.document.order[1]).message
+    assert "unforeseen" in session.get_view(session.document.order[1]).message
     monkeypatch.undo()
     rendered(session)
     assert states(session) == ["ready"] * 3
@@ -515,8 +522,8 @@ def test_peaks_are_the_same_however_the_bins_lie_in_the_blocks(tmp_path: Path) -
 def test_a_long_take_is_never_whole_in_memory(studio: Studio) -> None:
     session = project(studio, "Ida: Hello.")
     rendered(session)
-    take = session.view(session.document.order[0]).take
-    path = session.shelf.audio(take)
+    take = session.get_view(session.document.order[0]).take
+    path = session.take_store.get_audio_path(take)
     with soundfile.SoundFile(path, "w", 24_000, 1, "PCM_16") as long:
         for _ in range(600):
             long.write(np.zeros(24_000, dtype=np.int16))
@@ -577,10 +584,10 @@ def test_two_authors_are_told_of_each_other(studio: Studio) -> None:
     session = project(studio, "Ida: Hello.")
 
     async def first_news() -> tuple[int, object]:
-        since = session.news.seq
+        since = session.events.seq
         edit = ops(text_edit(session.document.order[0], "Bye."))
         await asyncio.to_thread(session.edit, edit, Author("tom"), session.rev)
-        async for seq, news in session.news.follow(since):
+        async for seq, news in session.events.subscribe(since):
             return seq - since, news
         raise AssertionError("no news")
 

@@ -50,7 +50,7 @@ def exports(tmp_path: Path, turns: threading.Semaphore) -> SceneExports:
 def order_of(
     session: ProjectSession, suffix: str = ".wav", loudness: str = "podcast"
 ) -> SceneExportSpec:
-    choice = ExportOptions(Mastering(parse_target(loudness)), measured=True)
+    choice = ExportOptions(Mastering(parse_target(loudness)), is_measured=True)
     return SceneExportSpec(session.project_id, build_scene(session), suffix, choice)
 
 
@@ -67,12 +67,12 @@ def test_a_file_is_made_and_can_be_fetched(
     session: ProjectSession, exports: SceneExports, turns: threading.Semaphore
 ) -> None:
     export = exports.begin(order_of(session))
-    assert (export.state, export.share) == (ExportState.RUNNING, 0.0)
+    assert (export.state, export.progress) == (ExportState.RUNNING, 0.0)
     turns.release()
     assert ended(export) is ExportState.DONE
-    assert export.share == 1.0
+    assert export.progress == 1.0
     assert exports.find(session.project_id, export.export_id) is export
-    assert soundfile.info(export.path).frames == export.order.scene.timeline.n_samples
+    assert soundfile.info(export.path).frames == export.spec.scene.timeline.n_samples
     assert export.loudness.lufs == pytest.approx(-16, abs=0.5)
     exports.drop(export)
 

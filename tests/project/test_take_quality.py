@@ -47,7 +47,7 @@ def project(studio: Studio, text: str = SCRIPT) -> ProjectSession:
 
 
 def kinds(session: ProjectSession) -> list[list[str]]:
-    return [[doubt.kind for doubt in view.doubts] for view in session.views()]
+    return [[doubt.kind for doubt in view.issues] for view in session.list_views()]
 
 
 def tries(session: ProjectSession, tries: int) -> None:
@@ -58,8 +58,8 @@ def test_what_is_doubtful_stands_in_the_takes_record_and_comes_back(studio: Stud
     session = project(studio)
     rendered(session)
     assert kinds(session) == [[], ["tail"], []]
-    take = session.views()[1].take
-    record = json.loads(session.shelf.audio(take).with_suffix(".json").read_bytes())
+    take = session.list_views()[1].take
+    record = json.loads(session.take_store.get_audio_path(take).with_suffix(".json").read_bytes())
     [doubt] = record["doubts"]
     assert doubt["kind"] == "tail"
     assert doubt["message"] == f"It goes on for {doubt['figure']:.1f} s after the last word."
@@ -71,8 +71,8 @@ def test_what_is_doubtful_stands_in_the_takes_record_and_comes_back(studio: Stud
 def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> None:
     session = project(studio)
     rendered(session)
-    take = session.views()[1].take
-    path = session.shelf.audio(take).with_suffix(".json")
+    take = session.list_views()[1].take
+    path = session.take_store.get_audio_path(take).with_suffix(".json")
     record = json.loads(path.read_bytes())
     older = {name: value for name, value in record.items() if name not in ("doubts", "figures")}
     path.write_text(json.dumps(older))
@@ -85,7 +85,7 @@ def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> No
 def test_accepting_a_take_is_kept_and_is_a_step_of_undo(studio: Studio, tmp_path: Path) -> None:
     session = project(studio)
     rendered(session)
-    take_id = session.views()[1].take.take_id
+    take_id = session.list_views()[1].take.take_id
     accept = {"op": "accept_take", "take_id": take_id, "accepted": True}
     session.edit(ops(accept), IDA, session.rev)
     session.edit(ops(accept), IDA, session.rev)
@@ -134,16 +134,16 @@ def test_a_doubtful_line_is_made_again_until_it_is_good_and_all_takes_stay(
     session = project(studio, "Ida: Follow the brook.\nTom: I will.")
     tries(session, 3)
     rendered(session)
-    first, second = session.takes(session.document.order[0])
+    first, second = session.list_takes(session.document.order[0])
     assert ([one.kind for one in first.doubts], second.doubts) == (["tail"], ())
     assert second.seed == derive_quality_retry_seed(first.seed)
-    view = session.views()[0]
+    view = session.list_views()[0]
     assert (view.take, view.state) == (second, LineState.READY)
-    assert session.run.total == session.run.done == 3
-    assert voice.seeds["I will."] == [session.takes(session.document.order[1])[0].seed]
+    assert session.render_progress.total == session.render_progress.done == 3
+    assert voice.seeds["I will."] == [session.list_takes(session.document.order[1])[0].seed]
     session.undo(IDA, session.rev)
     assert session.document.settings.tries == 1, "a better try is no step of undo"
-    assert session.views()[0].take == second
+    assert session.list_views()[0].take == second
 
 
 def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
@@ -153,17 +153,17 @@ def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
     tries(session, 3)
     rendered(session)
     own, named = session.document.order
-    takes = session.takes(own)
+    takes = session.list_takes(own)
     assert len(takes) == 3
-    assert session.views()[0].take == takes[0], "none is better than the first"
+    assert session.list_views()[0].take == takes[0], "none is better than the first"
     assert voice.seeds["The marsh is mine."] == [7], "a line that names its seed has that one"
-    assert len(session.takes(named)) == 1
+    assert len(session.list_takes(named)) == 1
     rendered(session)
-    assert len(session.takes(own)) == 3
+    assert len(session.list_takes(own)) == 3
     session.render([own], again=True)
     until(lambda: not session.busy)
-    assert len(session.takes(own)) == 6
-    assert session.views()[0].take == session.takes(own)[3], "asked for, so it is heard"
+    assert len(session.list_takes(own)) == 6
+    assert session.list_views()[0].take == session.list_takes(own)[3], "asked for, so it is heard"
 
 
 @pytest.mark.parametrize("value", [0, 5, "2", 1.5])
@@ -198,22 +198,22 @@ def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Pa
     clip = Clip(np.zeros(STUDIO_RATE_HZ, dtype=np.float32))
     usual, quiet = TakeMetrics(3.0, -20.0, 3.0), TakeMetrics(3.0, -35.0, 3.0)
     odd = take_of(0, 1, figures=quiet)
-    shelf.keep(odd, clip)
+    shelf.add(odd, clip)
     for n in range(1, 7):
-        shelf.keep(take_of(n, 1, figures=usual), clip)
-    assert company.doubts(odd) == ()
-    assert company.settle() == []
-    shelf.keep(take_of(7, 1, figures=usual), clip)
-    shelf.keep(replace(take_of(8, 1, figures=quiet), voice="Tom"), clip)
-    assert company.settle() == [odd.line_id]
-    [doubt] = company.doubts(odd)
+        shelf.add(take_of(n, 1, figures=usual), clip)
+    assert company.find_issues(odd) == ()
+    assert company.refresh() == []
+    shelf.add(take_of(7, 1, figures=usual), clip)
+    shelf.add(replace(take_of(8, 1, figures=quiet), voice="Tom"), clip)
+    assert company.refresh() == [odd.line_id]
+    [doubt] = company.find_issues(odd)
     assert doubt.message == "15 dB quieter than this voice’s other takes."
-    assert company.doubts(shelf.find(f"{8:016x}")) == ()
-    assert company.settle() == []
+    assert company.find_issues(shelf.find(f"{8:016x}")) == ()
+    assert company.refresh() == []
     for n in range(9, 30):
-        shelf.keep(take_of(n, 1, figures=quiet), clip)
-    assert odd.line_id in company.settle(), "it doesn't stand out any more"
-    assert company.doubts(odd) == ()
+        shelf.add(take_of(n, 1, figures=quiet), clip)
+    assert odd.line_id in company.refresh(), "it doesn't stand out any more"
+    assert company.find_issues(odd) == ()
 
 
 def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:

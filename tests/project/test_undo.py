@@ -167,7 +167,7 @@ def test_a_history_written_before_it_named_places_can_be_undone(bench: Bench) ->
     before = session.document
     line_id = before.order[2]
     session.edit(ops({"op": "delete", "line_ids": [line_id]}), IDA, 0)
-    record = diff_documents(before, session.document).record()
+    record = diff_documents(before, session.document).to_record()
     record["order"] = record["order"][:3]
-    back = read_delta(record).reversed()
+    back = read_delta(record).reverse()
     assert apply_delta(session.document, back, loose=True) == before

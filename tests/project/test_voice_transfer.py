@@ -53,11 +53,11 @@ def carried(session: ProjectSession, to: Studio, tmp_path: Path, **how: bool) ->
     path = tmp_path / "scene.tableread.zip"
     write_archive(session, path, **how)
     with path.open("rb") as file:
-        return to.projects.bring_in(file)
+        return to.projects.import_file(file)
 
 
 def states(session: ProjectSession) -> list[str]:
-    return [view.state for view in session.views()]
+    return [view.state for view in session.list_views()]
 
 
 def test_takes_of_a_cloned_voice_stay_good_on_another_machine(
@@ -103,7 +103,7 @@ def test_a_voice_that_was_changed_since_comes_back_beside_it(
     write_archive(session, tmp_path / "x.zip")
     studio.speakers.set_sample("Ida", voice(140.0), transcript="Hm.")
     with (tmp_path / "x.zip").open("rb") as file:
-        copy = studio.projects.bring_in(file)
+        copy = studio.projects.import_file(file)
     assert states(copy) == ["ready", "ready"]
     assert states(session) == ["stale", "ready"]
 
@@ -125,16 +125,16 @@ def test_a_file_without_deleted_takes_is_smaller_and_undo_finds_what_they_were(
     session = scene(studio)
     rendered(session)
     first = session.document.order[0]
-    (take,) = session.takes(first)
+    (take,) = session.list_takes(first)
     session.render([first], again=True)
     rendered(session)
     session.edit(ops({"op": "delete_take", "take_id": take.take_id}), IDA, session.rev)
     whole = carried(session, other, tmp_path)
-    assert whole.shelf.audio(take).is_file()
+    assert whole.take_store.get_audio_path(take).is_file()
     slim = carried(session, other, tmp_path, deleted=False)
-    assert not slim.shelf.audio(take).exists()
+    assert not slim.take_store.get_audio_path(take).exists()
     slim.undo(IDA, slim.rev)
-    assert slim.shelf.is_gone(slim.shelf.find(take.take_id))
+    assert slim.take_store.is_freed(slim.take_store.find(take.take_id))
     assert states(slim) == ["ready", "ready"]
 
 
@@ -143,8 +143,8 @@ def test_what_a_file_unpacks_to_is_bounded_by_who_asks(studio: Studio, tmp_path:
     rendered(session)
     write_archive(session, tmp_path / "x.zip")
     with (tmp_path / "x.zip").open("rb") as file, pytest.raises(BadInput, match="too large"):
-        studio.projects.bring_in(file, max_bytes=10_000)
-    assert len(studio.projects.cards()) == 1
+        studio.projects.import_file(file, max_bytes=10_000)
+    assert len(studio.projects.list_summaries()) == 1
 
 
 def test_a_project_can_be_worked_on_while_it_is_packed(
@@ -153,13 +153,13 @@ def test_a_project_can_be_worked_on_while_it_is_packed(
     """What comes after the moment isn't in it, however far the packing is."""
     session = scene(studio)
     rendered(session)
-    moment = session.moment()
-    journal = b"".join(moment.journal())
-    session.lay_script("Ida: All else.", IDA, session.rev)
-    session.tidy(now=True)
-    assert b"".join(moment.journal()) == journal
+    moment = session.freeze()
+    journal = b"".join(moment.read_journal())
+    session.merge_script("Ida: All else.", IDA, session.rev)
+    session.save(now=True)
+    assert b"".join(moment.read_journal()) == journal
     assert (session.folder.root / "project.json").read_bytes() != moment.snapshot
-    assert len([one for one in moment.files() if one.suffix == ".wav"]) == 2
+    assert len([one for one in moment.iter_files() if one.suffix == ".wav"]) == 2
 
 
 def test_who_comes_after_a_project_was_closed_is_asked_to_come_again(studio: Studio) -> None:
@@ -173,7 +173,7 @@ def test_who_comes_after_a_project_was_closed_is_asked_to_come_again(studio: Stu
         lambda: session.undo(IDA, 0),
         lambda: session.redo(IDA),
         lambda: session.focus(line_id),
-        lambda: session.lay_script("Ida: Hello.", IDA, 0),
+        lambda: session.merge_script("Ida: Hello.", IDA, 0),
         lambda: session.add_audio("x.wav", io.BytesIO(b"")),
     ):
         with pytest.raises(EngineBusy, match="Try again"):
@@ -185,11 +185,11 @@ def test_a_removed_project_is_listed_and_brought_back(studio: Studio) -> None:
     session = studio.projects.create("Scene", dialog_of(2))
     rendered(session)
     studio.projects.remove(session.project_id)
-    (waiting,) = studio.projects.removed()
+    (waiting,) = studio.projects.list_removed()
     assert (waiting.project_id, waiting.name, waiting.lines) == (session.project_id, "Scene", 2)
     back = studio.projects.restore(session.project_id)
     assert states(back) == ["ready", "ready"]
-    assert studio.projects.removed() == []
+    assert studio.projects.list_removed() == []
     for missing in (session.project_id, "0" * 12, "", "../x"):
         with pytest.raises(NotFound):
             studio.projects.restore(missing)
@@ -250,4 +250,4 @@ def test_a_project_that_can_not_be_removed_stays_as_it_was(
     assert studio.projects.open(session.project_id) is session
     session.rename("Still here")
     studio.projects.remove(session.project_id)
-    assert studio.projects.cards() == []
+    assert studio.projects.list_summaries() == []

@@ -48,12 +48,12 @@ def reader():
 
 
 def kinds(clip: Clip, said: ExpectedSpeech) -> set[str]:
-    return {doubt.kind for doubt in check_take(clip, said).doubts}
+    return {doubt.kind for doubt in check_take(clip, said).issues}
 
 
 def alarms(lines):
     told = [
-        (line, check_take(line.clip, ExpectedSpeech(line.text, line.speed)).doubts)
+        (line, check_take(line.clip, ExpectedSpeech(line.text, line.speed)).issues)
         for line in lines
     ]
     return [(one.language, one.speed, one.text[:40], doubts) for one, doubts in told if doubts]
@@ -222,7 +222,7 @@ def test_one_word_that_goes_on_for_seconds_is_found(reader):
         said = ExpectedSpeech(word)
         long = at(np.concatenate([reader.line(word, language).clip.samples, others])[: 9 * RATE])
         assert "long" in kinds(long, said), language
-        message = check_take(long, said).doubts[0].message
+        message = check_take(long, said).issues[0].message
         assert "for one word; it takes usually about" in message or "character" in message
 
 
@@ -234,18 +234,18 @@ def test_a_voice_that_cannot_read_a_script_and_says_the_same_for_each_character(
 def test_a_take_that_sounds_unlike_the_others_of_its_voice_stands_out(reader):
     texts = [text for text in HARD if len(text) > 25 and not any(map(str.isdigit, text))]
     lines = [reader.line(text, "en") for text in (*texts, SENTENCES["en"][1])]
-    figures = [check_take(line.clip, ExpectedSpeech(line.text)).figures for line in lines]
+    figures = [check_take(line.clip, ExpectedSpeech(line.text)).metrics for line in lines]
     usual = build_baseline(figures)
     assert usual is not None
     assert [find_outliers(one, usual) for one in figures] == [()] * len(figures)
     quiet = check_take(
         at(lines[-1].clip.samples * 10 ** (-12 / 20)), ExpectedSpeech(lines[-1].text)
-    ).figures
+    ).metrics
     [doubt] = find_outliers(quiet, usual)
     assert doubt.kind == IssueKind.LEVEL
     assert doubt.message == "12 dB quieter than this voice’s other takes."
     slow = reader.line(lines[-1].text, "en", 0.5)
-    [doubt] = find_outliers(check_take(slow.clip, ExpectedSpeech(slow.text)).figures, usual)
+    [doubt] = find_outliers(check_take(slow.clip, ExpectedSpeech(slow.text)).metrics, usual)
     assert doubt.kind == IssueKind.PACE
     assert "times as slow" in doubt.message
 
@@ -266,15 +266,15 @@ def test_figures_that_no_sound_has_break_nothing(figure):
 
 
 def test_pieces_of_one_take_are_judged_together():
-    doubt = check_take(Clip.silence(1.0), ExpectedSpeech("Yes.")).doubts[0]
+    doubt = check_take(Clip.silence(1.0), ExpectedSpeech("Yes.")).issues[0]
     parts = [
         QualityReport(TakeMetrics(1.0, -20.0, 1.5), (doubt,)),
         QualityReport(TakeMetrics(3.0, -20.0, 2.5), (doubt,)),
     ]
     whole = merge_reports(parts)
-    assert whole.doubts == (doubt,)
-    assert (whole.figures.speech_s, whole.figures.usual_s) == (4.0, 4.0)
-    assert math.isclose(whole.figures.level_db, -20.0)
+    assert whole.issues == (doubt,)
+    assert (whole.metrics.speech_s, whole.metrics.usual_s) == (4.0, 4.0)
+    assert math.isclose(whole.metrics.level_db, -20.0)
 
 
 @pytest.mark.parametrize("samples", [0, 1, 100, 480, 5_000])
@@ -282,7 +282,7 @@ def test_a_clip_may_be_as_short_as_it_likes(samples):
     assert kinds(Clip(np.zeros(samples, dtype=np.float32)), ExpectedSpeech("Yes.")) == {"silent"}
     loud = Clip(np.full(samples, 0.5, dtype=np.float32))
     assert all(
-        math.isfinite(doubt.figure) for doubt in check_take(loud, ExpectedSpeech("Yes.")).doubts
+        math.isfinite(doubt.figure) for doubt in check_take(loud, ExpectedSpeech("Yes.")).issues
     )
 
 
@@ -317,6 +317,6 @@ def test_numbers_may_take_long_or_not():
         estimate_duration(ExpectedSpeech("Nineteen.")),
         estimate_duration(ExpectedSpeech("1919191.")),
     )
-    assert words.least_s == words.most_s
-    assert numbers.most_s > 3 * numbers.least_s
-    assert estimate_duration(ExpectedSpeech("Nineteen.", 2.0)).most_s == words.most_s / 2
+    assert words.min_s == words.max_s
+    assert numbers.max_s > 3 * numbers.min_s
+    assert estimate_duration(ExpectedSpeech("Nineteen.", 2.0)).max_s == words.max_s / 2

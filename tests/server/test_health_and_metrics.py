@@ -152,7 +152,7 @@ def test_what_jobs_did_is_counted(client: TestClient, studio: Studio) -> None:
     assert after["tableread_segments_total/saved"] == 3
     assert after["tableread_segments_total/failed"] == 1
     assert after["tableread_failures_total/BadInput"] == 1
-    assert after["tableread_audio_seconds_total"] == pytest.approx(job.summary().audio_s)
+    assert after["tableread_audio_seconds_total"] == pytest.approx(job.summarize().audio_s)
     assert after["tableread_first_audio_seconds_count"] == 1
     assert after["tableread_job_seconds_count"] == 1
     assert figures(client)["tableread_segments_total/saved"] == 3  # once, however often asked

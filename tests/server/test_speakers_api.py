@@ -254,7 +254,7 @@ def test_a_sentence_is_heard_in_a_voice_and_leaves_no_trace(
     samples, rate_hz = heard(client.post(path, json={"text": "A short sentence."}))
     assert rate_hz == 24_000
     assert len(samples) > 12_000
-    assert not studio.projects.cards()
+    assert not studio.projects.list_summaries()
     again, _ = heard(client.post(path, json={"text": "A short sentence."}))
     assert np.array_equal(samples, again)
     assert "Write a sentence" in message(client.post(path, json={"text": " \n"}), 400)

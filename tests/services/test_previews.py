@@ -85,7 +85,7 @@ async def test_a_preview_takes_its_turn_beside_a_render(studio: Studio) -> None:
     clip = await studio.booth.preview(ida.speaker_id, Sentence("Good evening."), "draft")
     assert clip.duration_s > 0.3
     await asyncio.to_thread(finish, job)
-    assert job.failures() == ()
+    assert job.list_failures() == ()
 
 
 async def test_what_cannot_be_spoken_says_why(studio: Studio) -> None:

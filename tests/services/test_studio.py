@@ -28,8 +28,8 @@ def test_old_renders_make_room_for_new_ones(studio: Studio) -> None:
     assert studio.job(jobs[-1].job_id) is jobs[-1]
     with pytest.raises(NotFound, match="start a new one"):
         studio.job(jobs[0].job_id)
-    assert not jobs[0].order.folder.exists()
-    assert jobs[-1].order.folder.exists()
+    assert not jobs[0].spec.folder.exists()
+    assert jobs[-1].spec.folder.exists()
 
 
 def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> None:
@@ -76,12 +76,12 @@ def test_another_backend_speaks_from_now_on_and_the_former_is_unloaded(
     two_backends.load_model()
     two_backends.choose_backend("second")
     assert (two_backends.backend_name, two_backends.backend_reason) == ("second", None)
-    assert two_backends.engine.models.status("draft").state is ModelState.UNLOADED
+    assert two_backends.engine.models.get_status("draft").state is ModelState.UNLOADED
     job = two_backends.render(dialog_of(1))
     finish(job)
-    assert job.order.backend_name == "second"
+    assert job.spec.backend_name == "second"
     two_backends.choose_backend("second")
-    assert two_backends.engine.models.status("second").state is ModelState.LOADED
+    assert two_backends.engine.models.get_status("second").state is ModelState.LOADED
 
 
 @pytest.mark.parametrize(("name", "error"), [("unable", ModelUnavailable), ("no", SettingError)])

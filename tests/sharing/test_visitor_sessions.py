@@ -118,7 +118,7 @@ def test_visitors_speak_on_the_one_engine_and_keep_apart(studio: Studio) -> None
     for own, job in jobs.values():
         finish(job)
         assert own.job(job.job_id) is job
-        assert job.summary().failed == 0
+        assert job.summarize().failed == 0
 
 
 def test_a_visitor_has_so_many_lines(studio: Studio) -> None:
@@ -154,7 +154,7 @@ def test_a_visitor_leaves_other_models_loaded(studio: Studio) -> None:
     studio.load_model()
     _, visitor = VisitorSessions(studio).welcome()
     visitor.studio.engine.retire("draft")
-    assert studio.engine.models.status("draft").state == "loaded"
+    assert studio.engine.models.get_status("draft").state == "loaded"
 
 
 def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
@@ -210,7 +210,7 @@ def test_who_works_daily_keeps_the_workspace_whenever_it_was_made(studio: Studio
     # Opened again, after it was put away.
     assert desks.find(token).studio is visitor.studio
     visitor.close()
-    assert [card.name for card in desks.find(token).studio.projects.cards()] == ["Mine"]
+    assert [card.name for card in desks.find(token).studio.projects.list_summaries()] == ["Mine"]
     assert VisitorSessions(studio, clock=clock).find(token) is not None
     age()
     # Sat at for hours.
@@ -370,7 +370,7 @@ def test_a_visitor_has_nothing_downloaded(tmp_path: Path) -> None:
         for name in neural:
             visitor.studio.choose_backend(name)
             finish(visitor.studio.render(dialog_of(1)))
-        states = [studio.engine.models.status(name).state for name in neural]
+        states = [studio.engine.models.get_status(name).state for name in neural]
         assert states == ["unloaded", "loaded", "loaded"]
 
 

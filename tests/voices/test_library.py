@@ -264,7 +264,7 @@ def test_what_an_interrupted_writer_left_is_ignored_and_cleared(tmp_path, librar
 def test_a_file_in_place_of_the_folder_is_told(tmp_path):
     (tmp_path / "speakers").write_bytes(b"")
     library = SpeakerLibrary(tmp_path / "speakers")
-    for act in (library.list, library.problems, lambda: library.add("Anna")):
+    for act in (library.list, library.list_problems, lambda: library.add("Anna")):
         with pytest.raises(StorageFailed, match="speakers"):
             act()
 
@@ -313,7 +313,7 @@ for index in range(8):
     assert [process.wait(60) for process in running] == [0, 0]
     library = SpeakerLibrary(tmp_path / "speakers")
     assert len(library.list()) == 24
-    assert library.problems() == ()
+    assert library.list_problems() == ()
 
 
 def test_a_renamed_speaker_remembers_the_name_that_chose_its_voice(library):
@@ -321,6 +321,6 @@ def test_a_renamed_speaker_remembers_the_name_that_chose_its_voice(library):
     assert library.rename("Anna", "Berta").chosen_by == "Anna"
     assert library.rename("Berta", "Clara").chosen_by == "Anna"
     assert library.get("Clara").first_name == "Anna"
-    assert Cast(library, {}).voice_of("clara").chosen_by == "Anna"
+    assert Cast(library, {}).load_voice("clara").builtin_name == "Anna"
     again = library.rename("Clara", "Anna")
     assert (again.first_name, again.chosen_by) == (None, "Anna")

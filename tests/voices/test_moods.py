@@ -56,7 +56,7 @@ def test_lines_choose_a_sample_by_their_mood(library, anna):
     cast = Cast(library, {})
     lines = ("Anna: One.", *(f"[Anna | mood:{mood}] Go." for mood in ("angry", "neutral", "sad")))
     script = "\n".join(lines)
-    voices = [cast.voice_of(one.speaker, one.mood) for one in planned(script)]
+    voices = [cast.load_voice(one.speaker, one.mood) for one in planned(script)]
     main, angry, neutral, sad = (voice.sample.sha256 for voice in voices)
     assert main == neutral == sad != angry
     assert voices[1].sample.transcript == "No!"
@@ -79,7 +79,7 @@ def test_a_mood_without_a_sample_is_told_once(library, anna):
     script = (
         "[Anna | mood:sad] A.\n[Anna | mood:SAD] B.\n[Anna | mood:angry] C.\n[Ben | mood:sad] D."
     )
-    notices = cast.notices(planned(script))
+    notices = cast.find_notices(planned(script))
     assert [notice.line_number for notice in notices] == [1, 4]
     assert "Anna has no sample for the mood “sad”" in notices[0].message
 
@@ -88,16 +88,16 @@ def test_a_mood_may_stand_without_a_main_sample(library, recording):
     library.add("Ben")
     library.add_mood("Ben", "low", recording())
     cast = Cast(library, {})
-    assert cast.voice_of("Ben").sample is None
-    assert cast.voice_of("Ben", "low").sample is not None
+    assert cast.load_voice("Ben").sample is None
+    assert cast.load_voice("Ben", "low").sample is not None
 
 
 def test_a_missing_mood_fails_its_own_lines_and_is_a_problem(library, anna):
     anna.moods[0].path.unlink()
     cast = Cast(library, {})
-    assert cast.voice_of("Anna").sample is not None
+    assert cast.load_voice("Anna").sample is not None
     with pytest.raises(SampleRejected, match="sample of Anna can't be found"):
-        cast.voice_of("Anna", "angry")
+        cast.load_voice("Anna", "angry")
     assert any("Angry sample of Anna" in problem for problem in library.problems())
 
 
@@ -159,7 +159,7 @@ def test_a_folder_of_an_earlier_version_reads_as_before(tmp_path, library, recor
     speaker = library.get("old ida")
     assert (speaker.transcript, speaker.tags, speaker.moods) == ("Hello.", (), ())
     assert speaker.sample == folder / "sample.wav"
-    assert Cast(library, {}).voice_of("Old Ida").sample.transcript == "Hello."
+    assert Cast(library, {}).load_voice("Old Ida").sample.transcript == "Hello."
     assert library.update("Old Ida", tags=["north"]).tags == ("north",)
 
 

@@ -45,7 +45,7 @@ def test_a_changed_sample_comes_back_byte_for_byte_after_a_restart(library, anna
     again = SpeakerLibrary(tmp_path / "speakers")
     (former,) = again.get("Anna").formers
     assert (former.sample_id, former.removed) == (None, False)
-    back = again.put_back("Anna", former.former_id)
+    back = again.restore_version("Anna", former.former_id)
     assert back.sample.read_bytes() == before
     assert (back.transcript, back.consent_at) == (anna.transcript, anna.consent_at)
     assert back.formers == ()

@@ -58,7 +58,7 @@ def test_a_voice_comes_back_with_all_that_belongs_to_it(tmp_path, library, saved
     assert brought.sample.read_bytes() == original.sample.read_bytes()
     assert [(one.mood, one.transcript) for one in brought.moods] == [("angry", "No!")]
     assert brought.moods[0].path.read_bytes() == original.moods[0].path.read_bytes()
-    assert other.problems() == ()
+    assert other.list_problems() == ()
 
 
 def test_a_taken_name_gets_a_number(library, saved):

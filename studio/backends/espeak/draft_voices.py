@@ -117,7 +117,7 @@ def draft_voice(voice: Voice) -> DraftVoice:
         wanted_hz = min(HIGHEST_HZ, max(LOWEST_HZ, measured_hz))
         dice = _Dice(voice.sample.sha256)
         return _mixed(dice.pick(_near(wanted_hz)), wanted_hz, dice)
-    dice = _Dice(name_key(voice.chosen_by))
+    dice = _Dice(name_key(voice.builtin_name))
     variant = _BY_NAME.get(voice.preset or "", dice.pick(VARIANTS))
     pitch_hz = variant.middle_hz * 2 ** (dice.pick(_PITCH_SEMITONES) / 12)
     return _mixed(variant, pitch_hz, dice)

@@ -52,7 +52,7 @@ def remote_voice(voice: Voice) -> RemoteVoice:
         description=(voice.description or "").strip() or None,
         ref_audio=_data_url(_fitting(voice)) if sample else None,
         ref_text=(sample.transcript or "").strip() or None if sample else None,
-        chosen_by=voice.chosen_by,
+        chosen_by=voice.builtin_name,
     )
 
 

@@ -156,8 +156,8 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
     place = read_last_position(session.folder.root)
     with session.lock:
         # The number first: news that come in between are then told twice, never missed.
-        seq = session.news.seq
-        views = session.views()
+        seq = session.events.seq
+        views = session.list_views()
         document = session.document
         return {
             "project_id": session.project_id,
@@ -181,15 +181,15 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
 
 def line_body(view: LineView, document: Document) -> dict[str, Any]:
     """A line with its state and its take."""
-    take = take_body(view.take, document, view.doubts) if view.take else None
+    take = take_body(view.take, document, view.issues) if view.take else None
     return _plain_line(view.line) | {
         "state": view.state,
         "message": view.message,
         "take": take,
         "n_takes": view.n_takes,
         "samples": view.samples,
-        "making": view.making,
-        "spoken": view.spoken and view.spoken[:_SHOWN_SPOKEN_CHARS],
+        "making": view.generating_take_id,
+        "spoken": view.spoken_text and view.spoken_text[:_SHOWN_SPOKEN_CHARS],
     }
 
 
@@ -207,7 +207,7 @@ def take_body(
 
 def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
     """Who speaks; who isn't in the library gets a colour for as long as that lasts."""
-    document, ground = session.document, session.ground
+    document, ground = session.document, session.render_context
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
     for line in document:
@@ -215,10 +215,10 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
             key = name_key(line.speaker)
             names.setdefault(key, line.speaker)
             counts[key] = counts.get(key, 0) + 1
-    colours = session.colours()
+    colours = session.list_colours()
     bodies = []
     for key, name in names.items():
-        voice = ground.voice(name)
+        voice = ground.find_voice(name)
         colour = (voice and voice.colour) or choose_colour(colours)
         colours.append(colour)
         kind = voice.kind if voice else "built-in"
@@ -228,7 +228,7 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
 
 def job_body(session: ProjectSession) -> dict[str, Any] | None:
     """The render under way, or the last one."""
-    run = session.run
+    run = session.render_progress
     if run is None:
         return None
     return {"state": _run_state(run), "summary": _summary_body(run)}
@@ -248,7 +248,7 @@ def news_body(session: ProjectSession, seq: int, news: ProjectEvent) -> dict[str
                 changes = changes_body(session, news)
                 about = {"type": "edit", "rev": news.rev, "client": news.client, "changes": changes}
             case LineEvent():
-                view = session.view(news.line_id)
+                view = session.get_view(news.line_id)
                 if view is None:
                     return None
                 body = line_body(view, session.document)
@@ -266,7 +266,7 @@ def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
     document = session.document
     changes: dict[str, Any] = {"can_undo": session.can_undo, "can_redo": session.can_redo}
     if news.line_ids:
-        views = {line_id: session.view(line_id) for line_id in news.line_ids}
+        views = {line_id: session.get_view(line_id) for line_id in news.line_ids}
         changes["lines"] = {
             line_id: line_body(view, document) if view else None for line_id, view in views.items()
         }

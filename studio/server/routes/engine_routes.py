@@ -35,7 +35,7 @@ class StateCache:
 
 def state_body(studio: Studio, setup: SetupReport, lookout: StateCache) -> dict[str, Any]:
     """All that the page shows besides the dialog."""
-    backend = studio.engine.models.manager(studio.backend_name).backend
+    backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
         "backend": {"name": backend.name, "title": backend.title}
         | capabilities_body(backend.capabilities),
@@ -69,7 +69,7 @@ def model_body(
     studio: Studio, resident: Callable[[], int] = measure_resident_bytes
 ) -> dict[str, Any]:
     """The chosen backend's model; `resident` tells the memory in use."""
-    status = studio.engine.models.status(studio.backend_name)
+    status = studio.engine.models.get_status(studio.backend_name)
     policy = studio.engine.models.policy
     return {
         "state": status.state,

@@ -72,15 +72,15 @@ async def _trouble(engine: Engine) -> str | None:
         return LOST
     if not await engine.responds():
         return "The engine doesn't respond; restart the studio."
-    for name, health in engine.models.health().items():
+    for name, health in engine.models.check_health().items():
         if not health.alive:
             return f"The threads of {name} have ended; unload it and load it again."
         if health.running and (health.last_step_age_s or 0) > _STUCK_S:
             return (
                 f"{name} has made no step for {health.last_step_age_s:.0f} s; restart the studio."
             )
-    for status in engine.models.known():
-        silent_s = engine.renderer.silent_s(status.name)
+    for status in engine.models.list_statuses():
+        silent_s = engine.renderer.measure_silence_s(status.name)
         if silent_s > _SILENT_S:
             return (
                 f"A line has been with {status.name} for {silent_s:.0f} s without a sound; restart "
@@ -135,8 +135,8 @@ class Metrics:
         # Guards the open jobs and how much of each was counted.
         self._lock = threading.Lock()
         self._open: list[tuple[Job, int]] = []
-        engine.watchers.append(self.watch)
-        engine.counters.append(self.count_render)
+        engine.job_listeners.append(self.watch)
+        engine.render_listeners.append(self.report_render)
 
     def watch(self, job: Job) -> None:
         """Count what a job does; called as it is submitted."""
@@ -144,7 +144,7 @@ class Metrics:
             self._catch_up()
             self._open.append((job, 0))
 
-    def count_render(self, wall_s: float, first_audio_s: float | None) -> None:
+    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
         """Count a render that ended, of one job or of many."""
         self._job_s.observe(wall_s)
         if first_audio_s is not None:
@@ -168,9 +168,9 @@ class Metrics:
         if not job.events.closed:
             return False
         self._count(job, seen)
-        if not job.order.is_part:
-            summary = job.summary()
-            self.count_render(summary.wall_s, summary.first_audio_s)
+        if not job.spec.is_part:
+            summary = job.summarize()
+            self.report_render(summary.wall_s, summary.first_audio_s)
         return True
 
     def _count(self, job: Job, seen: int) -> int:
@@ -187,7 +187,7 @@ class Metrics:
                 self._failures.labels(record.fault or "SpeechFailed").inc()
             if event.state == SegmentState.SAVED and isinstance(record.segment, SpeechSegment):
                 self._audio_s.inc((record.samples or 0) / STUDIO_RATE_HZ)
-                for doubt in record.checked.doubts if record.checked else ():
+                for doubt in record.report.issues if record.report else ():
                     self._doubts.labels(doubt.kind).inc()
         return len(fresh)
 
@@ -203,16 +203,16 @@ class _EngineState(Collector):
         yield _gauge("queued", "Segments that wait for a slot.", renderer.queued)
         yield _gauge("in_flight", "Segments being spoken.", renderer.in_flight)
         yield _gauge("concurrency", "Segments spoken at once.", self._engine.max_concurrency)
-        known = self._engine.models.known()
+        known = self._engine.models.list_statuses()
         yield from _model_gauges(known)
         yield self._slots(known)
         yield from _model_counters(known)
-        yield from _slots_in_use(self._engine.models.health())
+        yield from _slots_in_use(self._engine.models.check_health())
 
     def _slots(self, known: list[ModelStatus]) -> Metric:
         slots = GaugeMetricFamily("tableread_model_slots", "Lines at once.", labels=["model"])
         for status in known:
-            can = self._engine.models.manager(status.name).backend.capabilities
+            can = self._engine.models.get_manager(status.name).backend.capabilities
             slots.add_metric([status.name], can.slots or self._engine.max_concurrency)
         return slots
 

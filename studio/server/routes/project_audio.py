@@ -44,7 +44,7 @@ async def line_audio(project: Project, line_id: str) -> StreamingResponse:
 @page_policy(Access.GUEST)
 def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
     """A take as a file."""
-    path = project.shelf.audio(_take(project, line_id, take_id))
+    path = project.take_store.get_audio_path(_take(project, line_id, take_id))
     return FileResponse(path, media_type="audio/wav", headers=_FOR_GOOD)
 
 
@@ -54,7 +54,11 @@ def take_peaks(
     project: Project, line_id: str, take_id: str, bins: Bins = 200
 ) -> dict[str, list[int]]:
     """The waveform of a take."""
-    return {"peaks": compute_peaks(project.shelf.audio(_take(project, line_id, take_id)), bins)}
+    return {
+        "peaks": compute_peaks(
+            project.take_store.get_audio_path(_take(project, line_id, take_id)), bins
+        )
+    }
 
 
 @project_audio_routes.get("/peaks")
@@ -63,20 +67,20 @@ async def many_peaks(
     project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
 ) -> dict[str, Any]:
     """The waveforms of takes, by id; those that aren't there are left out."""
-    shelf = project.shelf
+    shelf = project.take_store
     known = [take for one in takes.split(",") if (take := shelf.get(one)) is not None]
-    found = [take for take in known if not shelf.is_gone(take)]
+    found = [take for take in known if not shelf.is_freed(take)]
 
     def all_peaks() -> dict[str, list[int]]:
-        return {take.take_id: compute_peaks(shelf.audio(take), bins) for take in found}
+        return {take.take_id: compute_peaks(shelf.get_audio_path(take), bins) for take in found}
 
     return {"peaks": await asyncio.to_thread(all_peaks)}
 
 
 def _take(project: ProjectSession, line_id: str, take_id: str) -> Take:
-    take = project.shelf.find(take_id)
+    take = project.take_store.find(take_id)
     if take.line_id != line_id:
         raise NotFound("This take isn't there any more.")
-    if project.shelf.is_gone(take):
+    if project.take_store.is_freed(take):
         raise NotFound("The audio of this take was freed. Choose it and render its line again.")
     return take

@@ -77,7 +77,7 @@ class SoundBody(BaseModel):
     def choice(self) -> ExportOptions:
         """The wish as the studio knows it."""
         mastering = mastering_of(self.loudness, even_voices=self.even_voices)
-        return ExportOptions(mastering, tracks=self.format == "tracks", measured=True)
+        return ExportOptions(mastering, tracks=self.format == "tracks", is_measured=True)
 
 
 def mastering_of(loudness: str | float, *, even_voices: bool) -> Mastering:
@@ -141,7 +141,7 @@ async def bring_in(
             if not isinstance(file, UploadFile):
                 raise BadInput("No file came with this. Choose one, then import it.")
             return await asyncio.to_thread(_made, studio, file.file, file.filename or "", max_bytes)
-    with studio.projects.arriving() as path:
+    with studio.projects.open_upload() as path:
         with path.open("xb") as arriving:
             await _receive(request, arriving, path, max_bytes)
         with path.open("rb") as arrived:
@@ -155,7 +155,7 @@ def _made(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str
         unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
         if (left_bytes := studio.room.left_bytes) is not None:
             unpacked_bytes = min(unpacked_bytes, left_bytes)
-        return project_body(studio.projects.bring_in(file, max_bytes=unpacked_bytes))
+        return project_body(studio.projects.import_file(file, max_bytes=unpacked_bytes))
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
     title = PurePath(name).stem.strip()[:MAX_PROJECT_NAME_CHARS] or "Untitled"
@@ -173,7 +173,7 @@ async def _receive(request: Request, file: BinaryIO, path: Path, max_bytes: int)
     stated = stated_bytes(request.headers) or 0
     if stated > max_bytes:
         raise BadInput(_too_large(max_bytes))
-    Disk().check_room(path.parent, stated)
+    Disk().check_free_space(path.parent, stated)
     come = 0
     async for chunk in request.stream():
         come += len(chunk)
@@ -303,17 +303,17 @@ class _ExportsOfStudio:
 
 
 def _file_name(name: str, export: SceneExport) -> str:
-    tracks = " tracks" if export.order.choice.tracks else ""
-    return f"{name}{tracks}{export.order.suffix}"
+    tracks = " tracks" if export.spec.options.tracks else ""
+    return f"{name}{tracks}{export.spec.suffix}"
 
 
 def _body(export: SceneExport) -> dict[str, Any]:
     loudness = export.loudness
-    measured = None if loudness is None else loudness_body(loudness, export.order.choice)
+    measured = None if loudness is None else loudness_body(loudness, export.spec.options)
     return {
         "export_id": export.export_id,
         "state": export.state.value,
-        "share": export.share,
+        "share": export.progress,
         "message": export.message,
         "measured": measured,
     }

@@ -51,7 +51,7 @@ project_routes = APIRouter(prefix="/studio/projects")
 
 async def _session_of(studio: StudioDep, project_id: str) -> ProjectSession:
     # One that is open already is had without a thread, and without waiting for others.
-    session = studio.projects.opened(project_id)
+    session = studio.projects.get_open(project_id)
     if session is None:
         session = await asyncio.to_thread(studio.projects.open, project_id)
     return session
@@ -65,7 +65,7 @@ Project = Annotated[ProjectSession, Depends(_session_of)]
 @page_policy(Access.GUEST)
 def listed(studio: StudioDep) -> list[dict[str, Any]]:
     """All projects, the one edited last first."""
-    return [card_body(card) for card in studio.projects.cards()]
+    return [card_body(card) for card in studio.projects.list_summaries()]
 
 
 @project_routes.post("", status_code=201)
@@ -135,7 +135,7 @@ def redo(project: Project, body: AuthorBody) -> dict[str, Any]:
 @page_policy(Access.GUEST)
 def script(project: Project) -> dict[str, Any]:
     """The lines as a script."""
-    rev, text, notices = project.script()
+    rev, text, notices = project.format_script()
     return {"rev": rev, "text": text, "notices": [notice_body(notice) for notice in notices]}
 
 
@@ -144,7 +144,7 @@ def script(project: Project) -> dict[str, Any]:
 def lay_script(project: Project, body: ScriptBody) -> Response:
     """Let the lines be those of a script."""
     try:
-        news, notices = project.lay_script(body.text, body.author(), body.base_rev)
+        news, notices = project.merge_script(body.text, body.author(), body.base_rev)
     except EditConflict as error:
         return _dispute(error)
     noticed = [notice_body(notice) for notice in notices]
@@ -160,7 +160,7 @@ async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEv
         bodies = [(seq, news_body(project, seq, news)) for seq, news in bundle]
         return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
 
-    async with aclosing(project.news.bundles(since)) as bundles:
+    async with aclosing(project.events.subscribe_batches(since)) as bundles:
         async for bundle in bundles:
             for data, seq in await asyncio.to_thread(written, bundle):
                 yield ServerSentEvent(raw_data=data, id=seq)
@@ -193,9 +193,11 @@ def focus(project: Project, body: FocusBody) -> None:
 @page_policy(Access.GUEST)
 def takes(project: Project, line_id: str) -> dict[str, Any]:
     """A line's takes, the oldest first."""
-    document, is_gone = project.document, project.shelf.is_gone
-    found = project.takes(line_id)
-    bodies = (take_body(take, document, project.doubts(take), gone=is_gone(take)) for take in found)
+    document, is_gone = project.document, project.take_store.is_freed
+    found = project.list_takes(line_id)
+    bodies = (
+        take_body(take, document, project.find_issues(take), gone=is_gone(take)) for take in found
+    )
     return {"takes": list(bodies)}
 
 
@@ -230,7 +232,7 @@ def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
     """Delete it for good; answers with what was freed, and with what could not be."""
     project_ids = body.project_ids if body.takes else ()
     freed = reclaim_space(studio.projects, project_ids, trash=body.trash)
-    left = [{"project_id": one, "message": message} for one, message in freed.left]
+    left = [{"project_id": one, "message": message} for one, message in freed.failures]
     return _holdings_body(freed) | {"left": left}
 
 
@@ -238,7 +240,7 @@ def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def removed(studio: StudioDep) -> list[dict[str, Any]]:
     """Deleted projects that can be brought back, the one deleted last first."""
-    return [card_body(card) for card in studio.projects.removed()]
+    return [card_body(card) for card in studio.projects.list_removed()]
 
 
 @space_routes.post("/trash/{project_id}/restore")
@@ -259,8 +261,8 @@ def _holdings_body(holdings: ReclaimableSpace) -> dict[str, Any]:
             {
                 "project_id": one.project_id,
                 "name": one.name,
-                "files": one.all.count,
-                "bytes": one.all.size_bytes,
+                "files": one.total.count,
+                "bytes": one.total.size_bytes,
             }
             for one in holdings.projects
         ],

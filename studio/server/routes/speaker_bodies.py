@@ -122,7 +122,7 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
         {
             "sample_id": one.sample_id,
             "mood": one.mood,
-            "seconds": library.length_s(one.path),
+            "seconds": library.measure_length_s(one.path),
             "transcript": one.transcript,
             "consent_at": one.consent_at,
         }
@@ -132,7 +132,7 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
         main = {
             "sample_id": MAIN,
             "mood": None,
-            "seconds": library.length_s(speaker.sample),
+            "seconds": library.measure_length_s(speaker.sample),
             "transcript": speaker.transcript,
             "consent_at": speaker.consent_at,
         }
@@ -151,7 +151,7 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
                 "former_id": one.former_id,
                 "sample_id": one.sample_id or MAIN,
                 "mood": one.mood,
-                "seconds": library.length_s(one.path),
+                "seconds": library.measure_length_s(one.path),
                 "removed": one.removed,
                 "at": one.at,
             }

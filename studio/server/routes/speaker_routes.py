@@ -44,13 +44,13 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 @page_policy(Access.GUEST)
 def listed(studio: StudioDep) -> dict[str, Any]:
     """All speakers, what is wrong with single ones, and which voices the backend can make."""
-    backend = studio.engine.models.manager(studio.backend_name).backend
+    backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
         "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
-        "problems": list(studio.speakers.problems()),
+        "problems": list(studio.speakers.list_problems()),
         "removed": [
             {"speaker_id": one.speaker_id, "name": one.name, "removed_s": one.removed_s}
-            for one in studio.speakers.removed()
+            for one in studio.speakers.list_removed()
         ],
         "offer": voice_offer(backend.name, backend.title, backend.capabilities),
     }
@@ -78,7 +78,7 @@ async def bring_in(studio: StudioDep, request: Request) -> dict[str, Any]:
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def bring_back(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
     """Bring a removed voice back."""
-    return speaker_body(studio.speakers, studio.speakers.bring_back(speaker_id))
+    return speaker_body(studio.speakers, studio.speakers.restore_removed(speaker_id))
 
 
 @speaker_routes.delete("/removed/{speaker_id}", status_code=204)
@@ -116,7 +116,7 @@ def save(studio: StudioDep, speaker_id: str) -> Response:
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
     """Change what the body names of a speaker."""
-    speaker = studio.speakers.by_id(speaker_id)
+    speaker = studio.speakers.get_by_id(speaker_id)
     changes = body.model_dump(exclude_unset=True, exclude={"name"})
     if body.name is not None:
         speaker = studio.speakers.rename(speaker.name, body.name)
@@ -129,21 +129,21 @@ def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, A
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def remove(studio: StudioDep, speaker_id: str) -> None:
     """Remove a speaker; it can be brought back for 30 days."""
-    studio.speakers.remove(studio.speakers.by_id(speaker_id).name)
+    studio.speakers.remove(studio.speakers.get_by_id(speaker_id).name)
 
 
 @speaker_routes.get("/{speaker_id}/sample.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def main_sample(studio: StudioDep, speaker_id: str) -> FileResponse:
     """A speaker's main sample."""
-    return _sample_file(studio.speakers.by_id(speaker_id), MAIN)
+    return _sample_file(studio.speakers.get_by_id(speaker_id), MAIN)
 
 
 @speaker_routes.get("/{speaker_id}/samples/{sample_id}.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def sample(studio: StudioDep, speaker_id: str, sample_id: str) -> FileResponse:
     """Any of a speaker's samples."""
-    return _sample_file(studio.speakers.by_id(speaker_id), sample_id)
+    return _sample_file(studio.speakers.get_by_id(speaker_id), sample_id)
 
 
 @speaker_routes.post("/{speaker_id}/samples", status_code=201)
@@ -160,7 +160,7 @@ def change_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: SampleChangeBody
 ) -> dict[str, Any]:
     """Change the mood or the transcript of a sample, or say that its voice may be cloned."""
-    name = studio.speakers.by_id(speaker_id).name
+    name = studio.speakers.get_by_id(speaker_id).name
     changes = body.model_dump(exclude_unset=True, exclude={"consent"})
     if body.consent is not None:
         changes["consent_at"] = studio.voices.consent_stamp(given=body.consent)
@@ -194,7 +194,7 @@ def put_back(
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Remove one of a speaker's samples."""
-    name = studio.speakers.by_id(speaker_id).name
+    name = studio.speakers.get_by_id(speaker_id).name
     if sample_id == MAIN:
         speaker = studio.speakers.set_sample(name, None)
     else:
@@ -206,16 +206,16 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_sample(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Bring back a recording that was changed or removed."""
-    name = studio.speakers.by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.put_back(name, former_id))
+    name = studio.speakers.get_by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.restore_version(name, former_id))
 
 
 @speaker_routes.delete("/{speaker_id}/formers/{former_id}")
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def forget_former(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
     """Delete for good a recording that was changed or removed."""
-    name = studio.speakers.by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.forget_former(name, former_id))
+    name = studio.speakers.get_by_id(speaker_id).name
+    return speaker_body(studio.speakers, studio.speakers.delete_version(name, former_id))
 
 
 @speaker_routes.post("/{speaker_id}/preview")

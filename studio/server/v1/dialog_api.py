@@ -227,20 +227,20 @@ def _card(job: Job) -> DialogCard:
     return DialogCard(
         id=job.job_id,
         status=job.state.value,
-        model=job.order.backend_name,
+        model=job.spec.backend_name,
         lines=len({record.segment.line_idx for record in job.records}),
         segments=len(job.records),
-        finished=sum(record.final for record in job.records),
-        audio_s=job.summary().audio_s,
+        finished=sum(record.is_final for record in job.records),
+        audio_s=job.summarize().audio_s,
         failed=[
             DialogFailure(segment=one.segment_idx, line=one.line_number, message=one.message)
-            for one in job.failures()
+            for one in job.list_failures()
         ],
         doubtful=[
             DialogDoubt(
                 segment=one.segment_idx,
                 line=one.line_number,
-                kinds=[doubt.kind for doubt in one.doubts],
+                kinds=[doubt.kind for doubt in one.issues],
                 message=one.message,
             )
             for one in find_segment_issues(job)
@@ -260,13 +260,13 @@ async def _progress(job: Job) -> AsyncIterator[str]:
 
 def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
     """One step of a segment; what is doubtful about it comes with its sound."""
-    checked = job.records[segment_idx].checked if event.state == SegmentState.SAVED else None
+    checked = job.records[segment_idx].report if event.state == SegmentState.SAVED else None
     return {
         "type": "dialog.segment",
         "segment": segment_idx,
         "status": event.state,
         "message": event.message,
-        "doubtful": [doubt.message for doubt in checked.doubts] if checked else [],
+        "doubtful": [doubt.message for doubt in checked.issues] if checked else [],
     }
 
 

@@ -200,7 +200,7 @@ def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:
     """
     name = _name(written)
     if studio.speakers.find(name) is not None:
-        return Cast(studio.speakers, {}).voice_of(name)
+        return Cast(studio.speakers, {}).load_voice(name)
     preset = _preset(backend, name)
     if preset is not None:
         return Voice(name, preset=preset.preset_id)

@@ -43,7 +43,7 @@ async def test_a_line_is_acted_in_the_voice_of_each_mood(tmp_path_factory, tmp_p
             await studio.booth.act(ida.speaker_id, tmp_path / "said.wav", "chatterbox", mood)
             for mood in (None, "low")
         ]
-        assert studio.engine.conditioning.computed == 2
+        assert studio.engine.conditioning.n_computed == 2
     for clip in made:
         assert clip.duration_s == pytest.approx(said.duration_s, abs=0.04)
     assert np.abs(made[0].samples - made[1].samples).max() > 0.01

@@ -26,7 +26,7 @@ IDLE_AT_ONCE = EvictionPolicy(idle_timeout_s=0.01, check_interval_s=0.01)
 def idle_cycle(studio: Studio, name: str, until_unloaded: threading.Event) -> None:
     until_unloaded.clear()
     finish(studio.render(dialog_of(1, speakers=("Ida",)), RenderOptions(seed=1)))
-    assert until_unloaded.wait(60), studio.engine.models.status(name)
+    assert until_unloaded.wait(60), studio.engine.models.get_status(name)
 
 
 @pytest.mark.parametrize("cycles", [3, pytest.param(200, marks=LONG)])
