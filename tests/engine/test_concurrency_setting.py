@@ -30,4 +30,4 @@ def test_what_waits_already_may_start(open_studio: OpenStudio) -> None:
     studio.engine.set_max_concurrency(4)
     backend.let_through(6)
     finish(job)
-    assert job.summary().max_in_flight == 4
+    assert job.summarize().max_in_flight == 4

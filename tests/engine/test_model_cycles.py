@@ -34,5 +34,5 @@ def test_threads_handles_and_memory_do_not_grow(open_studio: OpenStudio, cycles:
     # The pool of speaking threads fills up to what was ever in flight.
     assert threading.active_count() <= threads + 3
     assert process.memory_info().rss - resident_bytes < 20e6
-    counters = studio.engine.models.status("draft").counters
+    counters = studio.engine.models.get_status("draft").counters
     assert counters.loads == counters.unloads == cycles + 4

@@ -76,7 +76,7 @@ def test_segments_in_flight_reach_the_bound_and_never_pass_it(
     assert studio.engine.renderer.queued == 20 - bound
     backend.let_through(20)
     finish(job)
-    assert job.summary().max_in_flight == bound
+    assert job.summarize().max_in_flight == bound
     assert backend.most_in_speak <= bound
     assert studio.engine.renderer.in_flight == 0
 
@@ -154,8 +154,8 @@ def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
     job = open_studio().render(dialog, RenderOptions(voices=voices))
     finish(job)
     assert states(job) == ["saved", "failed", "failed", "failed", "saved"]
-    assert [failure.line_number for failure in job.failures()] == [2, 3, 4]
-    assert all(failure.message for failure in job.failures())
+    assert [failure.line_number for failure in job.list_failures()] == [2, 3, 4]
+    assert all(failure.message for failure in job.list_failures())
     timeline = build_job_timeline(job)
     assert [entry.segment_idx for entry in timeline.entries] == [0, 4]
     assert [part.segment_idx for part in timeline.skipped] == [1, 2, 3]
@@ -171,8 +171,8 @@ def test_a_fault_of_the_backend_fails_its_line_only(open_studio: OpenStudio) -> 
     job = open_studio(backend).render(dialog_of(4))
     finish(job)
     assert states(job) == ["saved", "failed", "failed", "saved"]
-    assert "RuntimeError: the model broke" in job.failures()[0].message
-    assert job.failures()[1].message == "This line can't be spoken; shorten it."
+    assert "RuntimeError: the model broke" in job.list_failures()[0].message
+    assert job.list_failures()[1].message == "This line can't be spoken; shorten it."
 
 
 class Cramped(GatedDraft):
@@ -217,7 +217,7 @@ def test_a_line_that_fits_never_is_marked_after_two_tries(open_studio: OpenStudi
     job = open_studio(backend, max_concurrency=3).render(dialog_of(6))
     finish(job)
     assert states(job) == ["saved", "failed", "saved", "saved", "saved", "saved"]
-    assert "ran out of memory" in job.failures()[0].message
+    assert "ran out of memory" in job.list_failures()[0].message
     assert [others for text, others in backend.tries if text == "This is line 1."][1:] == [1]
 
 
@@ -286,7 +286,7 @@ def test_a_cancelled_job_waits_for_no_load_and_stops_the_one_it_began(
     again = studio.render(dialog_of(2))
     finish(again)
     assert states(again) == ["saved"] * 2
-    assert studio.engine.models.status("draft").counters.cancelled_loads == 1
+    assert studio.engine.models.get_status("draft").counters.cancelled_loads == 1
 
 
 def test_a_cancelled_job_leaves_the_load_to_the_others(open_studio: OpenStudio) -> None:
@@ -300,7 +300,7 @@ def test_a_cancelled_job_leaves_the_load_to_the_others(open_studio: OpenStudio) 
     backend.may_end.set()
     finish(second)
     assert states(second) == ["saved"] * 2
-    assert studio.engine.models.status("draft").counters.cancelled_loads == 0
+    assert studio.engine.models.get_status("draft").counters.cancelled_loads == 0
 
 
 def test_a_stopped_load_cancels_the_jobs_that_wait_for_it(open_studio: OpenStudio) -> None:
@@ -329,10 +329,10 @@ def test_without_a_model_everything_fails_at_once_after_one_try(open_studio: Ope
     job = open_studio(backend).render(dialog_of(50))
     finish(job)
     assert backend.tries == 1
-    assert {failure.message for failure in job.failures()} == {
+    assert {failure.message for failure in job.list_failures()} == {
         "The weights aren't here; download them."
     }
-    assert len(job.failures()) == 50
+    assert len(job.list_failures()) == 50
 
 
 def test_a_full_disk_fails_the_line_that_met_it(open_studio: OpenStudio) -> None:
@@ -439,7 +439,7 @@ def test_a_batched_backend_takes_what_its_slots_hold_and_a_few_beyond(
     assert studio.engine.renderer.in_flight == 5
     backend.let_through(12)
     finish(job)
-    assert job.summary().max_in_flight == 5
+    assert job.summarize().max_in_flight == 5
 
 
 def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
@@ -458,7 +458,7 @@ def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
     assert until(job, SegmentState.STARTED, 7)[-1] == 9
     backend.let_through(9)
     finish(job)
-    assert job.summary().max_in_flight == 6
+    assert job.summarize().max_in_flight == 6
 
 
 def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(
@@ -472,7 +472,7 @@ def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(
     assert studio.engine.renderer.in_flight == 2
     backend.let_through(6)
     finish(job)
-    assert job.summary().max_in_flight == 2
+    assert job.summarize().max_in_flight == 2
 
 
 def test_a_batched_backend_gets_the_longest_lines_first_unless_somebody_listens(

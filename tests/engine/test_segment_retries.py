@@ -60,13 +60,13 @@ def test_a_line_that_is_cut_is_tried_once_more_with_another_seed(open_studio: Op
     record = job.records[0]
     assert record.state is SegmentState.SAVED
     assert not record.cut
-    assert record.retried == WHY
+    assert record.retry_reason == WHY
     assert backend.seeds == [5, derive_cut_retry_seed(5)]
     assert record.samples is not None
     assert record.samples > 1000
     assert [event.state for event in events if event.message == WHY] == ["started"]
-    assert [(again.line_number, again.message) for again in job.second_tries()] == [(7, WHY)]
-    assert job.failures() == ()
+    assert [(again.line_number, again.message) for again in job.list_retries()] == [(7, WHY)]
+    assert job.list_failures() == ()
 
 
 def test_the_second_seed_is_another_and_always_the_same() -> None:
@@ -86,7 +86,7 @@ def test_a_line_that_is_cut_twice_has_failed_and_can_be_heard(open_studio: OpenS
     assert (record.state, record.cut, record.message) == (SegmentState.FAILED, True, WHY)
     assert record.path is not None
     assert record.samples == len(decode(record.path)) == 2000, "the second try's"
-    failure = job.failures()[0]
+    failure = job.list_failures()[0]
     assert (failure.cut, failure.message) == (True, WHY)
     assert build_job_timeline(job).n_samples == 0
     assert len(build_job_timeline(job).skipped) == 1
@@ -98,7 +98,7 @@ def test_a_line_with_a_seed_of_its_own_is_tried_once(open_studio: OpenStudio) ->
     finish(job)
     record = job.records[0]
     assert backend.seeds == [11]
-    assert (record.cut, record.retried, record.samples) == (True, None, 1000)
+    assert (record.cut, record.retry_reason, record.samples) == (True, None, 1000)
 
 
 def test_a_second_try_without_a_sound_leaves_what_the_first_made(open_studio: OpenStudio) -> None:
@@ -145,7 +145,7 @@ def test_a_second_try_that_finds_no_memory_keeps_its_seed(open_studio: OpenStudi
 def test_second_tries_are_counted(open_studio: OpenStudio) -> None:
     backend = Babbling()
     studio = open_studio(backend)
-    metrics = Metrics(studio.engine)
+    metrics = Metrics(studio)
     finish(studio.render(one_line()))
     assert "tableread_second_tries_total 1.0" in metrics.text().decode()
 
@@ -172,7 +172,7 @@ def test_an_error_that_is_not_the_studios_ends_the_line_and_not_the_job(
     job = studio.render(dialog, RenderOptions(audio_root=root))
     finish(job)
     assert [record.state.value for record in job.records] == ["failed", "saved"]
-    assert "MemoryError: no room" in job.failures()[0].message
+    assert "MemoryError: no room" in job.list_failures()[0].message
 
 
 async def test_a_stream_of_a_line_that_was_cut_ends_there_with_the_reason(

@@ -33,7 +33,7 @@ def test_a_recording_is_converted_under_a_lease(open_studio: OpenStudio) -> None
         acting.released.set()
         assert len(made.result(WAIT_S)) == len(SAID)
     engine.unload("draft")
-    assert engine.models.status("draft").state is ModelState.UNLOADED
+    assert engine.models.get_status("draft").state is ModelState.UNLOADED
 
 
 def test_a_conversion_under_way_is_stopped_and_the_next_goes_on(open_studio: OpenStudio) -> None:
@@ -49,7 +49,7 @@ def test_a_conversion_under_way_is_stopped_and_the_next_goes_on(open_studio: Ope
             first.result(WAIT_S)
         acting.released.set()
         assert len(second.result(WAIT_S)) == len(SAID)
-    assert engine.models.status("draft").active == 0
+    assert engine.models.get_status("draft").active == 0
 
 
 def test_one_that_waits_is_stopped_without_the_one_before(open_studio: OpenStudio) -> None:
@@ -90,4 +90,4 @@ def test_a_backend_without_conversion_is_refused_before_it_is_loaded(
     engine = open_studio().engine
     with pytest.raises(BadInput, match="can't change the voice"):
         engine.convert("draft", SAID, Voice("Ida"), never)
-    assert engine.models.status("draft").state is ModelState.UNLOADED
+    assert engine.models.get_status("draft").state is ModelState.UNLOADED

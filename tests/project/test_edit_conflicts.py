@@ -156,9 +156,9 @@ def test_a_script_written_on_an_old_state_is_refused_whole(bench: Bench) -> None
     session = bench.make(document_of(2))
     session.edit(ops(text_edit(session.document.order[0], "By Ida.")), IDA, 0)
     with pytest.raises(EditConflict):
-        session.lay_script("Tom: Hello.", TOM, 0)
+        session.merge_script("Tom: Hello.", TOM, 0)
     assert len(session.document.order) == 2
-    session.lay_script("Tom: Hello.", TOM, 1)
+    session.merge_script("Tom: Hello.", TOM, 1)
     assert len(session.document.order) == 1
 
 
@@ -176,9 +176,9 @@ def test_what_no_script_holds_is_no_reason_to_refuse_one(bench: Bench) -> None:
     first, _ = session.document.order
     session.edit(ops({"op": "set", "line_ids": [first], "fields": {"locked": True}}), IDA, 0)
     session.edit(ops({"op": "cast", "speaker": "Ida", "voice": "tom"}), IDA, 1)
-    session.lay_script("Ida: This is line 0.\nTom: Hello.", TOM, 0)
+    session.merge_script("Ida: This is line 0.\nTom: Hello.", TOM, 0)
     assert session.document.lines[first].locked
     assert session.document.cast == {"Ida": "tom"}
     session.edit(ops({"op": "set", "line_ids": [first], "fields": {"seed": 7}}), IDA, session.rev)
     with pytest.raises(EditConflict):
-        session.lay_script("Tom: Hello.", TOM, 3)
+        session.merge_script("Tom: Hello.", TOM, 3)

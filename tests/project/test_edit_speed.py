@@ -17,7 +17,7 @@ def test_the_pace_of_edits(bench: Bench, lines: int) -> None:
     bench.disk = Disk()
     session = bench.make(document_of(lines))
     ids = list(session.document.order)
-    script = session.script()[1]
+    script = session.format_script()[1]
 
     def edit(*edits: dict[str, object]) -> None:
         edit_body(session, session.edit(ops(*edits), IDA, session.rev))
@@ -33,7 +33,7 @@ def test_the_pace_of_edits(bench: Bench, lines: int) -> None:
         "delete": lambda idx: edit({"op": "delete", "line_ids": [ids[idx]]}),
         "undo": lambda _: edit_body(session, session.undo(IDA, session.rev)),
         "whole project": lambda _: project_body(session),
-        "script": lambda idx: session.lay_script(
+        "script": lambda idx: session.merge_script(
             script.replace("line 33.", f"line {idx}!"), IDA, session.rev
         ),
     }

@@ -49,8 +49,8 @@ class Day:
         self._note(session)
         self._tried(lambda: session.render(None))
         until(lambda: not session.busy)
-        self.messages += [view.message for view in session.views() if view.message]
-        session.tidy(now=True)
+        self.messages += [view.message for view in session.list_views() if view.message]
+        session.save(now=True)
         self._tried(lambda: session.edit(ops(text_edit(first, "Twice.")), IDA, session.rev))
         if session.can_undo:
             self._tried(lambda: session.undo(IDA, session.rev))

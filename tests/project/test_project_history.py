@@ -111,7 +111,7 @@ def test_undo_leads_to_the_start_redo_to_the_end_and_the_journal_knows_it_all(
         for number, step in enumerate(steps):
             try_edit(session, step)
             if number == kept_after:
-                session.tidy(now=True)
+                session.save(now=True)
         end, rev = session.document, session.rev
         bench.kill(session)
 
@@ -188,7 +188,7 @@ def test_the_same_edit_sent_twice_takes_effect_once_also_after_a_restart(bench: 
     session.edit(insert, author, 0)
     session.edit(ops({"op": "delete", "line_ids": [IDS[9]]}), IDA, 1)
     assert session.edit(insert, author, 0).rev == 2
-    session.tidy(now=True)
+    session.save(now=True)
     bench.kill(session)
     session = bench.open()
     session.edit(insert, author, 0)

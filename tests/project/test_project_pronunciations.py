@@ -169,7 +169,7 @@ def test_the_list_outlives_the_studio_and_so_does_its_undo(bench: Bench) -> None
     bench.kill(session)
     session = bench.open()
     assert session.document.pronunciations == {"Hoxha": Pronunciation("Hoxha", "hodja")}
-    session.tidy(now=True)
+    session.save(now=True)
     session.close()
     session = bench.open()
     assert session.document.pronunciations == {"Hoxha": Pronunciation("Hoxha", "hodja")}
@@ -182,9 +182,9 @@ def test_the_list_outlives_the_studio_and_so_does_its_undo(bench: Bench) -> None
 def test_a_step_holds_the_entries_it_changed_and_no_others(bench: Bench) -> None:
     session = bench.make(document_of(1))
     pronounce(session, *({"written": f"w{n}", "spoken": "x"} for n in range(MAX_PRONUNCIATIONS)))
-    before = session._core.journal.size_bytes
+    before = session._state.journal.size_bytes
     pronounce(session, {"written": "w7", "spoken": "y"})
-    assert session._core.journal.size_bytes - before < 1_000
+    assert session._state.journal.size_bytes - before < 1_000
     with pytest.raises(BadInput, match="at most 2,000 pronunciations"):
         pronounce(session, {"written": "one more"})
     assert len(session.document.pronunciations) == MAX_PRONUNCIATIONS

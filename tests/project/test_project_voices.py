@@ -188,11 +188,11 @@ def test_takes_made_under_an_old_name_of_the_backend_still_fit(
         return type("Named", (kind,), {"name": name})()
 
     session = read(open_studio(named("qwen3-batched")))
-    made = {view.take.backend for view in session.views()}
+    made = {view.take.backend for view in session.list_views()}
     session.close()
     session = open_studio(named("qwen3")).projects.open(session.project_id)
     assert states(session) == ["ready"] * 3
-    assert made == {view.take.backend for view in session.views()} == {"qwen3-batched"}
+    assert made == {view.take.backend for view in session.list_views()} == {"qwen3-batched"}
     session.close()
     session = open_studio(named("chatterbox")).projects.open(session.project_id)
     assert states(session) == ["stale"] * 3

@@ -196,14 +196,14 @@ def test_freed_takes_are_gone_after_a_restart_too_and_travel_so(
     session.close()
     projects = open_studio().projects
     with (tmp_path / "scene.zip").open("rb") as file:
-        copy = projects.bring_in(file)
+        copy = projects.import_file(file)
     copy.undo(IDA, copy.rev)
     for opened in (projects.open(session.project_id), copy):
-        assert opened.shelf.is_gone(newer)
+        assert opened.take_store.is_freed(newer)
         assert opened.folder.notices == []
-        assert opened.view(first).state is LineState.NONE
+        assert opened.get_view(first).state is LineState.NONE
         rendered(opened)
-        assert opened.view(first).take.take_id == newer.take_id
+        assert opened.get_view(first).take.take_id == newer.take_id
 
 
 def test_torn_files_are_freed_and_files_of_others_are_not(

@@ -50,7 +50,7 @@ def test_a_render_begins_and_ends_in_the_log_and_its_lines_are_details(
 
 
 def test_a_render_counts_as_one_and_its_lines_as_segments(studio: Studio) -> None:
-    metrics = Metrics(studio.engine)
+    metrics = Metrics(studio)
     session = studio.projects.create("Scene", dialog_of(12))
     rendered(session)
     after = figures(metrics)
@@ -74,6 +74,6 @@ def test_a_render_that_can_not_go_on_says_why(
     session = open_studio(Missing()).projects.create("Scene", dialog_of(5))
     session.render(None)
     until(lambda: not session.busy)
-    until(lambda: {view.state for view in session.views()} == {"failed"})
+    until(lambda: {view.state for view in session.list_views()} == {"failed"})
     assert told(caplog)[-1].endswith("(Its packages are missing; install them.)")
     assert "the render was stopped: 0 of 5 lines" in told(caplog)[-1]

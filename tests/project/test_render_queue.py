@@ -247,10 +247,10 @@ def test_an_edit_of_a_line_under_way_is_what_is_spoken(
     session.edit(ops({"op": "delete", "line_ids": [third]}), IDA, session.rev)
     gated.let_through(10)
     until(lambda: not session.busy)
-    assert [view.take.text for view in session.views()] == ["Other words.", "This is line 1."]
-    assert len(session.takes(second)) == 1
+    assert [view.take.text for view in session.list_views()] == ["Other words.", "This is line 1."]
+    assert len(session.list_takes(second)) == 1
     session.undo(IDA, session.rev)
-    assert session.view(third).state is LineState.NONE
+    assert session.get_view(third).state is LineState.NONE
 
 
 def test_the_line_that_is_listened_to_is_spoken_next(
@@ -261,12 +261,12 @@ def test_the_line_that_is_listened_to_is_spoken_next(
     session = studio.projects.create("Scene", dialog_of(60))
     session.render(None, listen_from=session.document.order[20])
     until(lambda: gated.in_speak == 1)
-    assert session.view(session.document.order[20]).state is LineState.GENERATING
-    assert session.view(session.document.order[0]).state is LineState.QUEUED
+    assert session.get_view(session.document.order[20]).state is LineState.GENERATING
+    assert session.get_view(session.document.order[0]).state is LineState.QUEUED
     session.focus(session.document.order[50])
     gated.let_through(2)
-    until(lambda: session.view(session.document.order[50]).state is LineState.READY)
-    assert session.run.done <= 2
+    until(lambda: session.get_view(session.document.order[50]).state is LineState.READY)
+    assert session.render_progress.done <= 2
     session.cancel()
     assert "queued" not in states(session)
     assert not session.busy
@@ -322,7 +322,7 @@ def test_without_a_model_all_lines_fail_at_once_and_once(open_studio: OpenStudio
     session.render(None)
     until(lambda: not session.busy)
     until(lambda: set(states(session)) == {"failed"})
-    assert session.run.message == "Its packages are missing; install them."
+    assert session.render_progress.message == "Its packages are missing; install them."
     assert Missing.loads <= 10
 
 
@@ -397,8 +397,8 @@ def test_a_take_found_without_its_record_is_no_take(bench: Bench) -> None:
     (folder / f".{'d' * 16}.part").touch()
     session.close()
     session = bench.open()
-    assert list(session.shelf) == []
-    assert session.views()[0].n_takes == 0
+    assert list(session.take_store) == []
+    assert session.list_views()[0].n_takes == 0
     session.close()
 
 
@@ -463,25 +463,25 @@ def test_a_line_that_was_cut_off_keeps_what_was_spoken_and_is_not_ready(
     session.render(None)
     until(lambda: gated.in_speak == 1)
     # As the engine leaves the record of a segment that was cut: failed, with a file.
-    job = session.making(line_id).job
+    job = session.get_line_job(line_id).job
     path = job.segment_path(job.records[0])
     write_wav(path, Clip(tone(0.5, 140.0)))
     job.records[0].path, job.records[0].samples = path, 12_000
     gated.let_through(1)
     until(lambda: not session.busy)
-    view = session.view(line_id)
+    view = session.get_view(line_id)
     assert (view.state, view.take, view.n_takes) == (LineState.FAILED, None, 1)
     assert "come to its end" in view.message
     assert "among the line's takes" in view.message
-    (cut,) = session.takes(line_id)
+    (cut,) = session.list_takes(line_id)
     assert (cut.cut, cut.samples) == (True, 12_000)
-    assert session.shelf.audio(cut).stat().st_size == 44 + 24_000
-    assert session.run.failed == 1
+    assert session.take_store.get_audio_path(cut).stat().st_size == 44 + 24_000
+    assert session.render_progress.failed == 1
 
     gated.faults.clear()
     gated.let_through(1)
     rendered(session)
-    whole = session.view(line_id).take
+    whole = session.get_view(line_id).take
     assert not whole.cut
     assert whole.seed == cut.seed + 1, "the same seed would be cut off again"
     assert not list((session.folder.root / ".making").iterdir())
@@ -498,7 +498,7 @@ def test_a_fault_of_the_studio_fails_its_line_and_the_others_go_on(
             raise RuntimeError("unforeseen")
         keep(take, audio)
 
-    monkeypatch.setattr(session.take_store, "keep", broken)
+    monkeypatch.setattr(session.take_store, "add", broken)
     session.render(None)
     until(lambda: not session.busy)
     assert states(session) == ["ready", "failed", "ready"]
@@ -558,7 +558,7 @@ def test_what_is_given_up_in_mid_line_ends_in_half_a_sample(
     gated.let_through(10)
     rendered(session)
     assert len(heard(session, line_id)) % 2 == 0
-    assert session.view(line_id).take.take_id != given_up
+    assert session.get_view(line_id).take.take_id != given_up
 
 
 def test_who_waits_for_a_line_is_let_go_when_the_project_closes(

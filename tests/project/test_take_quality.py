@@ -117,7 +117,7 @@ def test_the_page_gets_the_doubts_of_a_take_and_nothing_it_was_measured_by(
 
 
 def test_doubts_are_counted_by_kind(studio: Studio) -> None:
-    metrics = Metrics(studio.engine)
+    metrics = Metrics(studio)
     rendered(project(studio))
     counted = {
         tuple(sample.labels.values()): sample.value

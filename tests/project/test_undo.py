@@ -100,14 +100,14 @@ def test_an_undo_of_ones_own_changes_nothing_that_somebody_else_wrote(
                 last_by[key] = turn[0].client
                 if turn[1] in ("own", "redo"):
                     del last_by[key]
-        end, marks = session.document, session._core.history.marks
+        end, marks = session.document, session._state.history.marks
         bench.kill(session)
         session = bench.open()
-        assert (session.document, session._core.history.marks) == (end, marks)
-        session.tidy(now=True)
+        assert (session.document, session._state.history.marks) == (end, marks)
+        session.save(now=True)
         session.close()
         session = bench.open()
-        assert (session.document, session._core.history.marks) == (end, marks)
+        assert (session.document, session._state.history.marks) == (end, marks)
         while session.can_undo:
             session.undo(IDA, session.rev)
             check_whole(session.document)

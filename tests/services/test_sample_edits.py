@@ -43,7 +43,7 @@ def test_a_kept_sample_is_repaired_and_brought_back_byte_for_byte(studio, mara, 
     )
     kept = mended if sample == "main" else mended.moods[0]
     assert (kept.transcript, kept.consent_at) == ("Louder.", "2026-01-02T03:04:05+00:00")
-    assert studio.speakers.length_s(path) < 8
+    assert studio.speakers.measure_length_s(path) < 8
     mending.put_back(mara.speaker_id, sample_id, SampleEdit(TrimSpec(upload_id), "Hello."))
     assert path.read_bytes() == before
 

@@ -171,7 +171,7 @@ def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
         with pytest.raises(NotAllowed, match="Only the owner"):
             refused()
     own.close()
-    assert studio.engine.models.status("draft").state == "loaded"
+    assert studio.engine.models.get_status("draft").state == "loaded"
     finish(studio.render(dialog_of(1)))
 
 

@@ -35,7 +35,7 @@ def _names(library):
 
 def test_a_new_library_is_empty_and_makes_no_folder(tmp_path, library):
     assert library.list() == ()
-    assert library.problems() == ()
+    assert library.list_problems() == ()
     assert library.find("Anna") is None
     assert list(tmp_path.iterdir()) == []
 
@@ -213,7 +213,7 @@ def test_a_broken_folder_is_told_and_hides_nothing_else(tmp_path, library, conte
     broken = library.add("Anna")
     library.add("Ben")
     (tmp_path / "speakers" / broken.speaker_id / "speaker.json").write_bytes(content)
-    (problem,) = library.problems()
+    (problem,) = library.list_problems()
     assert broken.speaker_id in problem
     assert "Mend or remove" in problem
     assert _names(library) == ["Ben"]
@@ -224,7 +224,7 @@ def test_a_broken_folder_is_told_and_hides_nothing_else(tmp_path, library, conte
 def test_a_missing_sample_is_told_and_the_speaker_stays(library, recording):
     speaker = library.add("Anna", sample=recording())
     speaker.sample.unlink()
-    (problem,) = library.problems()
+    (problem,) = library.list_problems()
     assert "sample of Anna can't be found" in problem
     assert library.list() == (speaker,)
 
@@ -238,8 +238,8 @@ def test_an_empty_folder_and_a_copied_one_are_told(tmp_path, library):
     (root / "zzz" / "speaker.json").write_bytes(record)
     (root / "notes.txt").write_text("not a speaker", "utf-8")
     assert len(library.list()) == 1
-    assert len(library.problems()) == 2
-    assert any("another one is named “Anna”" in problem for problem in library.problems())
+    assert len(library.list_problems()) == 2
+    assert any("another one is named “Anna”" in problem for problem in library.list_problems())
 
 
 def test_a_change_by_hand_is_seen(tmp_path, library):
@@ -254,7 +254,7 @@ def test_what_an_interrupted_writer_left_is_ignored_and_cleared(tmp_path, librar
     for name in (".new-1", ".gone-2"):
         (tmp_path / "speakers" / name).mkdir()
     assert _names(library) == ["Anna"]
-    assert library.problems() == ()
+    assert library.list_problems() == ()
     library.add("Ben")
     assert not [
         path for path in (tmp_path / "speakers").iterdir() if path.name[1:4] in ("new", "gon")
@@ -288,7 +288,7 @@ def test_threads_do_not_add_a_name_twice(library):
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(add, range(16))) == 1
     assert len(library.list()) == 1
-    assert library.problems() == ()
+    assert library.list_problems() == ()
 
 
 def test_processes_do_not_lose_each_others_speakers(tmp_path):
@@ -318,7 +318,7 @@ for index in range(8):
 
 def test_a_renamed_speaker_remembers_the_name_that_chose_its_voice(library):
     library.add("Anna")
-    assert library.rename("Anna", "Berta").chosen_by == "Anna"
+    assert library.rename("Anna", "Berta").builtin_name == "Anna"
     assert library.rename("Berta", "Clara").chosen_by == "Anna"
     assert library.get("Clara").first_name == "Anna"
     assert Cast(library, {}).load_voice("clara").builtin_name == "Anna"

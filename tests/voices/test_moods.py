@@ -46,7 +46,7 @@ def test_a_mood_is_kept_with_its_transcript_and_consent(tmp_path, library, anna)
     (angry,) = again.moods
     assert (angry.mood, angry.transcript) == ("Angry", "No!")
     assert angry.consent_at == "2026-01-02T02:04:05+00:00"
-    assert library.length_s(angry.path) == 4.0
+    assert library.measure_length_s(angry.path) == 4.0
     names = sorted(path.name for path in angry.path.parent.iterdir())
     assert names == [f"mood-{angry.sample_id}.wav", "sample.wav", "speaker.json"]
     assert again.transcript == "Well."
@@ -98,7 +98,7 @@ def test_a_missing_mood_fails_its_own_lines_and_is_a_problem(library, anna):
     assert cast.load_voice("Anna").sample is not None
     with pytest.raises(SampleRejected, match="sample of Anna can't be found"):
         cast.load_voice("Anna", "angry")
-    assert any("Angry sample of Anna" in problem for problem in library.problems())
+    assert any("Angry sample of Anna" in problem for problem in library.list_problems())
 
 
 @pytest.mark.parametrize("mood", ["angry", "ANGRY", " Angry"])
@@ -182,7 +182,7 @@ def test_record_files_in_hand_made_folders_never_lead_outside(tmp_path, library)
     record = {"name": "Evil", "colour": "#046bd0", "moods": moods}
     (folder / "speaker.json").write_text(json.dumps(record), encoding="utf-8")
     assert library.find("Evil") is None
-    assert any("sample_id" in problem for problem in library.problems())
+    assert any("sample_id" in problem for problem in library.list_problems())
 
 
 @settings(

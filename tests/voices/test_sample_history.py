@@ -57,7 +57,7 @@ def test_a_removed_main_sample_comes_back_with_what_belongs_to_it(library, anna)
     without = library.set_sample("Anna", None)
     assert without.sample is None
     assert not anna.sample.exists()
-    back = library.put_back("Anna", without.formers[0].former_id)
+    back = library.restore_version("Anna", without.formers[0].former_id)
     assert back.sample.read_bytes() == before
     assert (back.transcript, back.consent_at) == (anna.transcript, anna.consent_at)
 
@@ -66,7 +66,7 @@ def test_a_main_sample_that_comes_back_takes_the_place_of_the_present_one(librar
     before = anna.sample.read_bytes()
     former = library.set_sample("Anna", None).formers[0]
     present = library.set_sample("Anna", voice_like(5, pitch_hz=200)).sample.read_bytes()
-    back = library.put_back("Anna", former.former_id)
+    back = library.restore_version("Anna", former.former_id)
     assert back.sample.read_bytes() == before
     assert [one.path.read_bytes() for one in back.formers] == [present], "and that one is kept"
 
@@ -79,9 +79,9 @@ def test_a_removed_mood_comes_back_unless_its_mood_is_taken(library, anna):
     other = library.add_mood("Anna", "Angry", voice_like(5)).moods[0]
     former = gone.formers[-1]
     with pytest.raises(Conflict):
-        library.put_back("Anna", former.former_id)
+        library.restore_version("Anna", former.former_id)
     library.remove_mood("Anna", other.sample_id)
-    (back,) = library.put_back("Anna", former.former_id).moods
+    (back,) = library.restore_version("Anna", former.former_id).moods
     assert (back.mood, back.transcript, back.sample_id) == ("angry", "No!", angry.sample_id)
     assert back.path.read_bytes() == before
 
@@ -99,10 +99,10 @@ def test_few_recordings_are_kept_and_for_a_while_only(library, anna, clock):
 
 def test_a_kept_recording_is_deleted_for_good_on_demand(library, anna):
     former = library.set_sample("Anna", None).formers[0]
-    assert library.forget_former("Anna", former.former_id).formers == ()
+    assert library.delete_version("Anna", former.former_id).formers == ()
     assert former_files(library, anna) == []
     with pytest.raises(NotFound, match="isn't kept any more"):
-        library.put_back("Anna", former.former_id)
+        library.restore_version("Anna", former.former_id)
 
 
 def test_a_voice_file_holds_no_former_recordings_and_brings_none(library, anna):
@@ -117,17 +117,19 @@ def test_a_removed_voice_comes_back_with_its_id_and_its_samples(library, anna):
     before = library.get("Anna")
     library.remove("Anna")
     assert library.list() == ()
-    assert [(one.speaker_id, one.name) for one in library.removed()] == [(anna.speaker_id, "Anna")]
-    assert library.bring_back(anna.speaker_id) == before
-    assert library.removed() == ()
+    assert [(one.speaker_id, one.name) for one in library.list_removed()] == [
+        (anna.speaker_id, "Anna")
+    ]
+    assert library.restore_removed(anna.speaker_id) == before
+    assert library.list_removed() == ()
     with pytest.raises(NotFound):
-        library.bring_back(anna.speaker_id)
+        library.restore_removed(anna.speaker_id)
 
 
 def test_a_voice_that_comes_back_gets_a_free_name(library, anna):
     library.remove("Anna")
     library.add("anna")
-    assert library.bring_back(anna.speaker_id).name == "Anna 2"
+    assert library.restore_removed(anna.speaker_id).name == "Anna 2"
 
 
 def test_removed_voices_go_for_good_on_demand_and_after_a_month(library, anna, tmp_path):
@@ -143,7 +145,7 @@ def test_removed_voices_go_for_good_on_demand_and_after_a_month(library, anna, t
     os.utime(trash / ben.speaker_id, (past, past))
     library.add("Cleo")
     assert list(trash.iterdir()) == []
-    assert library.removed() == ()
+    assert library.list_removed() == ()
 
 
 def test_a_speaker_from_before_recordings_were_kept_is_read(library, anna):

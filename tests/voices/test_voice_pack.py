@@ -143,4 +143,4 @@ def test_damaged_files_come_in_or_are_refused(library, saved, data):
     content = content[: data.draw(st.integers(len(content) // 2, len(content)))]
     with suppress(BadInput):
         read_pack(library, io.BytesIO(bytes(content)))
-    assert library.problems() == ()
+    assert library.list_problems() == ()

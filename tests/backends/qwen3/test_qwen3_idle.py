@@ -51,7 +51,7 @@ def test_a_neural_voice_comes_back_after_every_idle_unload(
     assert after[0] <= handles + 2
     assert after[1] <= threads + 3
     assert after[2] - resident_bytes < 30e6  # one small model is 21 MB
-    assert studio.engine.models.status("draft").counters.loads == cycles + 3
+    assert studio.engine.models.get_status("draft").counters.loads == cycles + 3
 
 
 def figures(process: psutil.Process) -> tuple[int, int, int]:
