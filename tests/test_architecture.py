@@ -136,7 +136,7 @@ def parents() -> list[str]:
     return [name for name in names if any(one.startswith(f"{name}.") for one in names)]
 
 
-BEING_CHANGED = {"studio.backends", "studio.server"}
+BEING_CHANGED = {"studio.server"}
 
 
 @pytest.mark.parametrize(
