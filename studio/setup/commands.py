@@ -15,13 +15,15 @@ Models = Literal["never", "beside", "first"]
 COMMANDS = {
     "serve": "start the studio and open the page (the default)",
     "render": "render a script to an audio file: render SCRIPT -o OUT",
-    "test": "set up what the tests need, a browser included, and run them",
+    "test": "set up what the tests need and run them; with --fast without browser and models",
     "lint": "check style, types and layers",
     "check": "all that the continuous checks run: lint, then test",
     "bench": "run the benchmarks, as tables",
     "doctor": "tell what runs here, and why the rest doesn't",
 }
 DEVELOPER_COMMANDS = frozenset({"test", "lint", "check"})
+
+FAST = "--fast"
 
 _MODEL_BACKENDS = ("chatterbox", "qwen3")
 _HELP = frozenset({"-h", "--help", "help"})
@@ -93,6 +95,11 @@ def _split(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return command, tuple(arguments)
 
 
+def is_fast(arguments: Sequence[str]) -> bool:
+    """Whether `test` runs what a developer wants after each edit, and no more."""
+    return arguments[:1] == (FAST,)
+
+
 def _models_allowed(environ: Mapping[str, str]) -> bool:
     value = environ.get("TABLEREAD_INSTALL_MODELS", "").strip().lower()
     if value in _NO | _YES:
@@ -102,7 +109,7 @@ def _models_allowed(environ: Mapping[str, str]) -> bool:
 
 def _wanted_models(command: str, arguments: tuple[str, ...], environ: Mapping[str, str]) -> Models:
     asks_help = "-h" in arguments or "--help" in arguments
-    if command in {"test", "check"}:
+    if command == "check" or (command == "test" and not is_fast(arguments)):
         return "first"
     if command == "serve" and not asks_help:
         return "beside"

@@ -20,6 +20,7 @@ from studio.setup.commands import (
     VERSION_TEXT,
     Request,
     help_text,
+    is_fast,
     read_request,
 )
 from studio.setup.environment import ensure_venv, is_own, python_of, uses_running
@@ -90,6 +91,7 @@ _MADE_VENV_S = "TABLEREAD_MADE_VENV_S"
 
 # Whole files go to a worker, so that what a module shares is made once in it.
 WHOLE_SUITE = ("-n", "2", "--dist", "loadfile")
+FAST_SUITE = (*WHOLE_SUITE, "-m", "not browser and not models and not slow and not campaign")
 
 LINT = (
     ("ruff", "check", "."),
@@ -226,6 +228,20 @@ class Launcher:
         self._install(parts["tests"], keep=parts["studio"])
         if request.command == "lint":
             return self._lint()
+        fast = is_fast(request.arguments)
+        environ = dict(os.environ) if fast else self._whole_environment(request, parts)
+        arguments = request.arguments or WHOLE_SUITE
+        if fast:
+            arguments = (*FAST_SUITE, *request.arguments[1:])
+        if fast or not request.arguments:
+            environ.setdefault("OMP_NUM_THREADS", "1")  # one for each worker
+        self._summary()
+        failed = self._lint() if request.command == "check" else 0
+        command = [sys.executable, "-m", "pytest", *arguments]
+        return run_out(command, cwd=self._repo, env=environ) or failed
+
+    def _whole_environment(self, request: Request, parts: dict[str, Part]) -> dict[str, str]:
+        """Install what the whole suite needs; returns the variables that it runs with."""
         models = self._models(request, parts)
         try:
             # Without them the tests that need them say so, and the others still run.
@@ -233,13 +249,7 @@ class Launcher:
                 self._models_first(models)
         finally:
             models.close()
-        environ = self._test_environment()
-        if not request.arguments:
-            environ.setdefault("OMP_NUM_THREADS", "1")  # one for each worker
-        self._summary()
-        failed = self._lint() if request.command == "check" else 0
-        command = [sys.executable, "-m", "pytest", *(request.arguments or WHOLE_SUITE)]
-        return run_out(command, cwd=self._repo, env=environ) or failed
+        return self._test_environment()
 
     def _test_environment(self) -> dict[str, str]:
         with self._console.stage("browser"):

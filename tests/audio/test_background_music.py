@@ -14,6 +14,8 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.voices.sample_checks import MAX_BACKGROUND_TONES
 from studio.voices.speaker import Voice
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "The lamp is still burning, and nobody has climbed the stairs since Tuesday. I heard the door.",
     "Did you really think that I would not notice? You left the letters on the table, all of them!",

@@ -203,6 +203,7 @@ def _flac_of_unstated_length(path: Path, *, duration_s: int) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="measures memory by POSIX means")
 def test_a_small_file_that_decodes_to_gigabytes_is_stopped_early(tmp_path):
     _flac_of_unstated_length(tmp_path / "bomb.flac", duration_s=900)

@@ -93,6 +93,7 @@ def test_a_full_disk_ends_the_writing(audio_format, n_blocks):
         encode_blocks(_FullDisk(), [noise] * n_blocks, audio_format)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="bounds a process's memory by POSIX limits")
 def test_long_audio_is_written_in_little_memory(tmp_path):
     script = f"""

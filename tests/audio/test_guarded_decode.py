@@ -20,6 +20,8 @@ from studio.audio.encode import StreamFormat, encode_stream
 from studio.audio.guarded_decode import ProcessLimits, decode_guarded
 from studio.errors import AudioRejected
 
+pytestmark = pytest.mark.slow
+
 BOMB_S = 600.0
 """As long as anything that is taken."""
 

@@ -225,6 +225,7 @@ def test_tracks_take_a_zip(tmp_path):
         check_export_options(tmp_path / "scene.wav", choice("rendered", tracks=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tracks"), [("scene.wav", False), ("scene.zip", False), ("scene.zip", True)]
 )
@@ -255,6 +256,7 @@ def long_scene(folder, clips, lines):
     return lay_out(parts), {idx: captions[2 * (idx % len(sources))] for idx in range(lines)}
 
 
+@pytest.mark.slow
 def test_memory_holds_a_block_however_long_the_scene_is(tmp_path, clips):
     peaks = []
     for lines in (8, 40):

@@ -10,6 +10,8 @@ import pytest
 from studio.backends.faults import load_faults, speech_faults
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory
 
+pytestmark = pytest.mark.slow
+
 
 class OutOfMemoryError(RuntimeError):
     """Named like torch's, which needs a device to be raised for real."""

@@ -11,6 +11,8 @@ from remote_process import SpeechServer, serving
 from benchmarks.speech_servers import remote_rows
 from studio.errors import StudioError
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_row_for_one_server_and_one_for_two() -> None:
     started: list[SpeechServer] = []

@@ -17,6 +17,8 @@ from studio.backends.base import Capabilities
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 
+pytestmark = pytest.mark.slow
+
 
 class Cloning(DraftBackend):
     """The draft voice, which here asks for samples like a neural one."""

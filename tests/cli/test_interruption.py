@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="it signals processes as POSIX does")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="it signals processes as POSIX does"),
+]
 
 ROOT = Path(__file__).parents[2]
 

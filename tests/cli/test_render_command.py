@@ -55,6 +55,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(tmp_path, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(ASSETS.iterdir()), ids=lambda path: path.stem)
 def test_the_sample_dialogs_render_whole(command: Command, script: Path) -> None:
     command.out = command.folder / "scene.zip"
@@ -279,6 +280,7 @@ def test_a_workspace_that_cannot_be_written(command: Command) -> None:
     assert "--workspace" in command.stderr
 
 
+@pytest.mark.slow
 def test_a_line_of_10000_characters_is_split_and_rendered(command: Command) -> None:
     text = "Every wave that came in went out again with a little more of the pier. " * 141
     assert command.run(command.write(f"Ida: {text}")) == 0

@@ -11,6 +11,8 @@ from scenes import OpenStudio, dialog_of, finish
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.services.studio import Studio
 
+pytestmark = pytest.mark.slow
+
 
 def cycle(studio: Studio) -> None:
     finish(studio.render(dialog_of(2)))

@@ -58,6 +58,7 @@ def tried(
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(turns=turns)
 def test_what_somebody_wrote_is_never_overwritten_unseen(

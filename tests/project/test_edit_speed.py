@@ -11,6 +11,8 @@ from project_scenes import IDA, Bench, document_of, ops, text_edit
 from studio.server.routes.bodies import edit_body, project_body
 from studio.storage.disk import Disk
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("lines", [500, 5_000])
 def test_the_pace_of_edits(bench: Bench, lines: int) -> None:

@@ -18,6 +18,8 @@ from studio.services.studio import Studio
 from studio.storage.disk import Disk
 from studio.voices.library import SpeakerLibrary
 
+pytestmark = pytest.mark.slow
+
 MOST_WRITES = 200
 
 

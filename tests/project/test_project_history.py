@@ -99,6 +99,7 @@ def try_edit(session: ProjectSession, step: list[dict[str, object]], author: Aut
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(steps=steps, kept_after=st.integers(0, 12))
 def test_undo_leads_to_the_start_redo_to_the_end_and_the_journal_knows_it_all(

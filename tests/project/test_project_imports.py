@@ -159,6 +159,7 @@ def test_a_past_that_never_was_is_refused(
     assert brought(client, {**files, "project.json": json.dumps(snapshot).encode()}) == 400
 
 
+@pytest.mark.slow
 def test_no_value_of_a_history_harms_the_studio(client: TestClient, files: Files) -> None:
     entries = [json.loads(line)["entry"] for line in files["edits.jsonl"].splitlines()]
     snapshot = json.loads(files["project.json"])

@@ -24,7 +24,10 @@ SERVER = Path(__file__).with_name("project_server.py")
 ROOT = Path(__file__).parents[2]
 LINES = 60
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a thing of POSIX systems")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="kill -9 is a thing of POSIX systems"),
+]
 
 
 @contextmanager

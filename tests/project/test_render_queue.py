@@ -326,6 +326,7 @@ def test_without_a_model_all_lines_fail_at_once_and_once(open_studio: OpenStudio
     assert Missing.loads <= 10
 
 
+@pytest.mark.slow
 def test_a_recording_is_a_line_too(studio: Studio, tmp_path: Path) -> None:
     session = project(studio, "Ida: Hello.")
     write_wav(tmp_path / "bell.wav", Clip.silence(0.25, 48_000))

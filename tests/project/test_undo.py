@@ -78,6 +78,7 @@ def values(document: Document) -> dict[tuple[str, str], object]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(turns=turns)
 def test_an_undo_of_ones_own_changes_nothing_that_somebody_else_wrote(

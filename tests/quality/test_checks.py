@@ -59,6 +59,7 @@ def alarms(lines):
     return [(one.language, one.speed, one.text[:40], doubts) for one, doubts in told if doubts]
 
 
+@pytest.mark.slow
 def test_nothing_is_doubtful_about_the_draft_voice_at_any_speed(reader):
     assert alarms(reader.lines((0.5, 1.0, 2.0))) == []
 
@@ -216,6 +217,7 @@ def test_made_faults_are_found(sentences, fault, wanted, least, request):
     assert share >= least, missed
 
 
+@pytest.mark.slow
 def test_one_word_that_goes_on_for_seconds_is_found(reader):
     others = reader.line(HARD[-1], "en").clip.samples
     for language, (word, _) in SENTENCES.items():

@@ -26,6 +26,8 @@ from studio.server.policies import (
     keep_policy,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def client_of(app) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://studio")

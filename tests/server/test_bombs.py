@@ -17,6 +17,8 @@ import pytest
 import soundfile
 from serving import serving
 
+pytestmark = pytest.mark.slow
+
 _GROWTH_BYTES = 150_000_000
 """What the server may have more than before; every bomb wants more."""
 

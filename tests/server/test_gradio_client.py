@@ -12,6 +12,8 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 from serving import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Iterator[Client]:

@@ -10,6 +10,8 @@ import pytest
 from editors import Seen, work
 from serving import serving
 
+pytestmark = pytest.mark.slow
+
 ONE_WORKSPACE, DESKS = {}, {"SPACE_ID": "somebody/tableread"}
 """All who come see the same projects, or everybody only their own as on a Space."""
 

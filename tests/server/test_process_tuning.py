@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _HEAPS_OF_MANY_THREADS = """
 import ctypes, sys, threading
 from studio.server.studio_server import tune_process

@@ -19,6 +19,8 @@ from addresses import PAGE_ADDRESSES, filled
 from serving import Process, serving
 from speech_client import events_of
 
+pytestmark = pytest.mark.slow
+
 SIGN_IN = {"username": "ida", "password": "the right one"}
 UPLOAD = "/studio/uploads/{upload_id}"
 SCRIPT = "Ida: This is my own scene.\nTom: And nobody else's."

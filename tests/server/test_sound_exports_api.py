@@ -62,6 +62,7 @@ def finished(client: TestClient, session: ProjectSession, **wish: object) -> dic
     return body
 
 
+@pytest.mark.slow
 def test_a_file_is_begun_followed_and_fetched(client: TestClient, session: ProjectSession) -> None:
     body = finished(client, session, format="flac", loudness="podcast", even_voices=True)
     assert (body["state"], body["share"], body["message"]) == ("done", 1.0, None)

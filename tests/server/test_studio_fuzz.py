@@ -19,6 +19,8 @@ from shared_studio import app_of_front, front_of, routes_of
 from studio.backends.registry import create
 from studio.services.studio import Studio, StudioOptions
 
+pytestmark = pytest.mark.slow
+
 UNABLE = frozenset({"ModelUnavailable", "SetupFailed"})
 """Errors of the 500s that are nobody's fault."""
 

@@ -24,6 +24,8 @@ from studio.server.middleware.security import OriginGuard, SecurityMiddleware
 from studio.server.policies import RoutePolicies
 from studio.services.studio import Studio, StudioOptions
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

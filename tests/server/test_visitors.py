@@ -12,6 +12,8 @@ from studio.server.middleware.visitors import COOKIE, token_of
 from studio.services.studio import Studio
 from studio.sharing.quota import VisitLimits
 
+pytestmark = pytest.mark.slow
+
 DIALOG = {"input": "Ida: Good evening."}
 
 

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from tiny_index import TinyRepo
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="it signals processes as POSIX does")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="it signals processes as POSIX does"),
+]
 
 _FAKE_PYTEST = """
 import json, os, sys

@@ -10,6 +10,8 @@ from tiny_index import REPO
 from studio.errors import Cancelled
 from studio.setup.installer import install_lock
 
+pytestmark = pytest.mark.slow
+
 _HOLDER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[2])

@@ -59,6 +59,7 @@ def sample_at(pitch_hz):
 
 
 class TestDeterminism:
+    @pytest.mark.slow
     def test_200_shuffled_requests_equal_each_in_a_fresh_process(self, draft):
         kinds = [
             (Voice(name), text, language, speed)
@@ -185,6 +186,7 @@ class TestText:
         with pytest.raises(SpeechFailed, match=r"“tlh-x”.*such as en"):
             say(draft, language="tlh-x")
 
+    @pytest.mark.slow
     def test_over_100_languages_are_offered_and_each_speaks(self, draft):
         languages = draft.capabilities.languages
         assert len(languages) > 100

@@ -26,6 +26,8 @@ from studio.server.v1.speech_bodies import MAX_INPUT_CHARS
 from studio.services.studio import RenderOptions
 from studio.voices.speaker import Sample, Voice
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def urls():

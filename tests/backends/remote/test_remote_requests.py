@@ -230,6 +230,7 @@ class TestBodies:
         assert len(set(given)) > 5
 
 
+@pytest.mark.slow
 def test_lines_of_other_voices_go_on_when_the_server_of_one_voice_dies():
     with serving("base", "custom") as (base, custom):
         options = RemoteOptions(urls=(base.url, custom.url), retry_s=0.02, patience_s=0.1)

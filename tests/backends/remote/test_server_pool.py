@@ -18,6 +18,8 @@ from studio.engine.job import SegmentState
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.services.studio import RenderOptions
 
+pytestmark = pytest.mark.slow
+
 BOUND = 3
 SCENE = Dialog(
     tuple(Speech(f"Speaker {idx % 4}", f"This is line number {idx} of forty.") for idx in range(40))

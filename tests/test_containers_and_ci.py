@@ -1,0 +1,199 @@
+"""The container's files and the hosted workflow: what can be known of them without running them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from studio.cli.arguments import build_parser
+from studio.settings import Settings
+from studio.setup.commands import read_request
+from studio.setup.requirements import read_parts
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+VARIABLES = {field.validation_alias for field in Settings.model_fields.values()}
+OF_OTHERS = {"HF_HOME", "HF_TOKEN", "PKUSEG_HOME"}
+"""Read by the hub library and by Chatterbox's word list, see docs/operate/configuration.md."""
+PIPS = {"PIP_NO_CACHE_DIR", "PIP_DISABLE_PIP_VERSION_CHECK", "PYTHONDONTWRITEBYTECODE"}
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Every instruction of the Dockerfile with what follows it, on one line."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text("utf-8"), flags=re.MULTILINE)
+    lines = re.sub(r"\\\n\s*", " ", text).splitlines()
+    return [(name, rest) for name, _, rest in (line.partition(" ") for line in lines) if name]
+
+
+def arguments_of(name: str) -> list[str]:
+    return [rest for one, rest in instructions() if one == name]
+
+
+def test_every_stage_begins_with_a_pinned_image_or_another_stage() -> None:
+    stages, devices = set(), {"none", "cpu", "cuda"}
+    for line in arguments_of("FROM"):
+        image, _, name = line.partition(" AS ")
+        if image == "packages-${DEVICE}":
+            assert {f"packages-{device}" for device in devices} <= stages
+        else:
+            assert image in stages or re.fullmatch(r"[\w./-]+:\d+\.\d+\.\d+-[\w-]+", image)
+        stages.add(name)
+    assert arguments_of("ARG") == ["DEVICE=none"]
+    assert "python:3.11." in arguments_of("FROM")[0], "the version that the whole suite runs on"
+
+
+def test_the_container_runs_as_a_user_that_owns_what_it_writes() -> None:
+    (user,) = arguments_of("USER")
+    made = " ".join(arguments_of("RUN"))
+    assert user != "root"
+    assert f"--uid 1000 {user}" in made
+    assert f"chown {user} {arguments_of('VOLUME')[0]}" in made
+    folders = [value for name, value in variables() if name not in PIPS]
+    assert all(folder.startswith("/data/") for folder in folders)
+
+
+def variables() -> list[tuple[str, str]]:
+    pairs = [pair.partition("=") for line in arguments_of("ENV") for pair in shlex.split(line)]
+    return [(name, value) for name, _, value in pairs]
+
+
+def test_its_variables_are_read_by_somebody() -> None:
+    assert {name for name, _ in variables()} <= VARIABLES | OF_OTHERS | PIPS
+
+
+def test_its_command_is_the_packages_and_serves_at_the_port_that_is_open() -> None:
+    (program,) = json.loads(arguments_of("ENTRYPOINT")[0])
+    assert program in PROJECT["project"]["scripts"]
+    served = build_parser().parse_args(json.loads(arguments_of("CMD")[0]))
+    assert (served.command, served.host, served.no_browser) == ("serve", "0.0.0.0", True)
+    assert arguments_of("EXPOSE") == [str(served.port)]
+
+
+def test_its_health_is_asked_for_by_code_that_can_be_read() -> None:
+    (check,) = arguments_of("HEALTHCHECK")
+    program, option, code = json.loads(check.partition("CMD ")[2])
+    assert (program, option) == ("python", "-c")
+    compile(code, "healthcheck", "exec")
+    assert f":{arguments_of('EXPOSE')[0]}/healthz" in code
+
+
+def test_what_is_copied_exists_and_is_sent_to_the_builder() -> None:
+    sent = (ROOT / ".dockerignore").read_text("utf-8").split()
+    copied = [one for line in arguments_of("COPY") for one in line.split()[:-1]]
+    assert "*" in sent
+    for name in copied:
+        assert (ROOT / name).exists()
+        assert any(line == f"!{name}" or line.startswith(f"!{name}/") for line in sent)
+    for line in sent:
+        assert not line.startswith("!") or (ROOT / line[1:]).exists()
+
+
+def test_the_lists_of_packages_are_those_of_the_launcher(tmp_path: Path) -> None:
+    """The Dockerfile cuts requirements.txt with sed; here it does so too."""
+    parts = read_parts(ROOT / "requirements.txt")
+    torch = [pin for pin in parts["models"].pins if pin.name in {"torch", "torchaudio"}]
+    wanted = {
+        "studio.txt": parts["studio"].pins,
+        "torch.txt": torch,
+        "alone.txt": parts["models"].no_deps,
+    }
+    commands = re.findall(r"sed [^>]+> \w+\.txt", " ".join(arguments_of("RUN")))
+    assert {command.rpartition(" ")[2] for command in commands} == set(wanted)
+    for command in commands:
+        *cut, _, name = shlex.split(command)
+        done = subprocess.run(cut, cwd=ROOT, capture_output=True, text=True, check=False)
+        if (
+            "GNU"
+            not in subprocess.run(
+                ["sed", "--version"], capture_output=True, text=True, check=False
+            ).stdout
+        ):
+            pytest.skip("the container's sed is GNU's")
+        lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
+        assert lines == [str(pin) for pin in wanted[name]]
+
+
+@pytest.fixture(scope="module")
+def services() -> dict:
+    return yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+
+
+def test_the_studio_speaks_through_the_other_service(services: dict) -> None:
+    studio, speech = services["studio"], services["speech"]
+    assert set(studio["environment"]) <= VARIABLES
+    port = speech["command"][speech["command"].index("--port") + 1]
+    assert studio["environment"]["TTS_REMOTE_URLS"] == f"http://speech:{port}"
+    assert f":{port}/health" in speech["healthcheck"]["test"][-1]
+    assert studio["depends_on"]["speech"]["condition"] == "service_healthy"
+    assert f"FROM packages-{studio['build']['args']['DEVICE']}" in "".join(
+        f"FROM {name.partition(' AS ')[2]}" for name in arguments_of("FROM")
+    )
+
+
+def test_only_this_machine_reaches_the_studio_and_its_image_is_pinned(services: dict) -> None:
+    (port,) = arguments_of("EXPOSE")
+    assert services["studio"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert "ports" not in services["speech"]
+    version = re.fullmatch(r"vllm/vllm-omni:v([\d.]+)", services["speech"]["image"])[1]
+    assert f"vllm-omni=={version}" in (ROOT / "docs/operate/servers.md").read_text("utf-8")
+
+
+def test_volumes_of_the_services_are_declared(services: dict) -> None:
+    declared = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["volumes"]
+    used = [volume for service in services.values() for volume in service["volumes"]]
+    assert {volume.partition(":")[0] for volume in used} == set(declared)
+    assert f"studio:{arguments_of('VOLUME')[0]}" in services["studio"]["volumes"]
+
+
+def workflow() -> dict:
+    return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
+
+
+def launches(commands: list[str]) -> list[list[str]]:
+    """The launcher's command lines among some of the shell."""
+    split = [shlex.split(command) for command in commands]
+    return [words[2:] for words in split if len(words) > 1 and words[1] == "launch.py"]
+
+
+def test_the_jobs_run_commands_that_exist() -> None:
+    jobs = workflow()["jobs"]
+    assert set(jobs) == {"lint", "unit", "browser", "models"}
+    for job in jobs.values():
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        assert len(launches(commands)) == len(commands) == 1
+    assert launches([jobs["unit"]["steps"][-1]["run"]]) == [["test", "--fast"]]
+
+
+def test_the_marks_of_the_jobs_exist() -> None:
+    known = {
+        marker.partition(":")[0] for marker in PROJECT["tool"]["pytest"]["ini_options"]["markers"]
+    }
+    for job in workflow()["jobs"].values():
+        for arguments in launches([step["run"] for step in job["steps"] if "run" in step]):
+            if "-m" in arguments:
+                marks = set(re.findall(r"\w+", arguments[arguments.index("-m") + 1]))
+                assert marks - {"and", "or", "not"} <= known
+
+
+def test_the_unit_tests_run_on_every_python_that_is_taken() -> None:
+    versions = workflow()["jobs"]["unit"]["strategy"]["matrix"]["python"]
+    taken = [
+        line.rpartition(" ")[2]
+        for line in PROJECT["project"]["classifiers"]
+        if re.search(r"Python :: 3\.\d+$", line)
+    ]
+    assert versions == taken
+
+
+def test_the_own_script_runs_lint_and_the_whole_suite() -> None:
+    lines = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    commands = [line.replace('"$@"', "").strip() for line in lines if line.startswith("python3")]
+    assert launches(commands) == [["lint"], ["test"]]
+    assert [read_request(one, {}).command for one in launches(commands)] == ["lint", "test"]
