@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
         return 2
     from studio.setup.launcher import Launcher
 
-    return Launcher.beside(Path(__file__), _run_studio).run(argv)
+    return Launcher.of_script(Path(__file__), _run_studio).run(argv)
 
 
 def _run_studio(argv: list[str], setup: SetupReport) -> int:

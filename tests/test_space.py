@@ -106,13 +106,13 @@ def test_it_listens_where_the_platform_asks(tmp_path: Path) -> None:
     assert (arguments.host, arguments.port) == ("0.0.0.0", port)
     assert arguments.is_shared
     assert not arguments.open_browser
-    assert "somebody-tableread.hf.space" in arguments.around.allowed_hosts
+    assert "somebody-tableread.hf.space" in arguments.config.allowed_hosts
     assert not _arguments(space(free_port(), tmp_path), "--share").share
 
 
 def test_a_domain_of_ones_own_beside_the_spaces_is_known(tmp_path: Path) -> None:
     hosts = {"SPACE_HOST": "somebody-tableread.hf.space, studio.example.com"}
-    around = _arguments(space(free_port(), tmp_path) | hosts).around
+    around = _arguments(space(free_port(), tmp_path) | hosts).config
     assert around.allowed_hosts == ("somebody-tableread.hf.space", "studio.example.com")
 
 

@@ -73,12 +73,12 @@ def _say(failure: SegmentFailure, more: str) -> None:
 
 def _sum(job: Job, written: Written | None) -> str:
     summary = job.summarize()
-    told = (
+    text = (
         f"{written.out if written else 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
         f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
         f"at most {summary.max_in_flight} in flight with {job.spec.backend_name}"
     )
-    return f"{told}, {written.loudness}" if written else told
+    return f"{text}, {written.loudness}" if written else text
 
 
 def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class ServeArguments:
 
     Attributes:
         made_password: Whether `auth` was made here and has to be told.
-        around: What the environment says.
+        config: What the environment says.
     """
 
     host: str | None
@@ -56,23 +56,23 @@ class ServeArguments:
     auth: tuple[str, str] | None
     open_browser: bool
     made_password: bool = False
-    around: ServerConfig = ServerConfig()
+    config: ServerConfig = ServerConfig()
 
     @property
     def is_shared(self) -> bool:
         """Whether people who don't know each other use it, each at a desk of their own."""
-        return self.share or self.around.is_space
+        return self.share or self.config.is_space
 
     @classmethod
-    def check(cls, arguments: argparse.Namespace, around: ServerConfig) -> ServeArguments:
+    def check(cls, arguments: argparse.Namespace, config: ServerConfig) -> ServeArguments:
         """Check all that can be checked before the server starts.
 
         Raises:
             SettingError: The port is in use, or an option can't be used.
         """
-        is_space = around.is_space
+        is_space = config.is_space
         host = arguments.host or (SPACE_HOST if is_space else None)
-        port = arguments.port or around.space_port
+        port = arguments.port or config.space_port
         if port is not None:
             _check_port(host or DEFAULT_HOST, port)
         auth = parse_auth(arguments.auth) if arguments.auth else None
@@ -84,7 +84,7 @@ class ServeArguments:
             auth=(GUEST, secrets.token_urlsafe(12)) if make_password else auth,
             open_browser=not (arguments.no_browser or is_space),
             made_password=make_password,
-            around=around,
+            config=config,
         )
 
 

@@ -38,8 +38,8 @@ def spend_upload(request: Request) -> None:
         LimitReached: There is none left now.
     """
     visitor = getattr(request.state, "visitor", None)
-    if visitor is not None and visitor.allowance is not None:
-        visitor.allowance.spend_upload()
+    if visitor is not None and visitor.rate_limits is not None:
+        visitor.rate_limits.spend_upload()
 
 
 async def _request_studio(request: Request) -> Studio:

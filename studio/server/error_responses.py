@@ -44,7 +44,7 @@ _STATUS: tuple[tuple[type[StudioError], int], ...] = (
 _MAX_PLACE_CHARS = 100
 
 FAULT = "The studio failed at this, and its log says why. Try again, or load the page anew."
-"""What is told of a fault that nobody foresaw."""
+"""The message of an unexpected error."""
 
 
 class PlainJson(JSONResponse):

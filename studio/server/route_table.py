@@ -1,4 +1,4 @@
-"""All routes beside the page, in one list for the server."""
+"""All routes of the studio, in one list for the server."""
 
 from __future__ import annotations
 

@@ -97,51 +97,51 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     with studio:
         remove_temp_files(studio.options.workspace)
         studio.projects.resume()
-        _welcome(studio, opening_script)
-        front = _entry(arguments, studio, opening_script)
-        if front.desks is not None:
-            front.desks.start()
+        _add_speakers(studio, opening_script)
+        entry = _build_entry(arguments, studio, opening_script)
+        if entry.sessions is not None:
+            entry.sessions.start()
         page = create_ui(opening_script=opening_script)
         with page:
-            offer_speak(lambda: _studio_of_event(front))
-        _launch(page, arguments, StudioServer(front, setup))
-        _announce(page, arguments, front)
+            offer_speak(lambda: _studio_of_event(entry))
+        _launch(page, arguments, StudioServer(entry, setup))
+        _announce(page, arguments, entry)
         wait_for_interrupt()
         page.close()
-        if front.desks is not None:
-            front.desks.close()
+        if entry.sessions is not None:
+            entry.sessions.close()
     return 0
 
 
 class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
-    """Gradio's server with the studio's routes, and its doors outside everything else."""
+    """Gradio's server with the studio's routes, and its middleware around everything else."""
 
-    def __init__(self, front: ServerEntry, setup: SetupReport) -> None:
+    def __init__(self, entry: ServerEntry, setup: SetupReport) -> None:
         """Put the routes together."""
-        guard = key_guard(front.api_key, front.require_login)
+        guard = key_guard(entry.api_key, entry.require_login)
         self.page_assets = PageAssets(ASSETS)
         super().__init__(
             routes=[
-                *studio_routes(front.studio_of, setup, guard=front.require_login, assets=ASSETS),
-                *service_routes(front.studio, front.studio_of, guard=guard),
+                *studio_routes(entry.studio_of, setup, guard=entry.require_login, assets=ASSETS),
+                *service_routes(entry.studio, entry.studio_of, guard=guard),
             ],
             exception_handlers={**HANDLERS, KeyError: _answer_unknown},
             default_response_class=ORJSONResponse,
             openapi_url=None,
         )
-        self._front = front
+        self._entry = entry
         # First of all, so that it stands inside of what compresses.
         self.add_middleware(PreloadLinks, links=self.page_assets.preload)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Everything that Gradio stacks up, behind the doors."""
+        """Gradio's own middleware, behind the studio's."""
         routes = super().build_middleware_stack()
 
         async def known(scope: Scope, receive: Receive, send: Send) -> None:
             scope["studio_server"] = self
             await routes(scope, receive, send)
 
-        return self._front.layers(known, self)
+        return self._entry.build_middleware(known, self)
 
 
 class GradioForm:
@@ -176,19 +176,21 @@ def _plain_cookie(server: App) -> str:
     return f"access-token-unsecure-{server.cookie_id}"
 
 
-def _entry(arguments: ServeArguments, studio: Studio, opening_script: str) -> ServerEntry:
-    around = arguments.around
-    desks = None
+def _build_entry(arguments: ServeArguments, studio: Studio, opening_script: str) -> ServerEntry:
+    config = arguments.config
+    sessions = None
     if arguments.is_shared:
-        limits = VisitLimits(workspace_bytes=around.visitor_bytes)
-        desks = VisitorSessions(studio, limits, prepare=lambda one: _welcome(one, opening_script))
+        limits = VisitLimits(workspace_bytes=config.visitor_bytes)
+        sessions = VisitorSessions(
+            studio, limits, prepare=lambda new: _add_speakers(new, opening_script)
+        )
     return ServerEntry(
         studio=studio,
-        hosts=OriginGuard(arguments.host, around.allowed_hosts),
+        hosts=OriginGuard(arguments.host, config.allowed_hosts),
         form=GradioForm(),
-        desks=desks,
-        api_key=around.api_key,
-        framed_by_hub=around.is_space,
+        sessions=sessions,
+        api_key=config.api_key,
+        framed_by_hub=config.is_space,
     )
 
 
@@ -211,15 +213,15 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
     )
 
 
-def _announce(page: Blocks, arguments: ServeArguments, front: ServerEntry) -> None:
+def _announce(page: Blocks, arguments: ServeArguments, entry: ServerEntry) -> None:
     """Say where the studio is, and open it."""
     local_url = page.local_url or ""
     if page.share_url:
-        front.hosts.add(page.share_url)
+        entry.hosts.add(page.share_url)
     for line in _lines(page.share_url, arguments):
         _say(line)
-    if front.desks is not None and not arguments.around.is_space:
-        local_url = f"{local_url.rstrip('/')}{ENTER}?key={front.desks.owner_token}"
+    if entry.sessions is not None and not arguments.config.is_space:
+        local_url = f"{local_url.rstrip('/')}{ENTER}?key={entry.sessions.owner_token}"
     _say(f"The studio: {local_url}")
     if arguments.open_browser:
         webbrowser.open(local_url)
@@ -244,18 +246,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _studio_of_event(front: ServerEntry) -> Studio:
-    """The studio of whoever's event Gradio is handling, which it does without a request."""
-    if front.desks is None:
-        return front.studio
+def _studio_of_event(entry: ServerEntry) -> Studio:
+    """The studio of the visitor whose event Gradio is handling, which it does without a request."""
+    if entry.sessions is None:
+        return entry.studio
     event: Any = LocalContext.request.get()
     if event is None:
         raise NotAllowed("Your visit is over; load the page again.")
-    visitor = front.desks.find(token_of(event.request)) or front.desks.programs
+    visitor = entry.sessions.find(token_of(event.request)) or entry.sessions.programs
     return visitor.studio
 
 
-def _welcome(studio: Studio, opening_script: str) -> None:
+def _add_speakers(studio: Studio, opening_script: str) -> None:
     """Give a new library the speakers of the sample dialog."""
     if studio.speakers.list():
         return

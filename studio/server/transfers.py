@@ -48,7 +48,7 @@ async def receive(
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Await work, and cancel it when whoever asked for it has hung up.
+    """Await work, and cancel it when the client has disconnected.
 
     Raises:
         Cancelled: Nobody waits for it any more.
@@ -108,7 +108,7 @@ def attachment(file_name: str) -> str:
 
 
 def unless_left(request: Request) -> OnProgress:
-    """Told how far an export is, it ends the export of somebody who has hung up.
+    """A progress callback that ends an export whose client has disconnected.
 
     For handlers that run in threads.
     """

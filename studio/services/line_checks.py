@@ -1,4 +1,4 @@
-"""What the voices would make of single lines that may not be meant, told before they are spoken."""
+"""Warnings about single lines before they are rendered: what a voice can't do or reads aloud."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_lines(
         if line.kind is LineKind.AUDIO:
             hints[line.line_id] = _missing(session, line)
         elif normalize_spoken_text(line.text):
-            hints[line.line_id] = reader.hints(line)
+            hints[line.line_id] = reader.check(line)
     return {line_id: messages for line_id, messages in hints.items() if messages}
 
 
@@ -108,7 +108,7 @@ class _LineReader:
     languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lacks: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
 
-    def hints(self, line: ProjectLine) -> list[str]:
+    def check(self, line: ProjectLine) -> list[str]:
         planned = plan(
             Dialog((line.to_dialog_line(),)),
             self.limits,
@@ -116,10 +116,10 @@ class _LineReader:
             pronounce=self.pronounce,
         )
         failed = [one.message for one in planned.segments if isinstance(one, FailedSegment)]
-        told = [notice.message for notice in planned.notices]
+        notices = [notice.message for notice in planned.notices]
         return [
             *failed,
-            *told,
+            *notices,
             *self._voice_hints(planned.segments),
             *self._mood_hints(planned.segments),
             *self._language_hints(line),
@@ -136,8 +136,8 @@ class _LineReader:
         is_first = line.language is None and line.line_id in self.first_lines
         if not self.can.asks_language or not is_first:
             return []
-        told = self._languages(line.speaker or "")
-        if not is_read_as_english(line.text, told, self.limits):
+        languages = self._languages(line.speaker or "")
+        if not is_read_as_english(line.text, languages, self.limits):
             return []
         return [
             "Nobody says which language this speaker's lines are in, so they are read as English."
@@ -172,7 +172,7 @@ class _LineReader:
             if isinstance(segment, SpeechSegment) and segment.mood is not None:
                 key = (name_key(segment.speaker), name_key(segment.mood))
                 if key not in self.moods:
-                    told = self.cast.find_notices((segment,))
-                    self.moods[key] = [notice.message for notice in told]
+                    notices = self.cast.find_notices((segment,))
+                    self.moods[key] = [notice.message for notice in notices]
                 return self.moods[key]
         return []

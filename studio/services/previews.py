@@ -43,7 +43,7 @@ class VoicePreviews:
     """Previews and acted lines, on any event loop; cancelling the call stops the work.
 
     A preview is a small job that takes its turn among all others. It is no render: no page lists
-    it, and its files are gone when it has been heard.
+    it, and its files are gone when it has been sent.
     """
 
     def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
@@ -68,7 +68,7 @@ class VoicePreviews:
         cast = Cast(self._library, {}, {speaker.name: speaker_id})
         return await self._say(speaker.name, cast, sentence, backend_name)
 
-    async def recite(self, cast: Cast, name: str, text: str, backend_name: str) -> Clip:
+    async def speak_as(self, cast: Cast, name: str, text: str, backend_name: str) -> Clip:
         """Let a name of a cast say a text, whether it has a voice of the library or not.
 
         Args:
@@ -83,7 +83,7 @@ class VoicePreviews:
         """
         return await self._say(clean_name(name), cast, Sentence(text), backend_name)
 
-    async def audition(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
+    async def preview_clip(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
         """Let a voice that isn't in the library yet say a sentence; as `preview` otherwise."""
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             path = Path(folder) / "sample.wav"
@@ -91,7 +91,7 @@ class VoicePreviews:
             cast = Cast(self._library, {_PREVIEWED: path})
             return await self._say(_PREVIEWED, cast, sentence, backend_name)
 
-    async def act(
+    async def convert(
         self, speaker_id: str, recording: Path, backend_name: str, mood: str | None = None
     ) -> Clip:
         """Say a recording again in a speaker's voice, with its own words and timing.
@@ -111,12 +111,12 @@ class VoicePreviews:
         stopped = threading.Event()
         try:
             return await asyncio.to_thread(
-                self._act, (speaker_id, mood), recording, backend_name, stopped
+                self._convert, (speaker_id, mood), recording, backend_name, stopped
             )
         finally:
             stopped.set()
 
-    def _act(
+    def _convert(
         self,
         who: tuple[str, str | None],
         recording: Path,
@@ -142,9 +142,9 @@ class VoicePreviews:
                 folder=Path(folder),
                 resolve_audio=_no_audio,
             )
-            return await self._heard(Job(secrets.token_hex(8), order))
+            return await self._render(Job(secrets.token_hex(8), order))
 
-    async def _heard(self, job: Job) -> Clip:
+    async def _render(self, job: Job) -> Clip:
         submitting = asyncio.ensure_future(asyncio.to_thread(self._engine.submit, job, listen=True))
         try:
             await asyncio.shield(submitting)

@@ -93,9 +93,9 @@ class RenderJobs:
             languages_of=cast.list_languages,
             pronounce=options.pronounce,
         )
-        told = cast.find_notices(planned.segments, backend.capabilities.voice_kinds())
+        voice_notices = cast.find_notices(planned.segments, backend.capabilities.voice_kinds())
         order = JobSpec(
-            plan=replace(planned, notices=planned.notices + told),
+            plan=replace(planned, notices=planned.notices + voice_notices),
             backend_name=name,
             cast=cast,
             folder=ensure_writable(options.folder or self._root / job_id),

@@ -40,7 +40,7 @@ from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Voice
 
 MAX_QUEUED_SEGMENTS = 5_000
-"""Segments of all jobs that may wait before a program is told to come back."""
+"""Segments of all jobs that may wait before a program is refused."""
 
 _BLOCK_SAMPLES = STUDIO_RATE_HZ
 _KINDS: dict[str, type[StudioError]] = {
@@ -206,7 +206,7 @@ async def _chunks(record: SegmentRecord) -> AsyncIterator[Samples]:
         async for chunk in live.afollow():
             yield chunk
         if live.withdrawn:
-            # What was sent can't be taken back, and the second try would be heard behind it.
+            # What was sent can't be taken back, and the second try would follow it.
             raise SpeechFailed(record.retry_reason or "This line was cut.")
     _raise_failure(record)
 

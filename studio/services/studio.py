@@ -46,25 +46,25 @@ class Studio:
     """One workspace on an engine. Methods may be called from any thread but the engine's own."""
 
     def __init__(
-        self, options: StudioOptions, engine: ManagedEngine, room: DiskQuota | None = None
+        self, options: StudioOptions, engine: ManagedEngine, disk_quota: DiskQuota | None = None
     ) -> None:
         """Open a workspace; `start` brings the engine to life.
 
         Args:
             options: The workspace and who speaks.
             engine: Speaks.
-            room: What it may take of the disk; None for all there is.
+            disk_quota: What it may take of the disk; None for all there is.
 
         Raises:
             StorageFailed: The workspace can't be made or written.
         """
         self.options = options
         self.engine = engine
-        self.room = room or DiskQuota(options.workspace, None)
+        self.disk_quota = disk_quota or DiskQuota(options.workspace, None)
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.voices = VoiceLibrary(self.speakers, SampleUploads(options.workspace / "uploads"))
-        self.booth = VoicePreviews(self.speakers, engine)
+        self.previews = VoicePreviews(self.speakers, engine)
         self.projects = Projects(
             options.workspace / "projects", engine, self.speakers, lambda: self._backend_name
         )
@@ -102,7 +102,7 @@ class Studio:
         )
         return cls(options, engine)
 
-    def beside(self, workspace: Path) -> Studio:
+    def open_workspace(self, workspace: Path) -> Studio:
         """Another workspace on the same engine, which sees nothing of this one.
 
         Raises:

@@ -75,8 +75,8 @@ class VoiceLibrary:
         self.uploads = uploads
         self._now = now
 
-    def take_in(self, path: Path, name: str) -> SampleUpload:
-        """Decode a recording that arrived, see `SampleUploads.take_in`."""
+    def add_upload(self, path: Path, name: str) -> SampleUpload:
+        """Decode a recording that arrived, see `SampleUploads.add`."""
         return self.uploads.add(path, name)
 
     def examine(self, cut: TrimSpec) -> SampleCheck:
@@ -93,7 +93,7 @@ class VoiceLibrary:
         mended = repair(part)
         return SampleCheck(upload, mended.clip, check_clip(mended.clip), mended)
 
-    def sound(self, cut: TrimSpec) -> Clip:
+    def cut_clip(self, cut: TrimSpec) -> Clip:
         """What a cut sounds like.
 
         Raises:
@@ -118,7 +118,7 @@ class VoiceLibrary:
         known = self.library.find(name)
         if take is None:
             return self.library.add(name, **details)
-        clip = self._checked(take)
+        clip = self._check_sample(take)
         if known is not None and known.sample is None and not known.moods:
             speaker = self.library.set_sample(
                 known.name, clip, transcript=take.transcript, consent_at=self._stamp()
@@ -144,7 +144,7 @@ class VoiceLibrary:
             SampleRejected: The recording can't serve as a voice.
         """
         name = self.library.get_by_id(speaker_id).name
-        clip = self._checked(take)
+        clip = self._check_sample(take)
         given = {"transcript": take.transcript, "consent_at": self._stamp()}
         if take.mood is None or name_key(take.mood.strip()) == NEUTRAL:
             speaker = self.library.set_sample(name, clip, **given)
@@ -153,7 +153,7 @@ class VoiceLibrary:
         self.uploads.drop(take.cut.upload_id)
         return speaker
 
-    def save(self, speaker_id: str, file: BinaryIO) -> str:
+    def export_pack(self, speaker_id: str, file: BinaryIO) -> str:
         """Write a voice as one file; returns the speaker's name.
 
         Raises:
@@ -164,7 +164,7 @@ class VoiceLibrary:
         write_pack(self.library, speaker, file)
         return speaker.name
 
-    def bring_in(self, file: BinaryIO) -> Speaker:
+    def import_pack(self, file: BinaryIO) -> Speaker:
         """Put a voice from such a file into the library, see `read_pack`."""
         return read_pack(self.library, file)
 
@@ -172,7 +172,7 @@ class VoiceLibrary:
         """The time of a consent that is given now; None for one that is taken back."""
         return self._stamp() if given else None
 
-    def _checked(self, take: NewSample) -> Clip:
+    def _check_sample(self, take: NewSample) -> Clip:
         if not take.consent:
             raise BadInput("Tick that you may use this voice: it is yours, or its owner agreed.")
         report = self.examine(take.cut).report
@@ -222,13 +222,13 @@ class SampleEditor:
             raise SampleRejected(
                 f"This sample of {speaker.name} can't be found. Choose a recording again."
             )
-        upload = self._voices.take_in(path, speaker.name)
+        upload = self._voices.add_upload(path, speaker.name)
         return self._voices.examine(TrimSpec(upload.upload_id))
 
-    def put_back(self, speaker_id: str, sample_id: str | None, mended: SampleEdit) -> Speaker:
+    def replace(self, speaker_id: str, sample_id: str | None, mended: SampleEdit) -> Speaker:
         """Let a part of a recording take a sample's place; its mood and its consent stay.
 
-        The library keeps the former recording, so that the sample can be brought back.
+        The library keeps the previous recording, so that the sample can be brought back.
 
         Raises:
             NotFound: The speaker, the sample or the recording isn't there any more.

@@ -93,11 +93,11 @@ def install_lock(
 
 
 def _acquire(file: IO[bytes], waiting: Callable[[], None], stop: threading.Event) -> None:
-    told = False
+    has_reported = False
     while not _try(file):
-        if not told:
+        if not has_reported:
             waiting()
-            told = True
+            has_reported = True
         if stop.wait(_POLL_S):
             raise Cancelled("The installation was stopped while it waited for another one.")
 

@@ -123,7 +123,7 @@ class Launcher:
         )
 
     @classmethod
-    def beside(cls, script: Path, run_studio: RunStudio) -> Launcher:
+    def of_script(cls, script: Path, run_studio: RunStudio) -> Launcher:
         """The launcher of the repository that holds `script`."""
         return cls(script.resolve().parent, Console(sys.stderr), run_studio)
 

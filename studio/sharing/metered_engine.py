@@ -28,10 +28,10 @@ class MeteredEngine:
     Models are the owner's to load and to unload; the engine is the owner's to start and to close.
     """
 
-    def __init__(self, shared: ManagedEngine, allowance: RateLimits) -> None:
+    def __init__(self, shared: ManagedEngine, rate_limits: RateLimits) -> None:
         """Put a visitor before an engine."""
         self._shared = shared
-        self._allowance = allowance
+        self._rate_limits = rate_limits
         self._jobs: list[Job] = []
 
     @property
@@ -63,7 +63,7 @@ class MeteredEngine:
         """
         name = job.spec.backend_name
         self._check_fetched(name)
-        self._allowance.spend_job(job)
+        self._rate_limits.spend_job(job)
         self._make_room(name)
         # Replaced whole: others look at it meanwhile.
         self._jobs = [one for one in self._jobs if not one.events.closed] + [job]

@@ -23,32 +23,32 @@ from studio.storage.workspace import DiskQuota, remove_temp_files
 
 
 class VisitorSession:
-    """Somebody at a desk.
+    """One visitor's session.
 
     Attributes:
-        allowance: None for the owner, who may have everything.
-        room: How much of the disk the workspace may take.
-        seen_s: When last anything was asked, on the desks' clock.
-        greeted_s: When the browser was last told how long to keep its token.
+        rate_limits: None for the owner, who may have everything.
+        disk_quota: How much of the disk the workspace may take.
+        seen_s: When the last request came, on the sessions' clock.
+        cookie_sent_s: When the cookie was last sent.
         marked_s: When the workspace was last marked as in use.
-        came_back: Whether the token was ever shown again.
+        has_returned: Whether the token was ever shown again.
     """
 
     def __init__(
         self,
-        room: DiskQuota,
+        disk_quota: DiskQuota,
         workspace: Path,
         open_studio: Callable[[], Studio],
-        allowance: RateLimits | None,
+        rate_limits: RateLimits | None,
     ) -> None:
-        """Seat somebody; the workspace is made when it is first needed."""
+        """Start a session; the workspace is made when it is first needed."""
         self.workspace = workspace
-        self.allowance = allowance
-        self.room = room
+        self.rate_limits = rate_limits
+        self.disk_quota = disk_quota
         self.seen_s = 0.0
-        self.greeted_s = -math.inf
+        self.cookie_sent_s = -math.inf
         self.marked_s = -math.inf
-        self.came_back = False
+        self.has_returned = False
         self._open_studio = open_studio
         # Lets one thread at a time open the workspace.
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class VisitorSession:
     @property
     def is_owner(self) -> bool:
         """Whether it is who started the studio."""
-        return self.allowance is None
+        return self.rate_limits is None
 
     @property
     def is_open(self) -> bool:
@@ -81,16 +81,16 @@ class VisitorSession:
         with self._lock:
             if self._studio is None:
                 self._studio = self._open_studio()
-                self.mark()
+                self.touch_workspace()
             return self._studio
 
-    def mark(self) -> None:
+    def touch_workspace(self) -> None:
         """Leave a trace in the workspace that it is in use; one that isn't is removed one day."""
         with suppress(OSError):  # not made yet, or a disk that takes no times
             os.utime(self.workspace)
 
     def close(self) -> None:
-        """Close what is open of the workspace; it is opened anew when the visitor comes back."""
+        """Close what is open of the workspace; it is opened again when the visitor comes back."""
         with self._lock:
             studio, self._studio = self._studio, None
         if studio is not None:
@@ -110,16 +110,16 @@ _PROGRAMS = "programs"
 
 
 class VisitorSessions:
-    """Finds the desk that a token belongs to. Safe from many threads.
+    """Finds the session that a token belongs to. Safe from many threads.
 
     The token is what the browser keeps; folders are named by its digest, so that who reads their
     names learns no token.
 
     Attributes:
         owner: Who started the studio.
-        programs: The one desk of all that call without a token. What they make has ids that
+        programs: The one session of all that call without a token. What they make has ids that
             nobody can guess, and no list shows it.
-        newcomers: What all who come for the first time have together until they come back.
+        newcomer_limits: What all who come for the first time have together until they come back.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class VisitorSessions:
             clock: Monotonic seconds.
         """
         workspace = studio.options.workspace
-        self.owner = VisitorSession(studio.room, workspace, lambda: studio, None)
+        self.owner = VisitorSession(studio.disk_quota, workspace, lambda: studio, None)
         self.owner_token = secrets.token_urlsafe(24)
         self._limits = limits or VisitLimits()
         self._prepare = prepare
@@ -150,31 +150,31 @@ class VisitorSessions:
         self._visitors: dict[str, VisitorSession] = {}
         self._swept_s = clock()
         self._ended = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name="desks", daemon=True)
-        self.programs = self._desk(_PROGRAMS)
-        self.newcomers = RateLimits(self._limits, clock=clock)
+        self._closer = threading.Thread(target=self._close_idle_loop, name="sessions", daemon=True)
+        self.programs = self._create_session(_PROGRAMS)
+        self.newcomer_limits = RateLimits(self._limits, clock=clock)
         _remove_forgotten(self._root)
 
     def start(self) -> None:
-        """Begin to put away, once a minute, what nobody uses."""
-        self._keeper.start()
+        """Begin to close idle sessions once a minute."""
+        self._closer.start()
 
-    def at_hand(self, token: str | None) -> VisitorSession | None:
-        """The desk of a token if somebody sits there; never waits for the disk."""
+    def find_open(self, token: str | None) -> VisitorSession | None:
+        """The session of a token if it is open; never waits for the disk."""
         if not token:
             return None
         if secrets.compare_digest(token.encode(), self.owner_token.encode()):
             return self.owner
         with self._lock:
-            return self._seen(self._visitors.get(_folder_name(token)))
+            return self._touch(self._visitors.get(_folder_name(token)))
 
     def find(self, token: str | None) -> VisitorSession | None:
-        """The desk of a token; None for a token that nobody was given.
+        """The session of a token; None for a token that nobody was given.
 
         Raises:
             EngineBusy: It is put away, and there are too many visitors already.
         """
-        visitor = self.at_hand(token)
+        visitor = self.find_open(token)
         if visitor is not None or not token:
             return visitor
         name = _folder_name(token)
@@ -182,12 +182,12 @@ class VisitorSessions:
             return None
         with self._lock:
             gone = [] if name in self._visitors else self._make_room()
-            visitor = self._seen(self._visitors.setdefault(name, self._desk(name)))
-        self._put_away(gone)
+            visitor = self._touch(self._visitors.setdefault(name, self._create_session(name)))
+        self._close_sessions(gone)
         return visitor
 
-    def welcome(self) -> tuple[str, VisitorSession]:
-        """A new desk, and the token that leads to it.
+    def create(self) -> tuple[str, VisitorSession]:
+        """A new session, and the token that leads to it.
 
         Raises:
             EngineBusy: There are too many visitors already.
@@ -196,21 +196,21 @@ class VisitorSessions:
         name = _folder_name(token)
         with self._lock:
             gone = self._make_room()
-            visitor = self._visitors[name] = self._desk(name)
+            visitor = self._visitors[name] = self._create_session(name)
             visitor.seen_s = self._clock()
-        self._put_away(gone)
+        self._close_sessions(gone)
         return token, visitor
 
-    def must_greet(self, visitor: VisitorSession) -> bool:
-        """Whether the browser is to be told anew how long to keep its token: once a day."""
+    def is_cookie_due(self, visitor: VisitorSession) -> bool:
+        """Whether the cookie has to be sent again, which renews its lifetime: once a day."""
         now_s = self._clock()
-        is_due = now_s - visitor.greeted_s >= _DAY_S
+        is_due = now_s - visitor.cookie_sent_s >= _DAY_S
         if is_due:
-            visitor.greeted_s = now_s
+            visitor.cookie_sent_s = now_s
         return is_due
 
-    def tidy(self) -> None:
-        """Mark what is in use, close desks that nobody has sat at for an hour, sweep once a day."""
+    def close_idle(self) -> None:
+        """Mark workspaces in use, close sessions idle for an hour, remove old ones once a day."""
         now_s = self._clock()
         with self._lock:
             gone = [name for name, one in self._visitors.items() if self._is_idle(one, _IDLE_S)]
@@ -219,8 +219,8 @@ class VisitorSessions:
         for visitor in sitting:
             if visitor.is_open and now_s - visitor.marked_s >= _IDLE_S:
                 visitor.marked_s = now_s
-                visitor.mark()
-        self._put_away(closed)
+                visitor.touch_workspace()
+        self._close_sessions(closed)
         if now_s - self._swept_s >= _DAY_S:
             self._swept_s = now_s
             open_now = {visitor.workspace.name for visitor in sitting}
@@ -229,37 +229,37 @@ class VisitorSessions:
     def close(self) -> None:
         """Close all visitors' workspaces; before the engine."""
         self._ended.set()
-        if self._keeper.is_alive():
-            self._keeper.join()
+        if self._closer.is_alive():
+            self._closer.join()
         with self._lock:
             visitors = list(self._visitors.values())
             self._visitors.clear()
-        self._put_away([*visitors, self.programs])
+        self._close_sessions([*visitors, self.programs])
 
-    def _keep(self) -> None:
+    def _close_idle_loop(self) -> None:
         while not self._ended.wait(_TIDY_EVERY_S):
-            self.tidy()
+            self.close_idle()
 
-    def _desk(self, name: str) -> VisitorSession:
-        allowance = RateLimits(self._limits, clock=self._clock)
+    def _create_session(self, name: str) -> VisitorSession:
+        rate_limits = RateLimits(self._limits, clock=self._clock)
         workspace = self._root / name
-        room = DiskQuota(workspace, self._limits.workspace_bytes, clock=self._clock)
+        quota = DiskQuota(workspace, self._limits.workspace_bytes, clock=self._clock)
         return VisitorSession(
-            room, workspace, lambda: self._studio(room, workspace, allowance), allowance
+            quota, workspace, lambda: self._open_studio(quota, workspace, rate_limits), rate_limits
         )
 
-    def _studio(self, room: DiskQuota, workspace: Path, allowance: RateLimits) -> Studio:
+    def _open_studio(self, quota: DiskQuota, workspace: Path, rate_limits: RateLimits) -> Studio:
         shared = self.owner.studio
         remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
-        studio = Studio(options, MeteredEngine(shared.engine, allowance), room)
+        studio = Studio(options, MeteredEngine(shared.engine, rate_limits), quota)
         self._prepare(studio)
         return studio
 
-    def _seen(self, visitor: VisitorSession | None) -> VisitorSession | None:
+    def _touch(self, visitor: VisitorSession | None) -> VisitorSession | None:
         if visitor is not None:
             visitor.seen_s = self._clock()
-            visitor.came_back = True
+            visitor.has_returned = True
         return visitor
 
     def _is_idle(self, visitor: VisitorSession, idle_s: float) -> bool:
@@ -272,7 +272,7 @@ class VisitorSessions:
         gone = [
             name
             for name, visitor in self._visitors.items()
-            if self._is_idle(visitor, _IDLE_S if visitor.came_back else _PASSING_S)
+            if self._is_idle(visitor, _IDLE_S if visitor.has_returned else _PASSING_S)
         ]
         if not gone:
             # Who only looked in has nothing to lose: the next request brings another token.
@@ -283,11 +283,11 @@ class VisitorSessions:
             )
         return [self._visitors.pop(name) for name in gone]
 
-    def _put_away(self, visitors: list[VisitorSession]) -> None:
-        """Close desks; of who never came back nothing is kept, since nobody can find it again."""
+    def _close_sessions(self, visitors: list[VisitorSession]) -> None:
+        """Close sessions; the workspace of a token that was never shown again is removed."""
         for visitor in visitors:
             visitor.close()
-            if visitor.came_back or visitor is self.programs:
+            if visitor.has_returned or visitor is self.programs:
                 remove_temp_files(visitor.workspace)
             else:
                 _remove(visitor.workspace)

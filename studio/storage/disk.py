@@ -46,7 +46,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
 def storage_errors(path: Path) -> Iterator[None]:
     """Tell an `OSError` of the block as a `StorageFailed` that names the file.
 
-    Its folder goes to the log alone: whoever reads the message may be a stranger.
+    Its folder goes to the log alone: the reader of the message may be a visitor.
     """
     try:
         yield
@@ -69,7 +69,7 @@ class Disk:
     def write_whole(
         self, path: Path, data: bytes | Iterable[bytes], *, synced: bool = True
     ) -> None:
-        """Write a file anew; after any error what was there before is untouched.
+        """Replace a file; after any error what was there before is untouched.
 
         Any error of `data` itself comes through.
 

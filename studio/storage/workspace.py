@@ -70,20 +70,20 @@ class DiskQuota:
         """What is left of it now, measured; None without a bound."""
         if self._size_bytes is None:
             return None
-        self.measure_anew()
+        self.invalidate()
         return max(0, self._size_bytes - self._held())
 
     @property
-    def is_known(self) -> bool:
-        """Whether it needn't be measured to be told."""
+    def is_measured(self) -> bool:
+        """Whether the size is known without measuring."""
         unmeasured_s = self._clock() - self._measured_s
         return self._size_bytes is None or unmeasured_s < _MEASURED_EVERY_S
 
-    def measure_anew(self) -> None:
-        """What was known doesn't hold any more."""
+    def invalidate(self) -> None:
+        """Forget the size, which has changed."""
         self._measured_s = -math.inf
 
-    def take(self, more_bytes: int, *, as_edit: bool = False) -> None:
+    def reserve(self, more_bytes: int, *, as_edit: bool = False) -> None:
         """Count what is about to come.
 
         Args:
@@ -103,7 +103,7 @@ class DiskQuota:
             self._held_bytes += more_bytes
 
     def _held(self) -> int:
-        if not self.is_known:
+        if not self.is_measured:
             held_bytes = sum(
                 measure_folder(folder).size_bytes
                 for folder in self._workspace.glob("*")

@@ -24,7 +24,7 @@ class SpeakHandler:
     """A text in, a WAV out; nothing of it stays on the server.
 
     Attributes:
-        studio_of_caller: The studio of whoever calls; raises `NotAllowed` for one who has none.
+        studio_of_caller: Finds the studio of the caller; raises `NotAllowed` where there is none.
     """
 
     studio_of_caller: Callable[[], Studio]
@@ -41,11 +41,11 @@ class SpeakHandler:
             A WAV as a data URL.
         """
         try:
-            return self._spoken(text, voice, seed)
+            return self._render_data_url(text, voice, seed)
         except StudioError as error:
             raise gr.Error(str(error)) from error
 
-    def _spoken(self, text: str, voice: str, seed: int | None) -> str:
+    def _render_data_url(self, text: str, voice: str, seed: int | None) -> str:
         if len(text) > MAX_CHARS:
             raise BadInput(f"The text has {len(text):,} characters; {MAX_CHARS:,} are the most.")
         name = clean_name(voice)

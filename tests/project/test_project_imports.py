@@ -42,7 +42,7 @@ def client(studio: Studio) -> Iterator[TestClient]:
             allowance = RateLimits(VisitLimits())
             workspace = studio.options.workspace
             request.state.visitor = VisitorSession(
-                studio.room, workspace, lambda: studio, allowance
+                studio.disk_quota, workspace, lambda: studio, allowance
             )
         return await call_next(request)
 

@@ -40,7 +40,7 @@ def speaker(studio: Studio, name: str, pitch_hz: float = 180.0) -> Speaker:
 @pytest.fixture
 def other(studio: Studio, tmp_path: Path) -> Iterator[Studio]:
     """Another machine's workspace."""
-    other = studio.beside(tmp_path / "other")
+    other = studio.open_workspace(tmp_path / "other")
     yield other
     other.projects.close()
 

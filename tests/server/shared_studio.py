@@ -34,7 +34,7 @@ def front_of(
     studio: Studio, limits: VisitLimits | None = None, *, apart: bool = True, key: str | None = None
 ) -> ServerEntry:
     desks = VisitorSessions(studio, limits) if apart else None
-    return ServerEntry(studio, OriginGuard("testserver"), NoForm(), desks=desks, api_key=key)
+    return ServerEntry(studio, OriginGuard("testserver"), NoForm(), sessions=desks, api_key=key)
 
 
 def routes_of(front: ServerEntry) -> FastAPI:
@@ -52,7 +52,7 @@ def routes_of(front: ServerEntry) -> FastAPI:
 
 def app_of_front(front: ServerEntry) -> ASGIApp:
     routes = routes_of(front)
-    return front.layers(routes, routes)
+    return front.build_middleware(routes, routes)
 
 
 def visitor_of(app: ASGIApp, **cookies: str) -> TestClient:

@@ -173,7 +173,7 @@ async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
         for one in stalled:
             one.pieces.put_nowait(None)
         assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 3
-        assert arrivals.coming == 0
+        assert arrivals.active_count == 0
 
 
 async def test_one_sender_cannot_take_all() -> None:
@@ -201,4 +201,4 @@ async def test_a_body_that_falls_silent_is_given_up() -> None:
     async with client_of(ConcurrencyLimitMiddleware(Slow(), bodies=arrivals)) as client:
         answer = await client.post("/studio/projects", content=aiter(Sending()))
         assert answer.status_code == 408
-        assert arrivals.coming == 0
+        assert arrivals.active_count == 0

@@ -81,8 +81,8 @@ PAGE = {
     "POST /studio/speakers/{speaker_id}/samples/{sample_id}/open": "guest long fill",
     "PUT /studio/speakers/{speaker_id}/samples/{sample_id}/recording": "guest long fill",
     "DELETE /studio/speakers/{speaker_id}/samples/{sample_id}": "guest long free",
-    "POST /studio/speakers/{speaker_id}/formers/{former_id}/restore": "guest fill",
-    "DELETE /studio/speakers/{speaker_id}/formers/{former_id}": "guest free",
+    "POST /studio/speakers/{speaker_id}/formers/{version_id}/restore": "guest fill",
+    "DELETE /studio/speakers/{speaker_id}/formers/{version_id}": "guest free",
     "POST /studio/speakers/{speaker_id}/preview": "guest fill",
     "POST /studio/speakers/{speaker_id}/act": "guest long fill 200MB upload",
     "POST /studio/uploads": "guest long fill 200MB upload",
@@ -233,7 +233,7 @@ def test_a_route_that_declares_nothing_is_the_owners(studio: Studio) -> None:
     policies = RoutePolicies(app.routes)
     for path in ("/studio/forgotten", "/v1/sub/forgotten", "/studio/files/x"):
         assert policies.find("GET", path) is UNDECLARED
-    client = visitor_of(front.layers(app, app))
+    client = visitor_of(front.build_middleware(app, app))
     assert client.get("/studio/forgotten").status_code == 403
     owner = {"Authorization": "Bearer sk-owner"}
     assert client.get("/studio/forgotten", headers=owner).json() == "a secret"

@@ -288,17 +288,17 @@ def test_an_answer_never_holds_the_environment(client) -> None:
     ],
 )
 def test_names_that_are_known(bound: str | None, name: str, known: bool) -> None:
-    assert OriginGuard(bound).knows(name) is known
+    assert OriginGuard(bound).is_known_host(name) is known
 
 
 def test_a_share_links_name_is_known_once_it_is_there() -> None:
     hosts = OriginGuard(None)
     headers = Headers({"host": "abc.gradio.live", "origin": "https://abc.gradio.live"})
-    assert hosts.refuses(headers, is_visit=False)
+    assert hosts.find_refusal(headers, is_visit=False)
     hosts.add("https://abc.gradio.live")
-    assert hosts.refuses(headers, is_visit=False) is None
+    assert hosts.find_refusal(headers, is_visit=False) is None
 
 
 @pytest.mark.parametrize("host", ["a b", "x/y", "user@localhost", "localhost:port", "", "[::1"])
 def test_a_host_header_that_is_none_is_refused(host: str) -> None:
-    assert OriginGuard(None).refuses(Headers({"host": host}), is_visit=False)
+    assert OriginGuard(None).find_refusal(Headers({"host": host}), is_visit=False)

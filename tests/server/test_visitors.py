@@ -27,7 +27,7 @@ def test_the_cookie_is_sent_again_every_day(studio: Studio) -> None:
     first = client.get("/").headers["set-cookie"]
     assert "Max-Age=2592000" in first
     assert "set-cookie" not in client.get("/studio/projects").headers
-    front.desks.find(client.cookies[COOKIE]).greeted_s -= 24 * 3_600
+    front.sessions.find(client.cookies[COOKIE]).cookie_sent_s -= 24 * 3_600
     assert client.get("/studio/projects").headers["set-cookie"] == first
     assert "set-cookie" not in client.get("/studio/projects").headers
 

@@ -36,7 +36,7 @@ def test_a_kept_sample_is_repaired_and_brought_back_byte_for_byte(studio, mara, 
     before = path.read_bytes()
     upload_id = mending.open(mara.speaker_id, sample_id).upload.upload_id
     assert path.read_bytes() == before
-    mended = mending.put_back(
+    mended = mending.replace(
         mara.speaker_id,
         sample_id,
         SampleEdit(TrimSpec(upload_id, 1.0, 9.0, repaired=True), "Louder."),
@@ -44,7 +44,7 @@ def test_a_kept_sample_is_repaired_and_brought_back_byte_for_byte(studio, mara, 
     kept = mended if sample == "main" else mended.moods[0]
     assert (kept.transcript, kept.consent_at) == ("Louder.", "2026-01-02T03:04:05+00:00")
     assert studio.speakers.measure_length_s(path) < 8
-    mending.put_back(mara.speaker_id, sample_id, SampleEdit(TrimSpec(upload_id), "Hello."))
+    mending.replace(mara.speaker_id, sample_id, SampleEdit(TrimSpec(upload_id), "Hello."))
     assert path.read_bytes() == before
 
 
@@ -53,7 +53,7 @@ def test_what_can_not_serve_as_a_voice_is_refused_and_the_sample_stays(studio, m
     before = mara.sample.read_bytes()
     upload_id = mending.open(mara.speaker_id, None).upload.upload_id
     with pytest.raises(SampleRejected):
-        mending.put_back(mara.speaker_id, None, SampleEdit(TrimSpec(upload_id, 0.0, 1.5)))
+        mending.replace(mara.speaker_id, None, SampleEdit(TrimSpec(upload_id, 0.0, 1.5)))
     assert mara.sample.read_bytes() == before
 
 
@@ -65,4 +65,4 @@ def test_a_sample_that_is_gone_says_so(studio, mara):
     with pytest.raises(SampleRejected, match="can't be found"):
         mending.open(mara.speaker_id, None)
     with pytest.raises(NotFound):
-        mending.put_back(mara.speaker_id, None, SampleEdit(TrimSpec("nothing")))
+        mending.replace(mara.speaker_id, None, SampleEdit(TrimSpec("nothing")))

@@ -26,7 +26,7 @@ class Clock:
 
 def test_a_token_leads_to_the_same_desk_also_after_a_restart(studio: Studio) -> None:
     desks = VisitorSessions(studio)
-    token, visitor = desks.welcome()
+    token, visitor = desks.create()
     assert desks.find(token) is visitor
     visitor.studio.speakers.add("Ida")
     again = VisitorSessions(studio).find(token)
@@ -36,7 +36,7 @@ def test_a_token_leads_to_the_same_desk_also_after_a_restart(studio: Studio) -> 
 
 def test_folders_tell_no_token(studio: Studio) -> None:
     desks = VisitorSessions(studio)
-    token, visitor = desks.welcome()
+    token, visitor = desks.create()
     folder = visitor.studio.options.workspace
     assert folder.parent == studio.options.workspace / "visitors"
     assert token not in folder.name
@@ -56,12 +56,12 @@ def test_the_owners_token_leads_to_the_studio_itself(studio: Studio) -> None:
 def test_a_desk_nobody_worked_at_leaves_no_folder(studio: Studio) -> None:
     desks = VisitorSessions(studio)
     for _ in range(3):
-        desks.welcome()
+        desks.create()
     assert not (studio.options.workspace / "visitors").exists()
 
 
 def test_a_desk_is_open_from_its_first_use_until_it_is_closed(studio: Studio) -> None:
-    _, visitor = VisitorSessions(studio).welcome()
+    _, visitor = VisitorSessions(studio).create()
     assert not visitor.is_open
     assert visitor.studio.speakers.list() == ()
     assert visitor.is_open
@@ -72,26 +72,26 @@ def test_a_desk_is_open_from_its_first_use_until_it_is_closed(studio: Studio) ->
 def test_too_many_visitors_are_told_and_passers_by_make_room(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, VisitLimits(visitors=2), clock=clock)
-    staying, first = desks.welcome()
-    _, second = desks.welcome()
+    staying, first = desks.create()
+    _, second = desks.create()
     for one in (first, second):
         one.studio.speakers.add("Ida")
     with pytest.raises(EngineBusy):
-        desks.welcome()
+        desks.create()
     clock.now_s += 61
     assert desks.find(staying) is not None
-    desks.welcome()
+    desks.create()
     assert desks.find(staying) is first
     assert not second.workspace.exists()  # nobody had the token that leads there
 
 
 def test_who_only_looked_in_takes_nobodys_place(studio: Studio) -> None:
     desks = VisitorSessions(studio, VisitLimits(visitors=2), clock=Clock())
-    staying, visitor = desks.welcome()
+    staying, visitor = desks.create()
     visitor.studio.speakers.add("Ida")
     assert desks.find(staying) is visitor
     for _ in range(10):
-        desks.welcome()
+        desks.create()
     assert desks.find(staying) is visitor
 
 
@@ -100,7 +100,7 @@ def test_a_desk_that_is_found_again_counts_too(studio: Studio) -> None:
     earlier = VisitorSessions(studio, VisitLimits(visitors=3), clock=Clock())
     tokens = []
     for _ in range(3):
-        token, visitor = earlier.welcome()
+        token, visitor = earlier.create()
         assert visitor.studio.speakers.list() == ()
         tokens.append(token)
     desks = VisitorSessions(studio, limits, clock=Clock())
@@ -113,7 +113,7 @@ def test_visitors_speak_on_the_one_engine_and_keep_apart(studio: Studio) -> None
     desks = VisitorSessions(studio)
     jobs = {}
     for name in ("anna", "ben"):
-        _, visitor = desks.welcome()
+        _, visitor = desks.create()
         jobs[name] = (visitor.studio, visitor.studio.render(dialog_of(3)))
     for own, job in jobs.values():
         finish(job)
@@ -124,7 +124,7 @@ def test_visitors_speak_on_the_one_engine_and_keep_apart(studio: Studio) -> None
 def test_a_visitor_has_so_many_lines(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, VisitLimits(lines_an_hour=10), clock=clock)
-    _, visitor = desks.welcome()
+    _, visitor = desks.create()
     finish(visitor.studio.render(dialog_of(8)))
     with pytest.raises(LimitReached, match="more lines") as refused:
         visitor.studio.render(dialog_of(8))
@@ -137,29 +137,29 @@ def test_a_visitor_has_so_many_lines(studio: Studio) -> None:
 
 def test_a_visitor_has_so_many_seconds_uploads_and_requests(studio: Studio) -> None:
     limits = VisitLimits(audio_s_an_hour=5, uploads_an_hour=1, requests_a_minute=2)
-    _, visitor = VisitorSessions(studio, limits, clock=Clock()).welcome()
+    _, visitor = VisitorSessions(studio, limits, clock=Clock()).create()
     finish(visitor.studio.render(dialog_of(4)))
     with pytest.raises(LimitReached, match="seconds of audio"):
         visitor.studio.render(dialog_of(4))
-    visitor.allowance.spend_upload()
+    visitor.rate_limits.spend_upload()
     with pytest.raises(LimitReached, match="uploads"):
-        visitor.allowance.spend_upload()
-    visitor.allowance.spend_request()
-    visitor.allowance.spend_request()
+        visitor.rate_limits.spend_upload()
+    visitor.rate_limits.spend_request()
+    visitor.rate_limits.spend_request()
     with pytest.raises(LimitReached, match="requests"):
-        visitor.allowance.spend_request()
+        visitor.rate_limits.spend_request()
 
 
 def test_a_visitor_leaves_other_models_loaded(studio: Studio) -> None:
     studio.load_model()
-    _, visitor = VisitorSessions(studio).welcome()
+    _, visitor = VisitorSessions(studio).create()
     visitor.studio.engine.retire("draft")
     assert studio.engine.models.get_status("draft").state == "loaded"
 
 
 def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
     studio.load_model()
-    _, visitor = VisitorSessions(studio).welcome()
+    _, visitor = VisitorSessions(studio).create()
     own = visitor.studio
     for refused in (
         own.load_model,
@@ -176,7 +176,7 @@ def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
 
 
 def test_a_visitors_engine_shows_what_the_owner_chose(studio: Studio) -> None:
-    _, visitor = VisitorSessions(studio).welcome()
+    _, visitor = VisitorSessions(studio).create()
     studio.engine.set_max_concurrency(7)
     assert visitor.studio.engine.max_concurrency == 7
     assert visitor.studio.engine.models is studio.engine.models
@@ -191,7 +191,7 @@ def test_what_a_month_did_not_touch_is_removed(studio: Studio) -> None:
     old = studio.options.workspace / "visitors" / ("0" * 32)
     old.mkdir(parents=True)
     months_ago(old)
-    _, kept = VisitorSessions(studio).welcome()
+    _, kept = VisitorSessions(studio).create()
     assert kept.studio.options.workspace.exists()
     assert not old.exists()
 
@@ -199,7 +199,7 @@ def test_what_a_month_did_not_touch_is_removed(studio: Studio) -> None:
 def test_who_works_daily_keeps_the_workspace_whenever_it_was_made(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, clock=clock)
-    token, visitor = desks.welcome()
+    token, visitor = desks.create()
     visitor.studio.projects.create("Mine")
     folder = visitor.workspace
 
@@ -216,7 +216,7 @@ def test_who_works_daily_keeps_the_workspace_whenever_it_was_made(studio: Studio
     # Sat at for hours.
     clock.now_s += 7_200
     visitor.seen_s = clock.now_s
-    desks.tidy()
+    desks.close_idle()
     assert VisitorSessions(studio, clock=clock).find(token) is not None
     # An earlier studio left no marks.
     age()
@@ -229,16 +229,16 @@ def test_who_works_daily_keeps_the_workspace_whenever_it_was_made(studio: Studio
 def test_a_long_running_studio_sweeps_once_a_day(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, clock=clock)
-    _, sitting = desks.welcome()
+    _, sitting = desks.create()
     assert sitting.studio.speakers.list() == ()
     old = studio.options.workspace / "visitors" / ("0" * 32)
     old.mkdir(parents=True)
     months_ago(old)
-    desks.tidy()
+    desks.close_idle()
     assert old.exists()
     clock.now_s += 25 * 3_600
     sitting.seen_s = clock.now_s
-    desks.tidy()
+    desks.close_idle()
     assert not old.exists()
     assert sitting.workspace.exists()
 
@@ -246,15 +246,15 @@ def test_a_long_running_studio_sweeps_once_a_day(studio: Studio) -> None:
 def test_a_desk_nobody_sat_at_for_an_hour_is_closed_and_found_again(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, clock=clock)
-    token, visitor = desks.welcome()
+    token, visitor = desks.create()
     desks.find(token).studio.speakers.add("Ida")
     left_behind = visitor.workspace / "readings" / "x"
     left_behind.mkdir(parents=True)
     clock.now_s += 3_599
-    desks.tidy()
+    desks.close_idle()
     assert visitor.is_open
     clock.now_s += 2
-    desks.tidy()
+    desks.close_idle()
     assert not visitor.is_open
     assert not left_behind.exists()
     assert [one.name for one in desks.find(token).studio.speakers.list()] == ["Ida"]
@@ -263,10 +263,10 @@ def test_a_desk_nobody_sat_at_for_an_hour_is_closed_and_found_again(studio: Stud
 def test_who_never_came_back_leaves_no_folder(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, clock=clock)
-    _, visitor = desks.welcome()
+    _, visitor = desks.create()
     visitor.studio.speakers.add("Ida")
     clock.now_s += 3_601
-    desks.tidy()
+    desks.close_idle()
     assert not visitor.workspace.exists()
 
 
@@ -274,15 +274,15 @@ def test_a_desk_at_work_is_not_closed(open_studio: OpenStudio) -> None:
     held = GatedDraft()
     studio, clock = open_studio(held), Clock()
     desks = VisitorSessions(studio, clock=clock)
-    token, _ = desks.welcome()
+    token, _ = desks.create()
     visitor = desks.find(token)
     job = visitor.studio.render(dialog_of(1))
     clock.now_s += 10_000
-    desks.tidy()
+    desks.close_idle()
     assert visitor.is_open
     held.let_through(1)
     finish(job)
-    desks.tidy()
+    desks.close_idle()
     assert not visitor.is_open
 
 
@@ -297,40 +297,40 @@ def test_programs_share_one_desk_and_one_allowance(studio: Studio) -> None:
 def test_a_browser_is_told_once_a_day_how_long_to_keep_its_token(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, clock=clock)
-    _, visitor = desks.welcome()
-    assert desks.must_greet(visitor)
+    _, visitor = desks.create()
+    assert desks.is_cookie_due(visitor)
     clock.now_s += 3_600
-    assert not desks.must_greet(visitor)
+    assert not desks.is_cookie_due(visitor)
     clock.now_s += 24 * 3_600
-    assert desks.must_greet(visitor)
+    assert desks.is_cookie_due(visitor)
 
 
 def test_a_visitor_has_so_much_of_the_disk(studio: Studio) -> None:
     clock = Clock()
     desks = VisitorSessions(studio, VisitLimits(workspace_bytes=1_000_000), clock=clock)
-    _, visitor = desks.welcome()
+    _, visitor = desks.create()
     visitor.studio.speakers.add("Ida")
-    room = visitor.room
+    room = visitor.disk_quota
     assert 990_000 < room.left_bytes <= 1_000_000
-    room.take(900_000)
+    room.reserve(900_000)
     with pytest.raises(NoRoom, match="may keep 1 MB here"):
-        room.take(200_000)
-    room.take(120_000, as_edit=True)  # what deletes is an edit
+        room.reserve(200_000)
+    room.reserve(120_000, as_edit=True)  # what deletes is an edit
     (visitor.workspace / "speakers" / "a").write_bytes(bytes(960_000))
     (visitor.workspace / "readings").mkdir()
     (visitor.workspace / "readings" / "passing").write_bytes(bytes(10_000_000))
-    room.measure_anew()
+    room.invalidate()
     assert 0 < room.left_bytes <= 40_000
     (visitor.workspace / "speakers" / "a").unlink()
     clock.now_s += 60
-    room.take(500_000)
-    desks.owner.room.take(10**12)  # the owner has no limit
-    assert desks.owner.room.left_bytes is None
+    room.reserve(500_000)
+    desks.owner.disk_quota.reserve(10**12)  # the owner has no limit
+    assert desks.owner.disk_quota.left_bytes is None
 
 
 def test_silence_counts_as_audio_and_a_refused_job_costs_nothing(studio: Studio) -> None:
     limits = VisitLimits(lines_an_hour=10, audio_s_an_hour=100)
-    _, visitor = VisitorSessions(studio, limits, clock=Clock()).welcome()
+    _, visitor = VisitorSessions(studio, limits, clock=Clock()).create()
     lines, pause = tuple(dialog_of(6)), Silence(60.0, line_number=7)
     finish(visitor.studio.render(Dialog((pause,))))
     with pytest.raises(LimitReached, match="seconds of audio"):
@@ -358,7 +358,7 @@ def test_a_visitor_has_nothing_downloaded(tmp_path: Path) -> None:
     neural = {name: Weighty(name) for name in ("one", "two", "three")}
     options = StudioOptions(tmp_path / "workspace", "draft", ("draft", *neural))
     with Studio.open(options, lambda name: neural.get(name) or create(name)) as studio:
-        _, visitor = VisitorSessions(studio).welcome()
+        _, visitor = VisitorSessions(studio).create()
         with pytest.raises(NotAllowed, match="only its owner can fetch it"):
             visitor.studio.choose_backend("one")
         with pytest.raises(NotAllowed):
@@ -375,7 +375,7 @@ def test_a_visitor_has_nothing_downloaded(tmp_path: Path) -> None:
 
 
 def test_visitors_have_the_owners_concurrency(studio: Studio) -> None:
-    _, visitor = VisitorSessions(studio).welcome()
+    _, visitor = VisitorSessions(studio).create()
     engine = visitor.studio.engine
     studio.engine.set_max_concurrency(7)
     assert engine.max_concurrency == 7

@@ -23,19 +23,19 @@ _FULL = "Too many people are using this studio now."
 
 
 class RequestQueue:
-    """Some requests at once; the others wait for their turn in order, but not for long.
+    """Lets a number of requests be handled at once; the others wait in order, but not for long.
 
-    Each that is worked on holds a thread, and many threads would leave the one that reads and
-    refuses requests no time.
+    A request that is handled holds a thread, and many threads would leave no time to the one that
+    reads and refuses requests.
     """
 
     def __init__(self, at_once: int, *, patience_s: float, most_waiting: int = 200) -> None:
-        """Let everybody in.
+        """Start with all places free.
 
         Args:
-            at_once: How many are worked on together.
-            patience_s: How long one waits for its turn before it is told to come back.
-            most_waiting: Beyond that many, one is told at once.
+            at_once: How many are handled together.
+            patience_s: How long a request waits for its turn before it is refused.
+            most_waiting: When that many wait, the next one is refused at once.
         """
         self._places = asyncio.Semaphore(at_once)
         self._patience_s = patience_s
@@ -76,16 +76,15 @@ class RequestQueues:
             RequestClass.LONG: long or RequestQueue(4, patience_s=30.0),
         }
 
-    def of(self, request_class: RequestClass) -> RequestQueue | None:
+    def get(self, request_class: RequestClass) -> RequestQueue | None:
         """Where a request waits; None for one that needn't."""
         return self._queues.get(request_class)
 
 
 class ConcurrencyLimitMiddleware:
-    """Holds a place for each request until its answer begins; who gets none is told so.
+    """Gives each request a place until its answer begins, and refuses it where there is none.
 
-    A request takes its place when all of it is there, so that nobody keeps others out by sending
-    slowly.
+    A request takes its place when its body is there, so that a slow sender keeps nobody out.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class ConcurrencyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        place = _Admission(self._queues.of(policy_of(scope).request_class))
+        place = _Admission(self._queues.get(policy_of(scope).request_class))
         if has_body(scope):
             await self._when_whole(place, scope, receive, send)
         elif await place.take():
@@ -164,10 +163,10 @@ class _Admission:
 
 
 class LoginLimit:
-    """Lets nobody guess passwords: after some wrong ones, signing in waits.
+    """Login throttle: after some wrong passwords, signing in is refused for a while.
 
-    All who come by a share link have one address, so all are counted together; who is signed in
-    already goes on.
+    All visitors of a share link have one address, so all are counted together; it doesn't affect
+    who is signed in already.
     """
 
     def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -190,11 +189,11 @@ class LoginLimit:
                 scope, receive, send
             )
             return
-        # Counted before it is known, so that many at once are not let in together.
+        # Counted as failed before the answer is known: many attempts at once are not let through.
         self._failed_s.append(now_s)
-        await self._app(scope, receive, self._noted(now_s, send))
+        await self._app(scope, receive, self._watch_answer(now_s, send))
 
-    def _noted(self, at_s: float, send: Send) -> Send:
+    def _watch_answer(self, at_s: float, send: Send) -> Send:
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 self._failed_s.remove(at_s)

@@ -71,7 +71,7 @@ class RequestBuffer:
         self._coming: Counter[str] = Counter()
 
     @property
-    def coming(self) -> int:
+    def active_count(self) -> int:
         """Bodies on their way now."""
         return self._coming.total()
 
@@ -89,7 +89,7 @@ class RequestBuffer:
             HTTPException: Too many are on their way; 429.
         """
         sender = Headers(scope=scope).get("cookie", "")
-        if self.coming >= self._at_once or self._coming[sender] >= self._of_one:
+        if self.active_count >= self._at_once or self._coming[sender] >= self._of_one:
             raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
         self._coming[sender] += 1
 

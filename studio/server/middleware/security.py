@@ -55,7 +55,7 @@ class OriginGuard:
             with self._lock:
                 self._names.add(name)
 
-    def knows(self, name: str | None) -> bool:
+    def is_known_host(self, name: str | None) -> bool:
         """Whether a host may be asked by this name; any address in figures may.
 
         A foreign page can make its own name lead here, but not an address in figures: that
@@ -66,7 +66,7 @@ class OriginGuard:
         with self._lock:
             return name in self._names or _is_address(name)
 
-    def refuses(self, headers: Headers, *, is_visit: bool) -> str | None:
+    def find_refusal(self, headers: Headers, *, is_visit: bool) -> str | None:
         """Why a request is refused; None when it isn't.
 
         Args:
@@ -75,7 +75,7 @@ class OriginGuard:
         """
         host = headers.get("host", "")
         name = _hostname(host)
-        if not self.knows(name):
+        if not self.is_known_host(name):
             return (
                 f"This studio isn't reached by the name “{(name or host)[:80]}”. Use its own "
                 "address, or add the name to TABLEREAD_ALLOWED_HOSTS."
@@ -167,14 +167,14 @@ class SecurityMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._http(scope, receive, self._dressed(send))
+            await self._http(scope, receive, self._add_headers(send))
         else:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
         policy = self._policies.find(method, path)
-        refusal = self._refusal(headers, path, policy)
+        refusal = self._find_refusal(headers, path, policy)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -186,9 +186,11 @@ class SecurityMiddleware:
             # From a layer that reads the body before any route does.
             await _reject(path, error.status_code, error.detail)(scope, receive, send)
 
-    def _refusal(self, headers: Headers, path: str, policy: RoutePolicy | None) -> Response | None:
+    def _find_refusal(
+        self, headers: Headers, path: str, policy: RoutePolicy | None
+    ) -> Response | None:
         is_visit = policy is not None and policy.is_page
-        reason = self._hosts.refuses(headers, is_visit=is_visit)
+        reason = self._hosts.find_refusal(headers, is_visit=is_visit)
         if reason is not None:
             return _reject(path, 403, reason)
         if policy is None:
@@ -202,7 +204,7 @@ class SecurityMiddleware:
             return _reject(path, 413, too_large(limit_bytes))
         return None
 
-    def _dressed(self, send: Send) -> Send:
+    def _add_headers(self, send: Send) -> Send:
         async def send_dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)

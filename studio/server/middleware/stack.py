@@ -37,7 +37,7 @@ class ServerEntry:
     Attributes:
         studio: The owner's.
         hosts: By which names it may be reached.
-        desks: Where visitors sit; None when all who come work in the owner's studio.
+        sessions: Of the visitors; None where everybody works in the owner's studio.
         api_key: What programs send; None when there is none.
         form: Where people sign in.
         framed_by_hub: Whether the page is shown inside Hugging Face's.
@@ -46,27 +46,27 @@ class ServerEntry:
     studio: Studio
     hosts: OriginGuard
     form: LoginForm
-    desks: VisitorSessions | None = None
+    sessions: VisitorSessions | None = None
     api_key: str | None = field(default=None, repr=False)
     framed_by_hub: bool = False
 
     @property
     def studio_of(self) -> StudioOf:
         """Whose studio a request works with."""
-        return (lambda _: self.studio) if self.desks is None else studio_of_visitor
+        return (lambda _: self.studio) if self.sessions is None else studio_of_visitor
 
     async def require_login(self, request: Request) -> None:
         """Refuse who hasn't signed in at the page's form, when there is one."""
         if not self.form.is_signed_in(_server_of(request), request):
             raise HTTPException(401, "Sign in first.")
 
-    def layers(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
+    def build_middleware(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
         """Put everything before the routes, the outermost last."""
         app: ASGIApp = routes
-        if self.desks is not None:
+        if self.sessions is not None:
             app = VisitorMiddleware(
                 app,
-                self.desks,
+                self.sessions,
                 signed_in=lambda asks: self.form.is_signed_in(server, asks),
                 sign_in=lambda: self.form.sign_in(server),
                 is_owner=self._has_key,

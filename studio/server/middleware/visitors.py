@@ -1,4 +1,4 @@
-"""Who asks: tells visitors of a shared studio apart by a cookie, and holds them to their share."""
+"""Sessions by cookie: finds the visitor of each request and enforces access and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class VisitorMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        desks: VisitorSessions,
+        sessions: VisitorSessions,
         *,
         signed_in: Callable[[HTTPConnection], bool],
         is_owner: Callable[[HTTPConnection], bool] = lambda _: False,
@@ -38,14 +38,14 @@ class VisitorMiddleware:
 
         Args:
             app: All routes.
-            desks: Where visitors sit.
-            signed_in: Whether a request may have a desk; the routes refuse who may not.
+            sessions: Of the visitors and the owner.
+            signed_in: Whether a request may have a session; the routes refuse it otherwise.
             is_owner: Whether a request proves by itself that it is the owner's.
             sign_in: A cookie that signs the owner in at the page's form, when there is one.
             framed: Whether the page is shown inside another site's, whose cookies are strangers.
         """
         self._app = app
-        self._desks = desks
+        self._sessions = sessions
         self._signed_in = signed_in
         self._is_owner = is_owner
         self._sign_in = sign_in
@@ -68,59 +68,59 @@ class VisitorMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            token, visitor = await self._seat(asks, policy)
+            token, visitor = await self._find_session(asks, policy)
             await self._admit(visitor, scope, policy)
         except StudioError as error:
             await response_for_error(scope["path"], error)(scope, receive, send)
             return
         scope.setdefault("state", {})["visitor"] = visitor
-        greets = token is not None and self._desks.must_greet(visitor)
-        send = self._greeting(token, scope, send) if token is not None and greets else send
+        greets = token is not None and self._sessions.is_cookie_due(visitor)
+        send = self._add_cookie(token, scope, send) if token is not None and greets else send
         try:
             await self._app(scope, receive, send)
         finally:
             if policy.disk in {DiskUse.FILL, DiskUse.FREE}:
-                visitor.room.measure_anew()
+                visitor.disk_quota.invalidate()
 
-    async def _seat(
+    async def _find_session(
         self, asks: HTTPConnection, policy: RoutePolicy
     ) -> tuple[str | None, VisitorSession]:
         """The visitor, and the token that the browser keeps of the visit."""
         if self._is_owner(asks):
-            return None, self._desks.owner
+            return None, self._sessions.owner
         token = token_of(asks)
-        visitor = self._desks.at_hand(token)
+        visitor = self._sessions.find_open(token)
         if visitor is None and token:
-            visitor = await asyncio.to_thread(self._desks.find, token)
+            visitor = await asyncio.to_thread(self._sessions.find, token)
         if visitor is not None:
             return token, visitor
         if not policy.starts_session:
-            return None, self._desks.programs
-        return await asyncio.to_thread(self._desks.welcome)
+            return None, self._sessions.programs
+        return await asyncio.to_thread(self._sessions.create)
 
     async def _admit(self, visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
         """Hold a visitor to what one may, and open the workspace away from the loop."""
-        if visitor.allowance is not None:
-            self._spend(visitor, policy)
+        if visitor.rate_limits is not None:
+            self._charge(visitor, policy)
             await _check_room(visitor, scope, policy)
         if not visitor.is_open and policy.opens_workspace:
             await asyncio.to_thread(lambda: visitor.studio)
 
-    def _spend(self, visitor: VisitorSession, policy: RoutePolicy) -> None:
+    def _charge(self, visitor: VisitorSession, policy: RoutePolicy) -> None:
         if policy.access is Access.OWNER:
             raise NotAllowed(OWNERS_ONLY)
-        known = visitor.came_back or visitor is self._desks.programs
-        allowance = visitor.allowance if known else self._desks.newcomers
-        assert allowance is not None
-        allowance.spend_request()
+        known = visitor.has_returned or visitor is self._sessions.programs
+        limits = visitor.rate_limits if known else self._sessions.newcomer_limits
+        assert limits is not None
+        limits.spend_request()
         if policy.is_upload:
-            allowance.spend_upload()
+            limits.spend_upload()
 
     def _enter(self, scope: Scope) -> RedirectResponse:
         """The owner's way in: the address that the terminal shows."""
         response = RedirectResponse("..", status_code=303)
         token = QueryParams(scope["query_string"]).get("key")
-        visitor = self._desks.find(token)
+        visitor = self._sessions.find(token)
         if token is not None and visitor is not None and visitor.is_owner:
             response.headers.append("Set-Cookie", self._cookie(token, scope))
             signed_in = self._sign_in()
@@ -128,7 +128,7 @@ class VisitorMiddleware:
                 response.headers.append("Set-Cookie", signed_in)
         return response
 
-    def _greeting(self, token: str, scope: Scope, send: Send) -> Send:
+    def _add_cookie(self, token: str, scope: Scope, send: Send) -> Send:
         async def send_greeting(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).append("Set-Cookie", self._cookie(token, scope))
@@ -163,11 +163,11 @@ async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy
         return
     more_bytes = stated_bytes(Headers(scope=scope)) or 0
     is_edit = policy.disk is DiskUse.EDIT
-    room = visitor.room
-    if room.is_known:
-        room.take(more_bytes, as_edit=is_edit)
+    room = visitor.disk_quota
+    if room.is_measured:
+        room.reserve(more_bytes, as_edit=is_edit)
     else:
-        await asyncio.to_thread(room.take, more_bytes, as_edit=is_edit)
+        await asyncio.to_thread(room.reserve, more_bytes, as_edit=is_edit)
 
 
 def studio_of_visitor(request: Request) -> Studio:

@@ -155,7 +155,7 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
     """A project as it stands; news after `seq` change it."""
     place = read_last_position(session.folder.root)
     with session.lock:
-        # The number first: news that come in between are then told twice, never missed.
+        # The number first: news that come in between are then sent twice, never missed.
         seq = session.events.seq
         views = session.list_views()
         document = session.document
@@ -252,8 +252,8 @@ def news_body(session: ProjectSession, seq: int, news: ProjectEvent) -> dict[str
                 if view is None:
                     return None
                 body = line_body(view, session.document)
-                told = ("line_id", "state", "making", "message", "samples", "take", "n_takes")
-                about = {"type": "line", **{name: body[name] for name in (*told, "chosen")}}
+                shown = ("line_id", "state", "making", "message", "samples", "take", "n_takes")
+                about = {"type": "line", **{name: body[name] for name in (*shown, "chosen")}}
             case RenderEvent():
                 about = {"type": "job", **(job_body(session) or {})}
             case StorageEvent():

@@ -22,10 +22,10 @@ _KEPT_S = 2.0
 
 
 class StateCache:
-    """Sees what takes long to see, and keeps it for a moment: every open page asks each second."""
+    """Keeps what takes long to find out for two seconds: every open page asks each second."""
 
     def __init__(self) -> None:
-        """See nothing yet."""
+        """Start empty."""
         # A walk through all processes of the machine.
         self.resident_bytes = cached(TTLCache(1, _KEPT_S), lock=Lock())(measure_resident_bytes)
         # Packages and caches on the disk, of a dozen backends; all studios here have the same.
@@ -33,15 +33,15 @@ class StateCache:
         self.offers = offers(_offer_bodies)
 
 
-def state_body(studio: Studio, setup: SetupReport, lookout: StateCache) -> dict[str, Any]:
+def state_body(studio: Studio, setup: SetupReport, cache: StateCache) -> dict[str, Any]:
     """All that the page shows besides the dialog."""
     backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
         "backend": {"name": backend.name, "title": backend.title}
         | capabilities_body(backend.capabilities),
-        "backends": lookout.offers(studio),
+        "backends": cache.offers(studio),
         "auto_reason": studio.backend_reason,
-        "model": model_body(studio, lookout.resident_bytes),
+        "model": model_body(studio, cache.resident_bytes),
         "engine": {
             "in_flight": studio.engine.renderer.in_flight,
             "queued": studio.engine.renderer.queued,
@@ -146,12 +146,12 @@ def choose(studio: StudioDep, body: BackendBody) -> dict[str, Any]:
 def page_routes(setup: SetupReport) -> APIRouter:
     """The routes, bound to the installation's report."""
     routes = APIRouter(prefix="/studio")
-    lookout = StateCache()
+    cache = StateCache()
 
     @routes.get("/state")
     @page_policy(Access.GUEST, request_class=RequestClass.POLLED)
     def state(studio: StudioDep) -> dict[str, Any]:
-        return state_body(studio, setup, lookout)
+        return state_body(studio, setup, cache)
 
     @routes.post("/setup/start", status_code=204)
     @page_policy(Access.OWNER)

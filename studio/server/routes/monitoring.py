@@ -160,10 +160,10 @@ class Metrics:
         self._open = [
             (job, seen + self._count(job, seen))
             for job, seen in self._open
-            if not self._ended(job, seen)
+            if not self._count_ended(job, seen)
         ]
 
-    def _ended(self, job: Job, seen: int) -> bool:
+    def _count_ended(self, job: Job, seen: int) -> bool:
         """Count the rest of a job that is over."""
         if not job.events.closed:
             return False
@@ -193,7 +193,7 @@ class Metrics:
 
 
 class _EngineState(Collector):
-    """The engine as it is at the moment of a scrape."""
+    """The engine's state when it is scraped."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

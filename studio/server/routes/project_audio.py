@@ -1,4 +1,4 @@
-"""Routes by which a project is heard: lines live, takes, and their waveforms."""
+"""Routes of a project's audio: lines live, takes, and their waveforms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from studio.server.routes.project_routes import Project
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
 
-# A take never changes, so whoever has it need not ask again.
+# A take never changes, so a browser that has it need not ask again.
 _FOR_GOOD = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 Bins = Annotated[int, Query(ge=1, le=4_000)]
@@ -67,12 +67,12 @@ async def many_peaks(
     project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
 ) -> dict[str, Any]:
     """The waveforms of takes, by id; those that aren't there are left out."""
-    shelf = project.take_store
-    known = [take for one in takes.split(",") if (take := shelf.get(one)) is not None]
-    found = [take for take in known if not shelf.is_freed(take)]
+    store = project.take_store
+    known = [take for one in takes.split(",") if (take := store.get(one)) is not None]
+    found = [take for take in known if not store.is_freed(take)]
 
     def all_peaks() -> dict[str, list[int]]:
-        return {take.take_id: compute_peaks(shelf.get_audio_path(take), bins) for take in found}
+        return {take.take_id: compute_peaks(store.get_audio_path(take), bins) for take in found}
 
     return {"peaks": await asyncio.to_thread(all_peaks)}
 

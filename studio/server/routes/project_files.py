@@ -55,7 +55,7 @@ from studio.storage.workspace import EXPORTS
 SoundFormat = Literal["wav", "flac", "mp3", "zip", "tracks"]
 
 Lufs = Annotated[float, Field(ge=MIN_LUFS, le=MAX_LUFS, allow_inf_nan=False, strict=True)]
-LoudnessWish = Literal["rendered", "podcast", "audiobook", "broadcast"] | Lufs
+LoudnessTarget = Literal["rendered", "podcast", "audiobook", "broadcast"] | Lufs
 """A level by its name, or in LUFS."""
 
 
@@ -65,7 +65,7 @@ class SoundBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: SoundFormat = "wav"
-    loudness: LoudnessWish = "rendered"
+    loudness: LoudnessTarget = "rendered"
     even_voices: bool = Field(False, strict=True)
 
     @property
@@ -74,8 +74,8 @@ class SoundBody(BaseModel):
         return ".zip" if self.format == "tracks" else f".{self.format}"
 
     @property
-    def choice(self) -> ExportOptions:
-        """The wish as the studio knows it."""
+    def options(self) -> ExportOptions:
+        """The options as the studio has them."""
         mastering = mastering_of(self.loudness, even_voices=self.even_voices)
         return ExportOptions(mastering, tracks=self.format == "tracks", is_measured=True)
 
@@ -85,7 +85,7 @@ def mastering_of(loudness: str | float, *, even_voices: bool) -> Mastering:
     return Mastering(parse_target(str(loudness)), even_voices)
 
 
-def mastering_wished(
+def parse_mastering_query(
     loudness: Annotated[str, Query(max_length=40)] = "rendered", *, even_voices: bool = False
 ) -> Mastering:
     """A level in an address: `?loudness=podcast&even_voices=true`.
@@ -96,7 +96,7 @@ def mastering_wished(
     return mastering_of(loudness, even_voices=even_voices)
 
 
-MasteringWish = Annotated[Mastering, Depends(mastering_wished)]
+MasteringQuery = Annotated[Mastering, Depends(parse_mastering_query)]
 
 
 def loudness_body(loudness: Loudness, choice: ExportOptions) -> dict[str, Any]:
@@ -126,34 +126,36 @@ _UNPACKED = 2
 
 @project_file_routes.post("/import", status_code=201)
 @upload_policy(max_body_bytes=PROJECT_BYTES)
-async def bring_in(
+async def import_project(
     studio: StudioDep, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
     """Make a project of a file: one that was exported, or a script of any format.
 
     The body is the file itself, which goes to the disk as it comes; or a form with a `file`.
     """
-    max_bytes = _most_bytes(request)
+    max_bytes = _max_import_bytes(request)
     if request.headers.get("content-type", "").startswith("multipart/"):
         bounded = Request(request.scope, limit_body(request.receive, max_bytes))
         async with bounded.form(max_files=1, max_fields=1) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
                 raise BadInput("No file came with this. Choose one, then import it.")
-            return await asyncio.to_thread(_made, studio, file.file, file.filename or "", max_bytes)
+            return await asyncio.to_thread(
+                _create_project, studio, file.file, file.filename or "", max_bytes
+            )
     with studio.projects.open_upload() as path:
         with path.open("xb") as arriving:
-            await _receive(request, arriving, path, max_bytes)
+            await _save_body(request, arriving, path, max_bytes)
         with path.open("rb") as arrived:
-            return await asyncio.to_thread(_made, studio, arrived, name, max_bytes)
+            return await asyncio.to_thread(_create_project, studio, arrived, name, max_bytes)
 
 
-def _made(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str, Any]:
+def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str, Any]:
     name = PurePath(name).name
     if is_archive(file):
         file.seek(0)
         unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
-        if (left_bytes := studio.room.left_bytes) is not None:
+        if (left_bytes := studio.disk_quota.left_bytes) is not None:
             unpacked_bytes = min(unpacked_bytes, left_bytes)
         return project_body(studio.projects.import_file(file, max_bytes=unpacked_bytes))
     file.seek(0)
@@ -163,7 +165,7 @@ def _made(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str
     return project_body(session, imported.notices)
 
 
-async def _receive(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:
+async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:
     """Write a body to a file as it comes.
 
     Raises:
@@ -187,7 +189,7 @@ def _too_large(max_bytes: int) -> str:
     return f"{too_large(max_bytes)} Export the project without deleted takes."
 
 
-def _most_bytes(request: Request) -> int:
+def _max_import_bytes(request: Request) -> int:
     """How large a file may be: the owner's disk is the owner's matter."""
     visitor = getattr(request.state, "visitor", None)
     return MAX_BYTES if visitor is None or visitor.is_owner else UPLOAD_BYTES
@@ -199,12 +201,12 @@ def export(
     studio: StudioDep,
     project: Project,
     request: Request,
-    mastering: MasteringWish,
+    mastering: MasteringQuery,
     suffix: Annotated[ExportFormat, Query(alias="format")] = "wav",
     *,
     deleted: bool = True,
 ) -> Response:
-    """A project as one file, its lines as a script, or what can be heard of it.
+    """A project as one file, its lines as a script, or its sound.
 
     A project's file has its deleted takes in it unless `deleted` is false. Sound is as rendered
     unless `loudness` and `even_voices` say otherwise.
@@ -216,7 +218,7 @@ def export(
         headers = {"Content-Disposition": attachment(f"{name}.{suffix}"), "X-Left-Out": left_out}
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
-        return _written(
+        return _make_export(
             studio,
             lambda path: write_archive(project, path, deleted=deleted),
             f"{name}{PROJECT_SUFFIX}",
@@ -224,7 +226,7 @@ def export(
         )
     left, choice = unless_left(request), ExportOptions(mastering, tracks=suffix == "tracks")
     suffix = "zip" if suffix == "tracks" else suffix
-    return _written(
+    return _make_export(
         studio,
         lambda path: export_scene(project, path, choice, on_progress=left),
         f"{name}.{suffix}",
@@ -239,7 +241,7 @@ def add_audio(project: Project, file: FormFile) -> dict[str, str]:
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
 
 
-def _written(
+def _make_export(
     studio: Studio, write: Callable[[Path], object], file_name: str, suffix: str
 ) -> FileResponse:
     headers = {"Content-Disposition": attachment(file_name)}
@@ -253,29 +255,29 @@ MAX_AT_ONCE = 2
 def sound_export_routes() -> APIRouter:
     """Exports of projects' sound, for all workspaces of a server."""
     routes = APIRouter(prefix="/studio/projects/{project_id}/exports")
-    desks = _ExportsOfStudio()
+    exports_of = _StudioExports()
 
     @routes.post("", status_code=201)
     @page_policy(Access.GUEST)
-    def begin(studio: StudioDep, project: Project, body: SoundBody) -> dict[str, Any]:
-        order = SceneExportSpec(project.project_id, build_scene(project), body.suffix, body.choice)
-        return _body(desks.of(studio).begin(order))
+    def begin_export(studio: StudioDep, project: Project, body: SoundBody) -> dict[str, Any]:
+        order = SceneExportSpec(project.project_id, build_scene(project), body.suffix, body.options)
+        return _export_body(exports_of.get(studio).begin(order))
 
     @routes.get("/{export_id}")
     @page_policy(Access.GUEST)
-    def look(studio: StudioDep, project_id: str, export_id: str) -> dict[str, Any]:
-        return _body(desks.of(studio).find(project_id, export_id))
+    def show_export(studio: StudioDep, project_id: str, export_id: str) -> dict[str, Any]:
+        return _export_body(exports_of.get(studio).find(project_id, export_id))
 
     @routes.delete("/{export_id}", status_code=204)
     @page_policy(Access.GUEST, disk=DiskUse.FREE)
-    def stop(studio: StudioDep, project_id: str, export_id: str) -> None:
-        exports = desks.of(studio)
+    def drop_export(studio: StudioDep, project_id: str, export_id: str) -> None:
+        exports = exports_of.get(studio)
         exports.drop(exports.find(project_id, export_id))
 
     @routes.get("/{export_id}/file")
     @page_policy(Access.GUEST, request_class=RequestClass.LONG)
-    def fetch(studio: StudioDep, project: Project, export_id: str) -> FileResponse:
-        export = desks.of(studio).find(project.project_id, export_id)
+    def fetch_export(studio: StudioDep, project: Project, export_id: str) -> FileResponse:
+        export = exports_of.get(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
         headers = {"Content-Disposition": attachment(_file_name(project.document.name, export))}
@@ -284,7 +286,7 @@ def sound_export_routes() -> APIRouter:
     return routes
 
 
-class _ExportsOfStudio:
+class _StudioExports:
     """The exports of each workspace, which all take turns."""
 
     def __init__(self) -> None:
@@ -293,7 +295,7 @@ class _ExportsOfStudio:
         self._lock = threading.Lock()
         self._exports: WeakKeyDictionary[Studio, SceneExports] = WeakKeyDictionary()
 
-    def of(self, studio: Studio) -> SceneExports:
+    def get(self, studio: Studio) -> SceneExports:
         with self._lock:
             exports = self._exports.get(studio)
             if exports is None:
@@ -307,7 +309,7 @@ def _file_name(name: str, export: SceneExport) -> str:
     return f"{name}{tracks}{export.spec.suffix}"
 
 
-def _body(export: SceneExport) -> dict[str, Any]:
+def _export_body(export: SceneExport) -> dict[str, Any]:
     loudness = export.loudness
     measured = None if loudness is None else loudness_body(loudness, export.spec.options)
     return {

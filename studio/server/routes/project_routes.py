@@ -49,7 +49,7 @@ _UNNAMED = "Untitled"
 project_routes = APIRouter(prefix="/studio/projects")
 
 
-async def _session_of(studio: StudioDep, project_id: str) -> ProjectSession:
+async def _open_session(studio: StudioDep, project_id: str) -> ProjectSession:
     # One that is open already is had without a thread, and without waiting for others.
     session = studio.projects.get_open(project_id)
     if session is None:
@@ -57,13 +57,13 @@ async def _session_of(studio: StudioDep, project_id: str) -> ProjectSession:
     return session
 
 
-Project = Annotated[ProjectSession, Depends(_session_of)]
+Project = Annotated[ProjectSession, Depends(_open_session)]
 """The project that a request names, opened."""
 
 
 @project_routes.get("")
 @page_policy(Access.GUEST)
-def listed(studio: StudioDep) -> list[dict[str, Any]]:
+def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
     """All projects, the one edited last first."""
     return [card_body(card) for card in studio.projects.list_summaries()]
 
@@ -73,7 +73,7 @@ def listed(studio: StudioDep) -> list[dict[str, Any]]:
 def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     """Make a project: a copy, of a script, or empty."""
     if body.like is not None:
-        studio.room.take(studio.projects.size_bytes(body.like))
+        studio.disk_quota.reserve(studio.projects.size_bytes(body.like))
         return project_body(studio.projects.duplicate(body.like))
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
@@ -109,7 +109,7 @@ def edit(project: Project, body: EditsBody) -> Response:
     try:
         news = project.edit(body.ops, body.author(body.group), body.base_rev)
     except EditConflict as error:
-        return _dispute(error)
+        return _conflict_answer(error)
     return JSONResponse(edit_body(project, news))
 
 
@@ -120,7 +120,7 @@ def undo(project: Project, body: UndoBody) -> Response:
     try:
         news = project.undo(body.author(), body.base_rev, own=body.own)
     except EditConflict as error:
-        return _dispute(error)
+        return _conflict_answer(error)
     return JSONResponse(edit_body(project, news))
 
 
@@ -146,7 +146,7 @@ def lay_script(project: Project, body: ScriptBody) -> Response:
     try:
         news, notices = project.merge_script(body.text, body.author(), body.base_rev)
     except EditConflict as error:
-        return _dispute(error)
+        return _conflict_answer(error)
     noticed = [notice_body(notice) for notice in notices]
     return JSONResponse(edit_body(project, news) | {"notices": noticed})
 
@@ -154,7 +154,7 @@ def lay_script(project: Project, body: ScriptBody) -> Response:
 @project_routes.get("/{project_id}/events", response_class=EventSourceResponse)
 @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
 async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEvent]:
-    """What happens after `since`; ends where that is too long ago, and the page looks anew."""
+    """What happens after `since`; ends where that is too long ago: the page loads all again."""
 
     def written(bundle: list[tuple[int, ProjectEvent]]) -> list[tuple[str, str]]:
         bodies = [(seq, news_body(project, seq, news)) for seq, news in bundle]
@@ -201,7 +201,7 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
     return {"takes": list(bodies)}
 
 
-def _dispute(error: EditConflict) -> JSONResponse:
+def _conflict_answer(error: EditConflict) -> JSONResponse:
     body = error_body(error) | {"rev": error.rev, "conflicts": error.conflicts}
     return JSONResponse(body, status_of(error))
 
@@ -223,7 +223,7 @@ class FreeBody(BaseModel):
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def disk_usage(studio: StudioDep) -> dict[str, Any]:
     """What deleted takes and lines, unused recordings, torn files and removed projects hold."""
-    return _holdings_body(find_reclaimable(studio.projects))
+    return _disk_usage_body(find_reclaimable(studio.projects))
 
 
 @space_routes.post("/free")
@@ -233,12 +233,12 @@ def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
     project_ids = body.project_ids if body.takes else ()
     freed = reclaim_space(studio.projects, project_ids, trash=body.trash)
     left = [{"project_id": one, "message": message} for one, message in freed.failures]
-    return _holdings_body(freed) | {"left": left}
+    return _disk_usage_body(freed) | {"left": left}
 
 
 @space_routes.get("/trash")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
-def removed(studio: StudioDep) -> list[dict[str, Any]]:
+def list_removed(studio: StudioDep) -> list[dict[str, Any]]:
     """Deleted projects that can be brought back, the one deleted last first."""
     return [card_body(card) for card in studio.projects.list_removed()]
 
@@ -250,7 +250,7 @@ def restore(studio: StudioDep, project_id: str) -> dict[str, Any]:
     return project_body(studio.projects.restore(project_id))
 
 
-def _holdings_body(holdings: ReclaimableSpace) -> dict[str, Any]:
+def _disk_usage_body(holdings: ReclaimableSpace) -> dict[str, Any]:
     takes, recordings, trash = holdings.takes, holdings.recordings, holdings.trash
     return {
         "bytes": takes.size_bytes + recordings.size_bytes + trash.size_bytes,

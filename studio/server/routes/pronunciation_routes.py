@@ -42,7 +42,7 @@ class ReachBody(BaseModel):
 
 
 class PreviewPronunciationBody(BaseModel):
-    """What is to be heard, in whose voice."""
+    """A text to preview, and in whose voice."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,7 +73,7 @@ async def preview_pronunciation(
     """A spoken form in the voice of somebody of the cast."""
     document = project.document
     backend_name = speaking(studio, document).name
-    saying = studio.booth.recite(
+    saying = studio.previews.speak_as(
         project_cast(studio, document), body.speaker, body.text, backend_name
     )
     return wav_answer(await unless_gone(request, saying))

@@ -35,7 +35,7 @@ class CutBody(_SpeakerModel):
     end_s: float | None = Field(None, ge=0, allow_inf_nan=False)
     repaired: bool = False
 
-    def cut(self, upload_id: str) -> TrimSpec:
+    def to_trim(self, upload_id: str) -> TrimSpec:
         """The part of that upload."""
         return TrimSpec(upload_id, self.start_s, self.end_s, self.repaired)
 
@@ -48,9 +48,9 @@ class SampleBody(CutBody):
     mood: str | None = Field(None, max_length=200)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
 
-    def take(self) -> NewSample:
+    def to_sample(self) -> NewSample:
         """The same as the studio knows it."""
-        return NewSample(self.cut(self.upload_id), self.consent, self.mood, self.transcript)
+        return NewSample(self.to_trim(self.upload_id), self.consent, self.mood, self.transcript)
 
 
 class DetailsBody(_SpeakerModel):
@@ -83,9 +83,9 @@ class MendedBody(CutBody):
     upload_id: str = Field(max_length=40)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
 
-    def mended(self) -> SampleEdit:
+    def to_edit(self) -> SampleEdit:
         """The same as the studio knows it."""
-        return SampleEdit(self.cut(self.upload_id), self.transcript)
+        return SampleEdit(self.to_trim(self.upload_id), self.transcript)
 
 
 class SampleChangeBody(_SpeakerModel):
@@ -105,7 +105,7 @@ class PreviewBody(_SpeakerModel):
     backend: str | None = Field(None, max_length=100)
 
     def sentence(self) -> Sentence:
-        """The same as the booth knows it."""
+        """The same as `VoicePreviews` takes it."""
         return Sentence(self.text, self.mood, self.language)
 
 

@@ -42,7 +42,7 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 
 @speaker_routes.get("")
 @page_policy(Access.GUEST)
-def listed(studio: StudioDep) -> dict[str, Any]:
+def list_speakers(studio: StudioDep) -> dict[str, Any]:
     """All speakers, what is wrong with single ones, and which voices the backend can make."""
     backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
@@ -61,22 +61,22 @@ def listed(studio: StudioDep) -> dict[str, Any]:
 def add(studio: StudioDep, body: NewSpeakerBody) -> dict[str, Any]:
     """Add a speaker, with a first sample or without one."""
     details = body.model_dump(exclude_unset=True, exclude={"name", "sample"})
-    take = body.sample.take() if body.sample else None
+    take = body.sample.to_sample() if body.sample else None
     speaker = studio.voices.add(body.name, take, **_details(details))
     return speaker_body(studio.speakers, speaker)
 
 
 @speaker_routes.post("/import", status_code=201)
 @upload_policy()
-async def bring_in(studio: StudioDep, request: Request) -> dict[str, Any]:
+async def import_voice(studio: StudioDep, request: Request) -> dict[str, Any]:
     """Add a voice that was saved as one file; the body is that file."""
     async with receive(request, studio, max_bytes=MAX_PACK_BYTES) as path:
-        return await asyncio.to_thread(_brought_in, studio, path)
+        return await asyncio.to_thread(_import_pack, studio, path)
 
 
 @speaker_routes.post("/removed/{speaker_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def bring_back(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
+def restore_speaker(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
     """Bring a removed voice back."""
     return speaker_body(studio.speakers, studio.speakers.restore_removed(speaker_id))
 
@@ -90,13 +90,13 @@ def delete_removed(studio: StudioDep, speaker_id: str) -> None:
 
 @speaker_routes.get("/{speaker_id}/voice")
 @page_policy(Access.GUEST)
-def save(studio: StudioDep, speaker_id: str) -> Response:
+def export_voice(studio: StudioDep, speaker_id: str) -> Response:
     """A voice as one file."""
     folder = tempfile.TemporaryDirectory(prefix="tableread-")
     path = Path(folder.name) / "voice.zip"
     try:
         with path.open("wb") as file:
-            name = studio.voices.save(speaker_id, file)
+            name = studio.voices.export_pack(speaker_id, file)
     except BaseException:
         folder.cleanup()
         raise
@@ -150,7 +150,7 @@ def sample(studio: StudioDep, speaker_id: str, sample_id: str) -> FileResponse:
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def add_sample(studio: StudioDep, speaker_id: str, body: SampleBody) -> dict[str, Any]:
     """Add a sample from an upload: the main one, or the one of a mood."""
-    speaker = studio.voices.add_sample(speaker_id, body.take())
+    speaker = studio.voices.add_sample(speaker_id, body.to_sample())
     return speaker_body(studio.speakers, speaker)
 
 
@@ -176,17 +176,19 @@ def change_sample(
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def open_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
     """Make an upload of a kept sample, to be trimmed and repaired as a new one is."""
-    return examined_body(SampleEditor(studio.voices).open(speaker_id, _kept(sample_id)))
+    return examined_body(
+        SampleEditor(studio.voices).open(speaker_id, _library_sample_id(sample_id))
+    )
 
 
 @speaker_routes.put("/{speaker_id}/samples/{sample_id}/recording")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
-def put_back(
+def replace_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: MendedBody
 ) -> dict[str, Any]:
     """Let a part of that upload take the sample's place; mood and consent stay."""
     mending = SampleEditor(studio.voices)
-    speaker = mending.put_back(speaker_id, _kept(sample_id), body.mended())
+    speaker = mending.replace(speaker_id, _library_sample_id(sample_id), body.to_edit())
     return speaker_body(studio.speakers, speaker)
 
 
@@ -202,20 +204,20 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
     return speaker_body(studio.speakers, speaker)
 
 
-@speaker_routes.post("/{speaker_id}/formers/{former_id}/restore")
+@speaker_routes.post("/{speaker_id}/formers/{version_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def restore_sample(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
+def restore_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
     """Bring back a recording that was changed or removed."""
     name = studio.speakers.get_by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.restore_version(name, former_id))
+    return speaker_body(studio.speakers, studio.speakers.restore_version(name, version_id))
 
 
-@speaker_routes.delete("/{speaker_id}/formers/{former_id}")
+@speaker_routes.delete("/{speaker_id}/formers/{version_id}")
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
-def forget_former(studio: StudioDep, speaker_id: str, former_id: str) -> dict[str, Any]:
+def delete_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
     """Delete for good a recording that was changed or removed."""
     name = studio.speakers.get_by_id(speaker_id).name
-    return speaker_body(studio.speakers, studio.speakers.delete_version(name, former_id))
+    return speaker_body(studio.speakers, studio.speakers.delete_version(name, version_id))
 
 
 @speaker_routes.post("/{speaker_id}/preview")
@@ -225,27 +227,27 @@ async def preview(
 ) -> Response:
     """A sentence in a speaker's voice."""
     backend_name = body.backend or studio.backend_name
-    work = studio.booth.preview(speaker_id, body.sentence(), backend_name)
+    work = studio.previews.preview(speaker_id, body.sentence(), backend_name)
     return wav_answer(await unless_gone(request, work))
 
 
 @speaker_routes.post("/{speaker_id}/act")
 @upload_policy()
-async def act(
+async def convert(
     studio: StudioDep, speaker_id: str, request: Request, mood: str | None = None
 ) -> Response:
     """A recording, which is the body, in a speaker's voice."""
     async with receive(request, studio) as path:
-        work = studio.booth.act(speaker_id, path, studio.backend_name, mood)
+        work = studio.previews.convert(speaker_id, path, studio.backend_name, mood)
         return wav_answer(await unless_gone(request, work))
 
 
-def _brought_in(studio: StudioDep, path: Path) -> dict[str, Any]:
+def _import_pack(studio: StudioDep, path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        return speaker_body(studio.speakers, studio.voices.bring_in(file))
+        return speaker_body(studio.speakers, studio.voices.import_pack(file))
 
 
-def _kept(sample_id: str) -> str | None:
+def _library_sample_id(sample_id: str) -> str | None:
     """A sample's id as the library has it, where the main one has none."""
     return None if sample_id == MAIN else sample_id
 
@@ -276,27 +278,27 @@ _FileName = Annotated[str, Query(max_length=MAX_UPLOAD_NAME_CHARS)]
 
 @upload_routes.post("", status_code=201)
 @upload_policy()
-async def send(
+async def upload(
     studio: StudioDep, request: Request, name: _FileName = "recording"
 ) -> dict[str, Any]:
     """Take a recording in and check it; the body is the file itself."""
     async with receive(request, studio) as path:
-        upload = await asyncio.to_thread(studio.voices.take_in, path, name)
+        upload = await asyncio.to_thread(studio.voices.add_upload, path, name)
     return examined_body(await asyncio.to_thread(studio.voices.examine, TrimSpec(upload.upload_id)))
 
 
 @upload_routes.post("/{upload_id}/check")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
-def check(studio: StudioDep, upload_id: str, body: CutBody) -> dict[str, Any]:
+def check_upload(studio: StudioDep, upload_id: str, body: CutBody) -> dict[str, Any]:
     """Check a part of it, as it is or repaired."""
-    return examined_body(studio.voices.examine(body.cut(upload_id)))
+    return examined_body(studio.voices.examine(body.to_trim(upload_id)))
 
 
 @upload_routes.get("/{upload_id}/audio.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
-def audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Query()]) -> Response:
+def upload_audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Query()]) -> Response:
     """The sound of a part of it, as it is or repaired."""
-    return wav_answer(studio.voices.sound(cut.cut(upload_id)))
+    return wav_answer(studio.voices.cut_clip(cut.to_trim(upload_id)))
 
 
 @upload_routes.post("/{upload_id}/preview")
@@ -305,14 +307,14 @@ async def preview_upload(
     studio: StudioDep, upload_id: str, body: AuditionBody, request: Request
 ) -> Response:
     """A sentence in its voice."""
-    clip = await asyncio.to_thread(studio.voices.sound, body.cut(upload_id))
+    clip = await asyncio.to_thread(studio.voices.cut_clip, body.to_trim(upload_id))
     backend_name = body.backend or studio.backend_name
-    work = studio.booth.audition(clip, Sentence(body.text), backend_name)
+    work = studio.previews.preview_clip(clip, Sentence(body.text), backend_name)
     return wav_answer(await unless_gone(request, work))
 
 
 @upload_routes.delete("/{upload_id}", status_code=204)
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
-def drop(studio: StudioDep, upload_id: str) -> None:
+def drop_upload(studio: StudioDep, upload_id: str) -> None:
     """Delete it; one that isn't there is no matter."""
     studio.voices.uploads.drop(upload_id)

@@ -46,34 +46,34 @@ class DialogStore:
         """Start empty."""
         # Guards the table, which requests in several threads read and change.
         self._lock = threading.Lock()
-        self._readings: dict[str, SpeechStream] = {}
+        self._streams: dict[str, SpeechStream] = {}
 
-    def put(self, reading: SpeechStream) -> None:
+    def put(self, stream: SpeechStream) -> None:
         """Keep a render; the oldest finished one makes room."""
         with self._lock:
-            self._readings[reading.job.job_id] = reading
-            finished = [one for one in self._readings.values() if one.job.events.closed]
-            gone = finished[: max(0, len(self._readings) - KEPT_DIALOGS)]
+            self._streams[stream.job.job_id] = stream
+            finished = [one for one in self._streams.values() if one.job.events.closed]
+            gone = finished[: max(0, len(self._streams) - KEPT_DIALOGS)]
             for one in gone:
-                del self._readings[one.job.job_id]
+                del self._streams[one.job.job_id]
         for one in gone:
             one.close()
 
-    def job(self, dialog_id: str) -> Job:
-        """The job of a render, as `reading`."""
-        return self.reading(dialog_id).job
+    def get_job(self, dialog_id: str) -> Job:
+        """The job of a render, as `get`."""
+        return self.get(dialog_id).job
 
-    def reading(self, dialog_id: str) -> SpeechStream:
+    def get(self, dialog_id: str) -> SpeechStream:
         """A render by its id.
 
         Raises:
             NotFound: It never was, was deleted, or made room.
         """
         with self._lock:
-            reading = self._readings.get(dialog_id)
-        if reading is None:
+            stream = self._streams.get(dialog_id)
+        if stream is None:
             raise NotFound("This dialog isn't there any more; render it again.")
-        return reading
+        return stream
 
     def remove(self, dialog_id: str) -> None:
         """Stop and forget a render.
@@ -82,32 +82,32 @@ class DialogStore:
             NotFound: It isn't there.
         """
         with self._lock:
-            reading = self._readings.pop(dialog_id, None)
-        if reading is None:
+            stream = self._streams.pop(dialog_id, None)
+        if stream is None:
             raise NotFound("This dialog isn't there any more.")
-        reading.close()
+        stream.close()
 
 
 class DialogStores:
-    """One shelf for each studio, so that nobody finds what another one ordered."""
+    """A store for each studio, so that no visitor finds the dialogs of another."""
 
     def __init__(self) -> None:
         """Start with none."""
-        self._shelves: WeakKeyDictionary[Studio, DialogStore] = WeakKeyDictionary()
+        self._stores: WeakKeyDictionary[Studio, DialogStore] = WeakKeyDictionary()
 
     def of(self, studio: Studio) -> DialogStore:
-        """The shelf of a studio."""
-        return self._shelves.setdefault(studio, DialogStore())
+        """The store of a studio."""
+        return self._stores.setdefault(studio, DialogStore())
 
 
-async def _shelf_of(request: Request, studio: StudioDep) -> DialogStore:
-    shelves = request.app.state.shelves
-    assert isinstance(shelves, DialogStores)
-    return shelves.of(studio)
+async def _current_store(request: Request, studio: StudioDep) -> DialogStore:
+    stores = request.app.state.dialog_stores
+    assert isinstance(stores, DialogStores)
+    return stores.of(studio)
 
 
-DialogStoreDep = Annotated[DialogStore, Depends(_shelf_of)]
-"""The type of a handler's `shelf`: the one of the visitor who asks."""
+DialogStoreDep = Annotated[DialogStore, Depends(_current_store)]
+"""The type of a handler's `store`: the one of the visitor who asks."""
 
 
 dialog_routes = APIRouter(prefix="/dialogs")
@@ -138,7 +138,7 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
 )
 @speech_policy(disk=DiskUse.FILL)
 def begin(
-    studio: StudioDep, shelf: DialogStoreDep, body: DialogBody
+    studio: StudioDep, store: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
     """Render a dialog; with `stream`, the answer is its progress."""
     dialog = _dialog(body)
@@ -152,27 +152,27 @@ def begin(
         pronounce=PronunciationRules(entries).spoken,
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
     )
-    reading = SpeechStream(studio, dialog, options)
-    shelf.put(reading)
+    stream = SpeechStream(studio, dialog, options)
+    store.put(stream)
     if body.stream:
         return StreamingResponse(
-            _progress(reading.job), status_code=201, media_type="text/event-stream"
+            _progress(stream.job), status_code=201, media_type="text/event-stream"
         )
-    return _card(reading.job)
+    return _card(stream.job)
 
 
 @dialog_routes.get("/{dialog_id}")
 @speech_policy()
-def snapshot(shelf: DialogStoreDep, dialog_id: str) -> DialogCard:
+def snapshot(store: DialogStoreDep, dialog_id: str) -> DialogCard:
     """A render as it stands."""
-    return _card(shelf.job(dialog_id))
+    return _card(store.get_job(dialog_id))
 
 
 @dialog_routes.get("/{dialog_id}/events", response_class=StreamingResponse, responses=_EVENTS)
 @speech_policy()
-async def events(shelf: DialogStoreDep, dialog_id: str) -> StreamingResponse:
+async def events(store: DialogStoreDep, dialog_id: str) -> StreamingResponse:
     """The steps of a render from its start, until its end."""
-    job = shelf.job(dialog_id)
+    job = store.get_job(dialog_id)
     return StreamingResponse(_progress(job), media_type="text/event-stream")
 
 
@@ -180,14 +180,14 @@ async def events(shelf: DialogStoreDep, dialog_id: str) -> StreamingResponse:
 @speech_policy(request_class=RequestClass.LONG)
 def audio(
     studio: StudioDep,
-    shelf: DialogStoreDep,
+    store: DialogStoreDep,
     request: Request,
     dialog_id: str,
     audio_format: Annotated[StreamFormat, Query(alias="format")] = StreamFormat.WAV,
 ) -> Response:
     """The finished audio."""
-    reading = shelf.reading(dialog_id)
-    job = reading.job
+    stream = store.get(dialog_id)
+    job = stream.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
     if audio_format in _FILES:
@@ -195,11 +195,11 @@ def audio(
         return make_file(
             studio,
             f"dialog.{audio_format.value}",
-            lambda path: export_job(job, path, ExportOptions(reading.mastering), on_progress=left),
+            lambda path: export_job(job, path, ExportOptions(stream.mastering), on_progress=left),
             media_type=audio_format.media_type,
             filename=f"dialog.{audio_format.value}",
         )
-    blocks = read_mastered_blocks(job, reading.mastering)
+    blocks = read_mastered_blocks(job, stream.mastering)
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
     )
@@ -207,9 +207,9 @@ def audio(
 
 @dialog_routes.delete("/{dialog_id}")
 @speech_policy(disk=DiskUse.FREE)
-def remove(shelf: DialogStoreDep, dialog_id: str) -> DialogDeleted:
+def remove(store: DialogStoreDep, dialog_id: str) -> DialogDeleted:
     """Stop a render and forget it."""
-    shelf.remove(dialog_id)
+    store.remove(dialog_id)
     return DialogDeleted(id=dialog_id)
 
 

@@ -134,7 +134,7 @@ class SpokenAudio:
             SpeechFailed: There will be nothing.
         """
         first = asyncio.ensure_future(anext(self._chunks, None))
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait([first, gone], return_when=asyncio.FIRST_COMPLETED)
             if first.done():
@@ -148,10 +148,10 @@ class SpokenAudio:
         """Encoded bytes, as soon as there are any."""
         try:
             if self._first is not None:
-                yield await self._encoded(self._first)
+                yield await self._encode(self._first)
             async for chunk in self._chunks:
-                yield await self._encoded(chunk)
-            yield await asyncio.to_thread(self._rest)
+                yield await self._encode(chunk)
+            yield await asyncio.to_thread(self._finish)
         finally:
             self._encoder.close()
 
@@ -167,18 +167,22 @@ class SpokenAudio:
         else:
             yield _event({"type": "speech.audio.done", "usage": self._usage()})
 
-    async def _encoded(self, chunk: Samples) -> bytes:
+    async def _encode(self, chunk: Samples) -> bytes:
         self._samples += len(chunk)
         return await asyncio.to_thread(lambda: self._encoder.push(self._tempo.push(chunk)))
 
-    def _rest(self) -> bytes:
+    def _finish(self) -> bytes:
         return self._encoder.push(self._tempo.finish()) + self._encoder.finish()
 
     def _usage(self) -> dict[str, Any]:
         """Characters and tenths of seconds stand in for tokens, which not every backend has."""
-        heard = round(10 * self._samples / STUDIO_RATE_HZ)
-        total = self._input_chars + heard
-        return {"input_tokens": self._input_chars, "output_tokens": heard, "total_tokens": total}
+        output_tokens = round(10 * self._samples / STUDIO_RATE_HZ)
+        total = self._input_chars + output_tokens
+        return {
+            "input_tokens": self._input_chars,
+            "output_tokens": output_tokens,
+            "total_tokens": total,
+        }
 
 
 class _Closing(StreamingResponse):
@@ -207,7 +211,7 @@ def _finish_later(reading: SpeechStream, app: FastAPI) -> None:
     task.add_done_callback(app.state.finishing.discard)
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -238,7 +242,7 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
             Exception: answer_fault,
         },
     )
-    api.state.shelves = DialogStores()
+    api.state.dialog_stores = DialogStores()
     api.state.finishing = set()
     api.state.references = References()
     api.include_router(speech_routes)

@@ -11,7 +11,7 @@ from studio.audio.tempo import MAX_SPEED, MIN_SPEED
 from studio.dialog.attributes import MAX_SEED
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.project.ops import PronunciationFields
-from studio.server.routes.project_files import LoudnessWish
+from studio.server.routes.project_files import LoudnessTarget
 
 MAX_INPUT_CHARS = 20_000
 MAX_REFERENCE_CHARS = 16_000_000
@@ -86,7 +86,7 @@ class DialogBody(BaseModel):
         max_length=MAX_PRONUNCIATIONS,
         description="How words are said; nothing else of the dialog changes.",
     )
-    loudness: LoudnessWish = Field(
+    loudness: LoudnessTarget = Field(
         "rendered",
         description="Of the finished audio in every format: a level by its name, or in LUFS.",
     )

@@ -49,7 +49,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
         (507, "The disk is full."),
     )
 }
-"""What every operation may answer beside what it is for."""
+"""Errors that every operation may answer with."""
 
 
 def speech_error(

@@ -40,7 +40,7 @@ async def test_a_line_is_acted_in_the_voice_of_each_mood(tmp_path_factory, tmp_p
         ida = studio.speakers.add("Ida", sample=voice_of("Ida", 200).sample.clip)
         studio.speakers.add_mood("Ida", "low", voice_of("Ida", 90).sample.clip)
         made = [
-            await studio.booth.act(ida.speaker_id, tmp_path / "said.wav", "chatterbox", mood)
+            await studio.previews.convert(ida.speaker_id, tmp_path / "said.wav", "chatterbox", mood)
             for mood in (None, "low")
         ]
         assert studio.engine.conditioning.n_computed == 2
