@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from studio.setup_report import SetupReport
+    from studio.setup.models_install import SetupReport
 
 OLDEST = (3, 11)
 NEWEST = (3, 13)

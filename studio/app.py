@@ -12,19 +12,17 @@ from pathlib import Path
 
 from studio.backends import registry
 from studio.backends.base import Backend
-from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.remote.options import RemoteOptions
-from studio.backends.zero_gpu import Lending, can_be_lent
+from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
+from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
-from studio.cli.bench import run_bench
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
-from studio.cli.serve import ServeArguments, Surroundings
-from studio.engine.model_state import EvictionPolicy
+from studio.cli.serve import ServeArguments, ServerConfig
+from studio.engine.model_manager import EvictionPolicy
 from studio.errors import SettingError, StudioError
-from studio.service import Studio, StudioOptions
+from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
-from studio.setup_report import NothingToSetUp, SetupReport
+from studio.setup.models_install import NothingToSetUp, SetupReport
 
 SPACE_STORAGE = Path("/data")
 """Where a Hugging Face Space keeps files over restarts, when it has such storage."""
@@ -63,6 +61,11 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "render":
             return run_render(RenderArguments.check(arguments), lambda: _studio(settings))
         case "bench":
+            try:
+                from benchmarks.command import run_bench
+            except ModuleNotFoundError as error:
+                raise SettingError("The benchmarks are in the repository only.") from error
+
             return run_bench(arguments, _backend_options(settings))
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
@@ -70,14 +73,14 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             options = ServeArguments.check(arguments, _surroundings(settings))
             studio = _studio(settings)
             # Not before all is well: Gradio's import takes seconds.
-            from studio.server import serve
+            from studio.server.studio_server import serve
 
             return serve(options, studio, setup)
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """The environment, with what the command line says on top."""
-    settings = Settings.from_environment(os.environ)
+    settings = Settings.from_environment()
     given: dict[str, str | Path] = {
         name: value
         for name in ("backend", "workspace")
@@ -100,16 +103,10 @@ def _studio(settings: Settings) -> Studio:
     backend_options = _backend_options(settings)
     lending = _lending(settings, backend_options)
     backend_name, reason = registry.choose(settings.backend, backend_options)
-    names = [name for name in registry.BACKENDS if lending is None or can_be_lent(name)]
-    if backend_name not in names:
-        raise SettingError(
-            f"{backend_name} can't run on a card that is lent for seconds at a time (ZeroGPU). Set "
-            f"TTS_BACKEND to one of: {', '.join(names)}."
-        )
     options = StudioOptions(
         workspace=settings.workspace,
         backend_name=backend_name,
-        backend_names=tuple(names),
+        backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
     )
     return Studio.open(
@@ -124,14 +121,14 @@ def _studio(settings: Settings) -> Studio:
     )
 
 
-def _lending(settings: Settings, options: BackendOptions) -> Lending | None:
+def _lending(settings: Settings, options: BackendOptions) -> ZeroGpuProxy | None:
     """On a Space that lends its card; made before the page, as the platform demands."""
     if not settings.zero_gpu:
         return None
-    return Lending(lambda name: registry.create(name, replace(options, graphs=False)))
+    return ZeroGpuProxy(lambda name: registry.create(name, replace(options, graphs=False)))
 
 
-def _backend(name: str, options: BackendOptions, lending: Lending | None) -> Backend:
+def _backend(name: str, options: BackendOptions, lending: ZeroGpuProxy | None) -> Backend:
     backend = registry.create(name, options)
     return backend if lending is None else lending.lent(backend)
 
@@ -163,6 +160,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
         tf32=settings.tf32,
         reference_silence_s=settings.reference_silence_s,
         batch=BatchOptions(
+            enabled=not settings.zero_gpu,  # a forked process lacks the engine's threads
             slots=settings.batch_slots,
             positions=settings.batch_positions,
             max_wait_s=settings.batch_max_wait_ms / 1000,
@@ -181,8 +179,8 @@ def _backend_options(settings: Settings) -> BackendOptions:
     )
 
 
-def _surroundings(settings: Settings) -> Surroundings:
-    return Surroundings(
+def _surroundings(settings: Settings) -> ServerConfig:
+    return ServerConfig(
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from studio.audio.clip import Clip
 from studio.backends.base import Capabilities, Conditioning
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.errors import AudioRejected, Cancelled
 
 

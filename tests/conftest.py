@@ -11,8 +11,8 @@ from scenes import OpenStudio
 
 from studio.backends.base import Backend
 from studio.backends.registry import create
-from studio.engine.model_state import EvictionPolicy
-from studio.service import Studio, StudioOptions
+from studio.engine.model_manager import EvictionPolicy
+from studio.services.studio import Studio, StudioOptions
 
 # How long an example takes says more of what else the machine does than of the example.
 settings.register_profile("tests", deadline=None)

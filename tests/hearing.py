@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 
 
 class HearingDraft(DraftBackend):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job import Job
-from studio.engine.record import Event
-from studio.service import Studio
+from studio.engine.job import Job, JobEvent
+from studio.services.studio import Studio
 
 OpenStudio = Callable[..., Studio]
 
@@ -22,6 +21,6 @@ def dialog_of(lines: int, *, speakers: tuple[str, ...] = ("Ida", "Bruno", "Tom")
     )
 
 
-def finish(job: Job) -> list[Event]:
+def finish(job: Job) -> list[JobEvent]:
     """Wait for a job's end; its events."""
     return list(job.events.follow())

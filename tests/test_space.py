@@ -13,12 +13,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from environment import settings_from
 from serving import ROOT, free_port
 
 from studio.app import _settings, _surroundings
 from studio.cli.arguments import build_parser
 from studio.cli.serve import ServeArguments
-from studio.settings import Settings
 
 START_TIMEOUT_S = 300
 
@@ -95,7 +95,7 @@ def test_it_serves_visitors_in_the_running_environment(tmp_path: Path) -> None:
 
 
 def _arguments(environ: dict[str, str], *options: str) -> ServeArguments:
-    settings = Settings.from_environment(environ)
+    settings = settings_from(environ)
     parsed = build_parser().parse_args(["serve", *options])
     return ServeArguments.check(parsed, _surroundings(settings))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import SpeechRequest
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 
 ALWAYS, ONCE = "marsh", "brook"
 """Words of lines that have a hum behind them: each time they are spoken, and the first time."""

@@ -1,11 +1,13 @@
-"""Audio in memory."""
+"""Audio in memory: a mono clip, its 16-bit form and its sample rate."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import soxr
 
 Samples = npt.NDArray[np.float32]
 
@@ -39,3 +41,49 @@ class Clip:
     def silence(cls, duration_s: float, rate_hz: int = STUDIO_RATE_HZ) -> Clip:
         """Exact silence, rounded to the nearest sample."""
         return cls(np.zeros(round(duration_s * rate_hz), dtype=np.float32), rate_hz)
+
+
+Pcm16 = npt.NDArray[np.int16]
+
+_PCM16_FULL_SCALE = 32_768
+
+
+def to_pcm16(samples: Samples) -> Pcm16:
+    """Round to the nearest 16-bit step; what lies outside [-1, 1) is held at the end of the scale.
+
+    Samples that came from `from_pcm16` come back bit for bit.
+    """
+    scaled = np.rint(samples * np.float32(_PCM16_FULL_SCALE))
+    pcm: Pcm16 = np.clip(scaled, -_PCM16_FULL_SCALE, _PCM16_FULL_SCALE - 1).astype(np.int16)
+    return pcm
+
+
+def from_pcm16(pcm: Pcm16) -> Samples:
+    """Scale 16-bit samples to float32 within [-1, 1)."""
+    return pcm.astype(np.float32) / np.float32(_PCM16_FULL_SCALE)
+
+
+def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Samples]:
+    """Bring chunks to another rate, chunk by chunk, as if they were one recording.
+
+    Args:
+        chunks: float32 [samples] each; closed when this iterator is closed.
+        from_hz: Their rate.
+        to_hz: The rate wanted.
+
+    Yields:
+        float32 [samples], never empty; joined, they are the whole resampled.
+    """
+    stream = soxr.ResampleStream(from_hz, to_hz, 1, dtype="float32", quality="HQ")
+    try:
+        for chunk in chunks:
+            fresh = stream.resample_chunk(chunk)
+            if len(fresh):
+                yield fresh
+        rest = stream.resample_chunk(np.zeros(0, dtype=np.float32), last=True)
+        if len(rest):
+            yield rest
+    finally:
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            close()

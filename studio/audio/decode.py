@@ -1,4 +1,4 @@
-"""Reading recordings from outside: wav, flac, mp3, ogg, m4a and webm, within limits.
+"""Decoding of recordings from outside: wav, flac, mp3, ogg, m4a and webm, within limits.
 
 A file is judged three times: by its size, by what its header claims, and, since headers lie, by
 what comes out of it while it is decoded.
@@ -17,13 +17,12 @@ import av
 import av.error
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
-from studio.audio.resample import resampled
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample
 from studio.errors import AudioRejected
 
 # Only these are opened: playlists and the like make the decoder read other files and addresses.
 _CONTAINERS = "wav,flac,mp3,ogg,mov,mp4,m4a,matroska,webm,aac,aiff,w64"
-_SPOKEN_FORMATS = "wav, flac, mp3, ogg, m4a or webm"
+_FORMATS_FOR_MESSAGES = "wav, flac, mp3, ogg, m4a or webm"
 
 # Formats whose header states the length exactly, so that a missing end can be told.
 _EXACT_LENGTH = frozenset({"flac", "mov", "matroska"})
@@ -130,8 +129,8 @@ class _Recording:
             file.seek(0)
             _check_size(size_bytes, limits, name)
             with _open_container(file, name) as container:
-                stream = _audio_stream(container, name)
-                info = _info(container, stream, size_bytes)
+                stream = _find_audio_stream(container, name)
+                info = _read_info(container, stream, size_bytes)
                 recording = cls(name, limits, info, container, stream)
 
                 recording._check_header()
@@ -140,7 +139,7 @@ class _Recording:
     def blocks(self, rate_hz: int) -> Iterator[Samples]:
         """Decode block by block."""
         own = self._counted_blocks()
-        return own if rate_hz == self.info.rate_hz else resampled(own, self.info.rate_hz, rate_hz)
+        return own if rate_hz == self.info.rate_hz else resample(own, self.info.rate_hz, rate_hz)
 
     def _counted_blocks(self) -> Iterator[Samples]:
         decoded = 0
@@ -154,7 +153,7 @@ class _Recording:
         try:
             for frame in self.container.decode(self.stream):
                 self._check_frame(frame)
-                block = _mono(frame)
+                block = _mix_to_mono(frame)
                 if not np.isfinite(block).all():
                     raise AudioRejected(
                         f"“{self.name}” holds values that aren't numbers. Export it again as 16-bit"
@@ -242,20 +241,22 @@ def _open_container(file: BinaryIO, name: str) -> Iterator[Any]:
         raise
     except _OPENING_ERRORS as error:
         raise AudioRejected(
-            f"“{name}” is not a recording that can be read. Use {_SPOKEN_FORMATS}."
+            f"“{name}” is not a recording that can be read. Use {_FORMATS_FOR_MESSAGES}."
         ) from error
     with container:
         yield container
 
 
-def _audio_stream(container: Any, name: str) -> Any:
+def _find_audio_stream(container: Any, name: str) -> Any:
     streams = container.streams.audio
     if not streams or streams[0].codec_context is None:
-        raise AudioRejected(f"“{name}” holds no audio that can be read. Use {_SPOKEN_FORMATS}.")
+        raise AudioRejected(
+            f"“{name}” holds no audio that can be read. Use {_FORMATS_FOR_MESSAGES}."
+        )
     return streams[0]
 
 
-def _info(container: Any, stream: Any, size_bytes: int) -> AudioInfo:
+def _read_info(container: Any, stream: Any, size_bytes: int) -> AudioInfo:
     duration_s = None
     if container.duration is not None:
         duration_s = container.duration / av.time_base
@@ -269,7 +270,7 @@ def _info(container: Any, stream: Any, size_bytes: int) -> AudioInfo:
     )
 
 
-def _mono(frame: Any) -> Samples:
+def _mix_to_mono(frame: Any) -> Samples:
     """Average a frame's channels to float32 [samples], full scale ±1."""
     data = frame.to_ndarray()  # planar [channels, samples], packed [1, samples * channels]
     channels = frame.layout.nb_channels

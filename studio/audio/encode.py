@@ -1,20 +1,21 @@
-"""Writing audio files: WAV, FLAC and MP3, block by block."""
+"""Encoding of audio: WAV, FLAC and MP3 files, and streams while the sound is generated."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import av
+import numpy as np
 import soundfile
 
-from studio.audio.atomic_file import replacing
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
-from studio.audio.pcm import to_pcm16
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, to_pcm16
 from studio.errors import BadInput
+from studio.storage.disk import open_atomic
 
 
 class AudioFormat(StrEnum):
@@ -26,7 +27,7 @@ class AudioFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mp3:
+class Mp3Settings:
     """How an MP3 of constant bit rate is written.
 
     Attributes:
@@ -40,14 +41,14 @@ class Mp3:
     scale: float
 
 
-STUDIO_MP3 = Mp3(STUDIO_RATE_HZ, 0.2, 0.95)
+STUDIO_MP3 = Mp3Settings(STUDIO_RATE_HZ, 0.2, 0.95)
 """128 kbit/s; speech is transparent well below it."""
 
-ACX_MP3 = Mp3(44_100, 0.44, 0.97)
+ACX_MP3 = Mp3Settings(44_100, 0.44, 0.97)
 """192 kbit/s, which audiobook shops ask for."""
 
 
-def format_of(path: Path) -> AudioFormat:
+def parse_format(path: Path) -> AudioFormat:
     """Choose the format by a file's suffix, whatever its case.
 
     Raises:
@@ -77,13 +78,13 @@ def encode_blocks(
         blocks: float32 [samples], each of any length.
         audio_format: MP3 needs one of the rates MPEG knows, the studio's among them.
         rate_hz: Of all the blocks.
-        mp3_compression: As `Mp3` has it.
+        mp3_compression: As `Mp3Settings` has it.
 
     Returns:
         The number of samples written. Decoders give as many back: the MP3 header carries the
         encoder's delay and padding.
     """
-    sink = _Sink(file)
+    sink = _SoundfileSink(file)
     written = 0
     quality: dict[str, Any] = {"subtype": "PCM_16"}
     if audio_format is AudioFormat.MP3:
@@ -112,25 +113,25 @@ def write_wav(path: Path, clip: Clip) -> None:
     Raises:
         StorageFailed: The folder is missing, can't be written or is full.
     """
-    _write(path, clip, AudioFormat.WAV)
+    _write_clip(path, clip, AudioFormat.WAV)
 
 
 def write_flac(path: Path, clip: Clip) -> None:
     """Write a clip as 16-bit FLAC, as `write_wav` does."""
-    _write(path, clip, AudioFormat.FLAC)
+    _write_clip(path, clip, AudioFormat.FLAC)
 
 
 def write_mp3(path: Path, clip: Clip) -> None:
     """Write a clip as MP3, as `write_wav` does."""
-    _write(path, clip, AudioFormat.MP3)
+    _write_clip(path, clip, AudioFormat.MP3)
 
 
-def _write(path: Path, clip: Clip, audio_format: AudioFormat) -> None:
-    with replacing(path) as file:
+def _write_clip(path: Path, clip: Clip, audio_format: AudioFormat) -> None:
+    with open_atomic(path) as file:
         encode_blocks(file, [clip.samples], audio_format, rate_hz=clip.rate_hz)
 
 
-class _Sink:
+class _SoundfileSink:
     """A file for libsndfile that keeps the first error for Python.
 
     The library calls it from C, where an exception would be printed and lost, so a failed write is
@@ -158,3 +159,138 @@ class _Sink:
 
     def tell(self) -> int:
         return self._file.tell()
+
+
+class StreamFormat(StrEnum):
+    """The formats a listener can ask for."""
+
+    MP3 = "mp3"
+    OPUS = "opus"
+    AAC = "aac"
+    FLAC = "flac"
+    WAV = "wav"
+    PCM = "pcm"
+
+    @property
+    def media_type(self) -> str:
+        """What HTTP calls it; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
+        return _MEDIA_TYPES[self]
+
+
+_MEDIA_TYPES = {
+    StreamFormat.MP3: "audio/mpeg",
+    StreamFormat.OPUS: "audio/ogg",
+    StreamFormat.AAC: "audio/aac",
+    StreamFormat.FLAC: "audio/flac",
+    StreamFormat.WAV: "audio/wav",
+    StreamFormat.PCM: "audio/pcm",
+}
+
+# Container, codec and options. No Xing header, since it would have to be completed at the end;
+# WAV states the largest length there is, which readers take for "to the end".
+_MUXED: dict[StreamFormat, tuple[str, str, dict[str, str]]] = {
+    StreamFormat.MP3: ("mp3", "libmp3lame", {"write_xing": "0", "id3v2_version": "0"}),
+    StreamFormat.OPUS: ("ogg", "libopus", {"page_duration": "20000"}),
+    StreamFormat.AAC: ("adts", "aac", {}),
+    StreamFormat.WAV: ("wav", "pcm_s16le", {"fflags": "+bitexact"}),
+}
+_BIT_RATE = {StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000, StreamFormat.AAC: 96_000}
+
+
+class StreamEncoder:
+    """Takes chunks of mono float32 at the studio's rate and gives bytes as soon as there are any.
+
+    FLAC gives all its bytes at the end: readers rely on the length in its header. The others give
+    theirs with each chunk; MP3 and AAC last up to 90 ms longer than what went in, for the delay
+    and the padding of their encoders.
+    """
+
+    def __init__(self, audio_format: StreamFormat) -> None:
+        """Begin a stream; `finish` or `close` frees the encoder."""
+        self._format = audio_format
+        self._written = bytearray()
+        self._samples = 0
+        self._kept: list[Samples] = []
+        self._container: Any = None
+        if audio_format in _MUXED:
+            self._open(*_MUXED[audio_format])
+
+    def push(self, chunk: Samples) -> bytes:
+        """Encode a chunk; what came out of the encoder, perhaps nothing."""
+        if self._format is StreamFormat.PCM:
+            return to_pcm16(chunk).tobytes()
+        if self._container is None:
+            self._kept.append(chunk)
+            return b""
+        if len(chunk):
+            self._encode(self._frame(chunk))
+        return self._taken()
+
+    def finish(self) -> bytes:
+        """The rest of the stream; nothing may be pushed any more."""
+        if self._format is StreamFormat.FLAC:
+            silence = np.zeros(0, dtype=np.float32)
+            return encode(Clip(np.concatenate([silence, *self._kept])), AudioFormat.FLAC)
+        if self._container is not None:
+            self._encode(None)
+            self.close()
+        return self._taken()
+
+    def close(self) -> None:
+        """Free the encoder; harmless after `finish`."""
+        container, self._container = self._container, None
+        if container is not None:
+            container.close()
+
+    def _open(self, container: str, codec: str, options: dict[str, str]) -> None:
+        self._container = av.open(
+            _StreamSink(self._written), "w", format=container, options=options
+        )
+        self._stream = self._container.add_stream(codec, rate=STUDIO_RATE_HZ, layout="mono")
+        if self._format in _BIT_RATE:
+            self._stream.bit_rate = _BIT_RATE[self._format]
+
+    def _frame(self, chunk: Samples) -> Any:
+        frame = av.AudioFrame.from_ndarray(to_pcm16(chunk)[None], format="s16", layout="mono")
+        frame.sample_rate = STUDIO_RATE_HZ
+        frame.pts = self._samples
+        self._samples += len(chunk)
+        return frame
+
+    def _encode(self, frame: Any) -> None:
+        for packet in self._stream.encode(frame):
+            self._container.mux(packet)
+
+    def _taken(self) -> bytes:
+        taken = bytes(self._written)
+        self._written.clear()
+        return taken
+
+
+def encode_stream(chunks: Iterator[Samples], audio_format: StreamFormat) -> Iterator[bytes]:
+    """Encode chunks as they come."""
+    encoder = StreamEncoder(audio_format)
+    try:
+        for chunk in chunks:
+            if fresh := encoder.push(chunk):
+                yield fresh
+        yield encoder.finish()
+    finally:
+        encoder.close()
+
+
+class _StreamSink(io.RawIOBase):
+    """Where the container's bytes go; it can't be sought in, so nothing is completed later."""
+
+    def __init__(self, written: bytearray) -> None:
+        self._bytes = written
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, data: Any) -> int:
+        self._bytes += data
+        return len(data)

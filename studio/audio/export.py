@@ -1,35 +1,84 @@
-"""Finished audio for the person: one file, or a zip with every segment and a manifest."""
+"""Export of a timeline: one audio file, or a zip with every segment and a manifest."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import tempfile
+import time
 import unicodedata
+import wave
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from studio.audio.atomic_file import replacing, storage_errors
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3, encode_blocks, format_of
-from studio.audio.mastering import AS_IT_IS, Master
-from studio.audio.mixdown import mixed_down
-from studio.audio.resample import resampled
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample
+from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3Settings, encode_blocks, parse_format
+from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
-from studio.audio.zip_members import add_file, add_wav
 from studio.errors import BadInput, StorageFailed
+from studio.storage.disk import open_atomic, storage_errors
+
+_MAX_WAV_BYTES = 0xFFFF_FF00  # its header counts in 32 bits
+
+
+def add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
+    """Copy a file from its beginning, stored as it is."""
+    info = _build_zip_info(name)
+    info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
+    source.seek(0)
+    with archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def add_wav(
+    archive: zipfile.ZipFile,
+    name: str,
+    pieces: Iterable[bytes],
+    n_samples: int,
+    *,
+    deflated: bool = False,
+) -> None:
+    """Write mono 16-bit WAV at the studio's rate.
+
+    Args:
+        archive: The zip.
+        name: Of the member.
+        pieces: s16le, together `n_samples`.
+        n_samples: Known beforehand, since nothing can be completed in a zip.
+        deflated: Worth its time where most of it is silence.
+
+    Raises:
+        BadInput: It is longer than a WAV can be.
+    """
+    if 2 * n_samples > _MAX_WAV_BYTES:
+        raise BadInput("The scene is too long for a WAV file. Save it as FLAC, or in parts.")
+    info = _build_zip_info(name)
+    info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+    info.file_size = 2 * n_samples
+    with archive.open(info, "w") as target, wave.open(target, "wb") as sound:
+        sound.setparams((1, 2, STUDIO_RATE_HZ, n_samples, "NONE", ""))
+        for piece in pieces:
+            sound.writeframesraw(piece)
+
+
+def _build_zip_info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=time.localtime()[:6])
+    info.external_attr = 0o644 << 16
+    return info
+
 
 MANIFEST_VERSION = 1
 
 MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
-_LEAST_BYTES_A_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
+_MIN_BYTES_PER_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
 """So that what can't fit is told before, and not after half an hour of writing."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
@@ -59,8 +108,8 @@ def export_audio(
     path: Path,
     timeline: Timeline,
     *,
-    master: Master = AS_IT_IS,
-    mp3: Mp3 = STUDIO_MP3,
+    master: Master = NO_MASTERING,
+    mp3: Mp3Settings = STUDIO_MP3,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write the joined audio; the suffix chooses .wav, .flac or .mp3, of which `mp3` says how.
@@ -71,16 +120,16 @@ def export_audio(
         BadInput: The suffix is another one, or the timeline holds no audio, or pauses without end.
         StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
-    audio_format = format_of(path)
-    check_size(timeline, path, _LEAST_BYTES_A_SAMPLE[audio_format])
-    blocks = reported(master.blocks(timeline), timeline, on_progress)
-    with replacing(path) as file:
+    audio_format = parse_format(path)
+    check_size(timeline, path, _MIN_BYTES_PER_SAMPLE[audio_format])
+    blocks = report_progress(master.blocks(timeline), timeline, on_progress)
+    with open_atomic(path) as file:
         if audio_format is not AudioFormat.MP3:
             encode_blocks(file, blocks, audio_format)
             return
         if mp3.rate_hz != STUDIO_RATE_HZ:
-            blocks = resampled(blocks, STUDIO_RATE_HZ, mp3.rate_hz)
-        if master != AS_IT_IS:
+            blocks = resample(blocks, STUDIO_RATE_HZ, mp3.rate_hz)
+        if master != NO_MASTERING:
             scale = np.float32(mp3.scale)
             blocks = (block / scale for block in blocks)
         encode_blocks(
@@ -94,7 +143,7 @@ def export_zip(
     captions: Mapping[int, Caption],
     *,
     joined_format: AudioFormat = AudioFormat.WAV,
-    master: Master = AS_IT_IS,
+    master: Master = NO_MASTERING,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write a zip: a WAV for every take, the joined audio as `scene.*`, and `manifest.json`.
@@ -115,30 +164,33 @@ def export_zip(
         BadInput: The timeline holds no audio, or pauses without end.
         StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
-    copies = 2 if master == AS_IT_IS else 4
-    check_size(timeline, path, copies * _LEAST_BYTES_A_SAMPLE[joined_format])
-    folder, watch = path.parent, partial(reported, timeline=timeline, on_progress=on_progress)
-    with replacing(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
-        if master == AS_IT_IS:
+    copies = 2 if master == NO_MASTERING else 4
+    check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[joined_format])
+    folder, watch = (
+        path.parent,
+        partial(report_progress, timeline=timeline, on_progress=on_progress),
+    )
+    with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
+        if master == NO_MASTERING:
             _add_joined(archive, watch(timeline.blocks()), joined_format, folder)
             _add_takes(archive, timeline, captions)
         else:
-            with mixed_down(timeline, master, folder, watch) as mix:
+            with open_mixdown(timeline, master, folder, watch) as mix:
                 _add_joined(archive, mix.blocks(), joined_format, folder)
-                for entry in heard(timeline):
-                    name = _file_name(entry, captions)
+                for entry in iter_audible_entries(timeline):
+                    name = _build_segment_name(entry, captions)
                     add_wav(archive, name, mix.part(entry), entry.n_samples)
-        manifest = _manifest(timeline, captions, scene_name(joined_format))
+        manifest = _build_manifest(timeline, captions, build_scene_name(joined_format))
         written = json.dumps(manifest, ensure_ascii=False, indent=2)
         archive.writestr("manifest.json", written, zipfile.ZIP_DEFLATED)
 
 
-def scene_name(joined_format: AudioFormat) -> str:
+def build_scene_name(joined_format: AudioFormat) -> str:
     """What the joined audio is called inside a zip."""
     return f"scene.{joined_format.value}"
 
 
-def heard(timeline: Timeline) -> Iterator[TimelineEntry]:
+def iter_audible_entries(timeline: Timeline) -> Iterator[TimelineEntry]:
     """The entries that aren't silence."""
     return (entry for entry in timeline.entries if entry.source is not None)
 
@@ -163,7 +215,7 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
         )
 
 
-def reported(
+def report_progress(
     blocks: Iterable[Samples],
     timeline: Timeline,
     on_progress: OnProgress | None,
@@ -185,25 +237,25 @@ def _add_joined(
 ) -> None:
     with tempfile.TemporaryFile(dir=folder) as joined:
         encode_blocks(joined, blocks, joined_format)
-        add_file(archive, scene_name(joined_format), joined)
+        add_file(archive, build_scene_name(joined_format), joined)
 
 
 def _add_takes(
     archive: zipfile.ZipFile, timeline: Timeline, captions: Mapping[int, Caption]
 ) -> None:
-    for entry in heard(timeline):
+    for entry in iter_audible_entries(timeline):
         assert entry.source is not None
         with entry.source.open("rb") as take:
-            add_file(archive, _file_name(entry, captions), take)
+            add_file(archive, _build_segment_name(entry, captions), take)
 
 
-def _file_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+def _build_segment_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
     caption = captions.get(entry.segment_idx)
-    label = file_label(caption.speaker if caption and caption.speaker else "audio")
+    label = build_file_label(caption.speaker if caption and caption.speaker else "audio")
     return f"{entry.segment_idx + 1:04d}-{label}.wav"
 
 
-def file_label(speaker: str) -> str:
+def build_file_label(speaker: str) -> str:
     """Letters, marks and digits of a name, everything else as one underscore."""
     kept = (
         char if unicodedata.category(char)[0] in "LMN" else " "
@@ -212,9 +264,13 @@ def file_label(speaker: str) -> str:
     return "_".join("".join(kept).split())[:_MAX_LABEL_CHARS].strip("_") or "speaker"
 
 
-def _manifest(timeline: Timeline, captions: Mapping[int, Caption], scene: str) -> dict[str, object]:
-    records = {entry.segment_idx: _entry_record(entry, captions) for entry in timeline.entries}
-    records |= {part.segment_idx: _failed_record(part, captions) for part in timeline.skipped}
+def _build_manifest(
+    timeline: Timeline, captions: Mapping[int, Caption], scene: str
+) -> dict[str, object]:
+    records = {entry.segment_idx: _describe_entry(entry, captions) for entry in timeline.entries}
+    records |= {
+        part.segment_idx: _describe_failed_part(part, captions) for part in timeline.skipped
+    }
     return {
         "version": MANIFEST_VERSION,
         "file": scene,
@@ -226,29 +282,29 @@ def _manifest(timeline: Timeline, captions: Mapping[int, Caption], scene: str) -
     }
 
 
-def _entry_record(entry: TimelineEntry, captions: Mapping[int, Caption]) -> dict[str, object]:
+def _describe_entry(entry: TimelineEntry, captions: Mapping[int, Caption]) -> dict[str, object]:
     is_silence = entry.source is None
     return {
-        **_caption_record(entry.segment_idx, captions),
+        **_describe_caption(entry.segment_idx, captions),
         "type": "silence" if is_silence else "audio",
         "start_s": entry.start_s,
         "duration_s": entry.duration_s,
         "start_sample": entry.start_sample,
         "n_samples": entry.n_samples,
-        "file": None if is_silence else _file_name(entry, captions),
+        "file": None if is_silence else _build_segment_name(entry, captions),
     }
 
 
-def _failed_record(part: FailedPart, captions: Mapping[int, Caption]) -> dict[str, object]:
+def _describe_failed_part(part: FailedPart, captions: Mapping[int, Caption]) -> dict[str, object]:
     return {
-        **_caption_record(part.segment_idx, captions),
+        **_describe_caption(part.segment_idx, captions),
         "type": "failed",
         "message": part.message,
         "file": None,
     }
 
 
-def _caption_record(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
+def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
     caption = captions.get(segment_idx)
     return {
         "segment": segment_idx,

@@ -1,4 +1,4 @@
-"""Keeping peaks below a ceiling, and everything else as it is."""
+"""A true-peak limiter that leaves everything below its ceiling unchanged."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from studio.audio.clip import Samples
 _REACH_SAMPLES = 480
 """How far around a peak the gain is lower: 20 ms on each side at the studio's rate."""
 
-_OVERSAMPLED = 8
+_OVERSAMPLING = 8
 _RINGING_SAMPLES = 256  # of the resampler, at the ends of what it is given
 _CONTEXT_SAMPLES = _REACH_SAMPLES + _RINGING_SAMPLES
 _STEP_SAMPLES = 32_768
 _MARGIN_DB = 0.1  # for what lies between the oversampled values, and for rounding to 16 bits
-_NEAR = 0.5  # of the ceiling; between samples a peak is at most 6 dB higher, save in test tones
+_SAFE_SHARE = (
+    0.5  # of the ceiling; between samples a peak is at most 6 dB higher, save in test tones
+)
 
 _Array = npt.NDArray[np.float64]
 
 
-def limited(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Samples]:
+def limit_peaks(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Samples]:
     """Lower the gain around true peaks above a ceiling.
 
     Far from them every sample comes out as it went in. FFmpeg's `alimiter` looks at samples only,
@@ -37,11 +39,11 @@ def limited(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Samples]:
         As many samples as came, each in its place; blocks of other lengths. Memory holds some.
     """
     ceiling = 10 ** ((ceiling_db - _MARGIN_DB) / 20)
-    for window in _windows(blocks):
-        yield _held(window, ceiling)
+    for window in _iter_windows(blocks):
+        yield _limit_window(window, ceiling)
 
 
-def _windows(blocks: Iterable[Samples]) -> Iterator[Samples]:
+def _iter_windows(blocks: Iterable[Samples]) -> Iterator[Samples]:
     """Steps of the sound, each with what stands around it; beyond the ends is silence."""
     edge = np.zeros(_CONTEXT_SAMPLES, dtype=np.float32)
     whole = _STEP_SAMPLES + 2 * _CONTEXT_SAMPLES
@@ -57,11 +59,11 @@ def _windows(blocks: Iterable[Samples]) -> Iterator[Samples]:
         held = held[_STEP_SAMPLES:]
 
 
-def _held(window: Samples, ceiling: float) -> Samples:
+def _limit_window(window: Samples, ceiling: float) -> Samples:
     middle = slice(_CONTEXT_SAMPLES, len(window) - _CONTEXT_SAMPLES)
-    if np.abs(window).max() < ceiling * _NEAR:
+    if np.abs(window).max() < ceiling * _SAFE_SHARE:
         return window[middle]
-    allowed = np.minimum(1.0, ceiling / np.maximum(_true_peaks(window), 1e-9))
+    allowed = np.minimum(1.0, ceiling / np.maximum(_measure_true_peaks(window), 1e-9))
     if allowed.min() >= 1:
         return window[middle]
     # Means of minima that reach as far are nowhere above what is allowed.
@@ -71,11 +73,11 @@ def _held(window: Samples, ceiling: float) -> Samples:
     return held[middle]
 
 
-def _true_peaks(samples: Samples) -> _Array:
+def _measure_true_peaks(samples: Samples) -> _Array:
     """The highest level around each sample, between them too."""
-    dense = np.abs(soxr.resample(samples, 1, _OVERSAMPLED, "VHQ").astype(np.float64))
-    dense.resize(len(samples) * _OVERSAMPLED, refcheck=False)
-    after = dense.reshape(-1, _OVERSAMPLED).max(axis=1)  # from each sample to the next
+    dense = np.abs(soxr.resample(samples, 1, _OVERSAMPLING, "VHQ").astype(np.float64))
+    dense.resize(len(samples) * _OVERSAMPLING, refcheck=False)
+    after = dense.reshape(-1, _OVERSAMPLING).max(axis=1)  # from each sample to the next
     before = np.concatenate((after[:1], after[:-1]))
     peaks: _Array = np.maximum(np.abs(samples), np.maximum(before, after))
     return peaks

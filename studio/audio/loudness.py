@@ -1,4 +1,4 @@
-"""How loud sound is: EBU R128's loudness and true peak, and the levels audiobooks are held to."""
+"""Loudness and true peak after EBU R128, and the levels that ACX requires of audiobooks."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class LoudnessMeter:
         """
         self._rate_hz = rate_hz
         self._frame_samples = rate_hz // _FRAMES_A_SECOND
-        self._graph = _graph(rate_hz, "true" if true_peak else "none")
+        self._graph = _build_graph(rate_hz, "true" if true_peak else "none")
         self._pushed = self._counted = 0
         self._last: Any = None
         self._energy = 0.0
         self._peak = 0.0
-        self._frames = _Quietest(_NOISE_FRAMES)
+        self._frames = _QuietestWindow(_NOISE_FRAMES)
 
     def push(self, block: Samples) -> None:
         """Go on with a block: float32 [samples]."""
@@ -79,20 +79,20 @@ class LoudnessMeter:
 
     def finish(self) -> Loudness:
         """What all blocks were; nothing may be pushed any more."""
-        told = _told(self._last)
+        told = _read_metadata(self._last)
         # The filter gives whole frames only, and its true peak lags behind by some samples.
         missing = -self._pushed % self._frame_samples + self._frame_samples
         self._push(np.zeros(missing, dtype=np.float32), counts=False)
         self._drain()
         lufs = float(told.get("lavfi.r128.I", "-inf"))
-        true_peak = float(_told(self._last).get("lavfi.r128.true_peak", 0.0))
+        true_peak = float(_read_metadata(self._last).get("lavfi.r128.true_peak", 0.0))
         return Loudness(
             lufs=lufs if lufs > _SILENT_LUFS else None,
             range_lu=float(told.get("lavfi.r128.LRA", 0.0)),
-            true_peak_db=_db(max(true_peak, self._peak)),
-            peak_db=_db(self._peak),
-            rms_db=_power_db(self._energy / max(1, self._counted)),
-            noise_db=_power_db(self._frames.mean),
+            true_peak_db=_amplitude_to_db(max(true_peak, self._peak)),
+            peak_db=_amplitude_to_db(self._peak),
+            rms_db=_power_to_db(self._energy / max(1, self._counted)),
+            noise_db=_power_to_db(self._frames.mean),
         )
 
     def _push(self, block: Samples, *, counts: bool = True) -> None:
@@ -123,7 +123,7 @@ class LoudnessMeter:
             self._frames.add(energy / len(samples))
 
 
-def measure(blocks: Iterable[Samples], *, rate_hz: int = STUDIO_RATE_HZ) -> Loudness:
+def measure_loudness(blocks: Iterable[Samples], *, rate_hz: int = STUDIO_RATE_HZ) -> Loudness:
     """Measure blocks of mono sound, each of any length."""
     meter = LoudnessMeter(rate_hz=rate_hz)
     for block in blocks:
@@ -131,7 +131,7 @@ def measure(blocks: Iterable[Samples], *, rate_hz: int = STUDIO_RATE_HZ) -> Loud
     return meter.finish()
 
 
-def measure_file(
+def measure_file_loudness(
     file: Path | IO[bytes], watch: Callable[[Iterator[Samples]], Iterable[Samples]] = iter
 ) -> Loudness:
     """Measure what a finished file holds, decoded block by block: one channel, any rate.
@@ -142,17 +142,19 @@ def measure_file(
     """
     # Not by libsndfile, which seeks before each block; an MP3's frames need those before them.
     with av.open(str(file) if isinstance(file, Path) else file) as container:
-        return measure(watch(_decoded(container)), rate_hz=container.streams.audio[0].rate)
+        return measure_loudness(
+            watch(_decode_blocks(container)), rate_hz=container.streams.audio[0].rate
+        )
 
 
-def _decoded(container: Any) -> Iterator[Samples]:
+def _decode_blocks(container: Any) -> Iterator[Samples]:
     as_floats = av.AudioResampler(format="flt", layout="mono")
     for frame in container.decode(audio=0):
         for converted in as_floats.resample(frame):
             yield converted.to_ndarray()[0]
 
 
-class _Quietest:
+class _QuietestWindow:
     """The least mean of so many powers in a row; of all of them while there are fewer."""
 
     def __init__(self, width: int) -> None:
@@ -173,7 +175,7 @@ class _Quietest:
         return sum(self._row) / len(self._row) if self._row else 0.0
 
 
-def _graph(rate_hz: int, peak: str) -> Graph:
+def _build_graph(rate_hz: int, peak: str) -> Graph:
     graph = Graph()
     source = graph.add_abuffer(
         sample_rate=rate_hz, format="flt", layout="mono", time_base=Fraction(1, rate_hz)
@@ -183,13 +185,43 @@ def _graph(rate_hz: int, peak: str) -> Graph:
     return graph
 
 
-def _told(frame: Any) -> dict[str, str]:
+def _read_metadata(frame: Any) -> dict[str, str]:
     return {} if frame is None else dict(frame.metadata)
 
 
-def _db(amplitude: float) -> float:
-    return _power_db(amplitude * amplitude)
+def _amplitude_to_db(amplitude: float) -> float:
+    return _power_to_db(amplitude * amplitude)
 
 
-def _power_db(power: float) -> float:
+def _power_to_db(power: float) -> float:
     return max(FLOOR_DB, 10 * float(np.log10(max(power, 1e-30))))
+
+
+_ACX_RMS_DB = (-23.0, -18.0)
+_ACX_PEAK_DB = -3.0
+_ACX_NOISE_DB = -60.0
+
+
+def find_acx_faults(loudness: Loudness) -> tuple[str, ...]:
+    """Which of ACX's three limits sound breaks, each with the remedy; none where it passes.
+
+    Source: ACX audio submission requirements: RMS from -23 to -18 dB, peaks at most -3 dB, noise
+    floor at most -60 dB.
+    """
+    faults = []
+    if not _ACX_RMS_DB[0] <= loudness.rms_db <= _ACX_RMS_DB[1]:
+        faults.append(
+            f"Its level is {loudness.rms_db:.1f} dB RMS, and {_ACX_RMS_DB[0]:.0f} to "
+            f"{_ACX_RMS_DB[1]:.0f} are asked for: shorten long pauses, or even out the voices."
+        )
+    if loudness.peak_db > _ACX_PEAK_DB:
+        faults.append(
+            f"Its peak is {loudness.peak_db:.1f} dB, and {_ACX_PEAK_DB:.0f} is the most: save it "
+            "as WAV or FLAC."
+        )
+    if loudness.noise_db > _ACX_NOISE_DB:
+        faults.append(
+            f"Its quietest half second is {loudness.noise_db:.1f} dB, and {_ACX_NOISE_DB:.0f} is "
+            "the most: put a pause between the lines, or change the voices' noisy samples."
+        )
+    return tuple(faults)

@@ -1,39 +1,43 @@
-"""Bringing a finished scene to a level that its listeners' players expect."""
+"""Mastering of a finished scene to a loudness target, and its mixdown on disk."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from studio.audio.clip import Samples
-from studio.audio.encode import ACX_MP3, STUDIO_MP3, Mp3
-from studio.audio.limiter import limited
-from studio.audio.loudness import Loudness, LoudnessMeter, measure
-from studio.audio.timeline import Timeline
+from studio.audio.clip import Samples, from_pcm16, to_pcm16
+from studio.audio.encode import ACX_MP3, STUDIO_MP3, Mp3Settings
+from studio.audio.limiter import limit_peaks
+from studio.audio.loudness import Loudness, LoudnessMeter, measure_loudness
+from studio.audio.timeline import BLOCK_SAMPLES, Timeline, TimelineEntry
 from studio.errors import BadInput
 
 MIN_LUFS, MAX_LUFS = -30.0, -9.0
 
-AS_RENDERED = "rendered"
+NO_TARGET = "rendered"
 
-MAX_EVEN_DB = 12.0
+MAX_VOICE_GAIN_DB = 12.0
 """How far one voice is moved to meet the others; more would lift what stands behind it."""
 
 _CEILING_DB = -1.0
-_TRIES = 3
-_CLOSE_DB = 0.1
+_MAX_PASSES = 3
+_TOLERANCE_DB = 0.1
 _MAX_MAKE_UP_DB = 3.0
 """What the limiter takes away is given back up to here; more would flatten the voices."""
 
-Watch = Callable[[Iterable[Samples]], Iterator[Samples]]
+BlockObserver = Callable[[Iterable[Samples]], Iterator[Samples]]
 """Passes blocks on and tells how far they are; each pass over the scene goes through it."""
 
 
-class Scale(StrEnum):
+class LevelScale(StrEnum):
     """What a level is measured in."""
 
     LUFS = "lufs"
@@ -41,7 +45,7 @@ class Scale(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoudnessTarget:
     """A level to bring a scene to.
 
     Attributes:
@@ -55,23 +59,23 @@ class Target:
     name: str
     level_db: float
     ceiling_db: float = _CEILING_DB
-    scale: Scale = Scale.LUFS
-    mp3: Mp3 = STUDIO_MP3
+    scale: LevelScale = LevelScale.LUFS
+    mp3: Mp3Settings = STUDIO_MP3
 
     def level_of(self, loudness: Loudness) -> float:
         """Where sound stands on this target's scale; -inf where it can't be told."""
-        if self.scale is Scale.RMS and loudness.lufs is not None:
+        if self.scale is LevelScale.RMS and loudness.lufs is not None:
             return loudness.rms_db
         return -math.inf if loudness.lufs is None else loudness.lufs
 
 
-TARGETS: Mapping[str, Target] = {
+LOUDNESS_TARGETS: Mapping[str, LoudnessTarget] = {
     target.name: target
     for target in (
-        Target("podcast", -16.0),
+        LoudnessTarget("podcast", -16.0),
         # Half a decibel below what is allowed, which an MP3 may add.
-        Target("audiobook", -20.0, -3.5, Scale.RMS, ACX_MP3),
-        Target("broadcast", -23.0),
+        LoudnessTarget("audiobook", -20.0, -3.5, LevelScale.RMS, ACX_MP3),
+        LoudnessTarget("broadcast", -23.0),
     )
 }
 
@@ -85,7 +89,7 @@ class Mastering:
         even_voices: Bring all speakers to one loudness first.
     """
 
-    target: Target | None = None
+    target: LoudnessTarget | None = None
     even_voices: bool = False
 
     @property
@@ -115,7 +119,7 @@ class Master:
             StorageFailed: A take is gone or has changed.
         """
         scaled = self._scaled(timeline)
-        return scaled if self.ceiling_db is None else limited(scaled, self.ceiling_db)
+        return scaled if self.ceiling_db is None else limit_peaks(scaled, self.ceiling_db)
 
     def _scaled(self, timeline: Timeline) -> Iterator[Samples]:
         for entry in timeline.entries:
@@ -125,34 +129,34 @@ class Master:
                 yield block if gain == 1 else block * gain
 
 
-AS_IT_IS = Master()
+NO_MASTERING = Master()
 
 
-def target_of(text: str) -> Target | None:
-    """The target that a name or a number of LUFS means; None for `AS_RENDERED`.
+def parse_target(text: str) -> LoudnessTarget | None:
+    """The target that a name or a number of LUFS means; None for `NO_TARGET`.
 
     Raises:
         BadInput: It is neither.
     """
     name = text.strip().lower()
-    if name == AS_RENDERED:
+    if name == NO_TARGET:
         return None
-    if name in TARGETS:
-        return TARGETS[name]
+    if name in LOUDNESS_TARGETS:
+        return LOUDNESS_TARGETS[name]
     try:
         lufs = float(name.replace("−", "-"))
     except ValueError:
         lufs = math.nan
     if not MIN_LUFS <= lufs <= MAX_LUFS:
         raise BadInput(
-            f"“{text[:40]}” is no loudness. Choose {', '.join(TARGETS)}, {AS_RENDERED}, or a number"
-            f" of LUFS from {MIN_LUFS:.0f} to {MAX_LUFS:.0f}."
+            f"“{text[:40]}” is no loudness. Choose {', '.join(LOUDNESS_TARGETS)}, {NO_TARGET}, or "
+            f"a number of LUFS from {MIN_LUFS:.0f} to {MAX_LUFS:.0f}."
         )
-    return Target(f"{lufs:g} LUFS", lufs)
+    return LoudnessTarget(f"{lufs:g} LUFS", lufs)
 
 
 def plan_master(
-    timeline: Timeline, speakers: Mapping[int, str], wish: Mastering, watch: Watch = iter
+    timeline: Timeline, speakers: Mapping[int, str], wish: Mastering, watch: BlockObserver = iter
 ) -> Master:
     """Find the gains that a wish takes; reads the scene once to five times, and keeps a block.
 
@@ -167,9 +171,11 @@ def plan_master(
         StorageFailed: A take can't be read.
     """
     if wish.is_none:
-        return AS_IT_IS
-    evened = Master(voices_db=_evening(timeline, speakers, watch) if wish.even_voices else {})
-    found = measure(watch(evened.blocks(timeline)))
+        return NO_MASTERING
+    evened = Master(
+        voices_db=_compute_voice_gains(timeline, speakers, watch) if wish.even_voices else {}
+    )
+    found = measure_loudness(watch(evened.blocks(timeline)))
     ceiling_db = wish.target.ceiling_db if wish.target else _CEILING_DB
     missing_db = wish.target.level_db - wish.target.level_of(found) if wish.target else 0.0
     if math.isinf(missing_db):
@@ -177,29 +183,35 @@ def plan_master(
             "The scene is too quiet or too short to have a loudness: nothing in it lasts 0.4 s and"
             " can be heard. Save it as rendered, or read more of it first."
         )
-    if found.true_peak_db + missing_db <= ceiling_db - _CLOSE_DB:
+    if found.true_peak_db + missing_db <= ceiling_db - _TOLERANCE_DB:
         return Master(missing_db, evened.voices_db)
-    return _settled(timeline, Master(missing_db, evened.voices_db, ceiling_db), wish.target, watch)
+    return _compensate_limiter(
+        timeline, Master(missing_db, evened.voices_db, ceiling_db), wish.target, watch
+    )
 
 
-def _settled(timeline: Timeline, master: Master, target: Target | None, watch: Watch) -> Master:
+def _compensate_limiter(
+    timeline: Timeline, master: Master, target: LoudnessTarget | None, watch: BlockObserver
+) -> Master:
     """Give back the loudness that the limiter takes, and take what a peak is still too high."""
     assert master.ceiling_db is not None
     wished_db = ceiling_db = master.ceiling_db
     most_db = master.gain_db + _MAX_MAKE_UP_DB
-    for _ in range(_TRIES):
-        found = measure(watch(master.blocks(timeline)))
+    for _ in range(_MAX_PASSES):
+        found = measure_loudness(watch(master.blocks(timeline)))
         over_db = max(0.0, found.true_peak_db - wished_db)
         missing_db = target.level_db - target.level_of(found) if target else 0.0
         gain_db = min(most_db, master.gain_db + missing_db)
-        if abs(gain_db - master.gain_db) < _CLOSE_DB and over_db < _CLOSE_DB / 4:
+        if abs(gain_db - master.gain_db) < _TOLERANCE_DB and over_db < _TOLERANCE_DB / 4:
             break
         ceiling_db -= over_db
         master = Master(gain_db, master.voices_db, ceiling_db)
     return master
 
 
-def _evening(timeline: Timeline, speakers: Mapping[int, str], watch: Watch) -> dict[int, float]:
+def _compute_voice_gains(
+    timeline: Timeline, speakers: Mapping[int, str], watch: BlockObserver
+) -> dict[int, float]:
     """Gains that bring each speaker's lines, together, to the loudness of all of them."""
     everybody = LoudnessMeter(true_peak=False)
     heard: dict[str, float] = {}
@@ -207,7 +219,7 @@ def _evening(timeline: Timeline, speakers: Mapping[int, str], watch: Watch) -> d
     def one_by_one() -> Iterator[Samples]:
         for speaker in dict.fromkeys(speakers.values()):
             meter = LoudnessMeter(true_peak=False)
-            for block in _spoken(timeline, speakers, speaker):
+            for block in _read_speaker(timeline, speakers, speaker):
                 meter.push(block)
                 everybody.push(block)
                 yield block
@@ -219,11 +231,63 @@ def _evening(timeline: Timeline, speakers: Mapping[int, str], watch: Watch) -> d
     common = everybody.finish().lufs
     if common is None:
         return {}
-    moved = {one: max(-MAX_EVEN_DB, min(MAX_EVEN_DB, common - lufs)) for one, lufs in heard.items()}
+    moved = {
+        one: max(-MAX_VOICE_GAIN_DB, min(MAX_VOICE_GAIN_DB, common - lufs))
+        for one, lufs in heard.items()
+    }
     return {idx: moved[one] for idx, one in speakers.items() if one in moved}
 
 
-def _spoken(timeline: Timeline, speakers: Mapping[int, str], speaker: str) -> Iterator[Samples]:
+def _read_speaker(
+    timeline: Timeline, speakers: Mapping[int, str], speaker: str
+) -> Iterator[Samples]:
     for entry in timeline.entries:
         if speakers.get(entry.segment_idx) == speaker:
             yield from timeline.read(entry)
+
+
+_SAMPLE_BYTES = 2
+
+
+class Mixdown:
+    """The scene's 16-bit samples; any part of them is read without what stands before it."""
+
+    def __init__(self, file: IO[bytes], n_samples: int) -> None:
+        """Read from a file of s16le; made by `open_mixdown`."""
+        self._file = file
+        self.n_samples = n_samples
+
+    def blocks(self) -> Iterator[Samples]:
+        """All of it: float32 [samples]."""
+        for piece in self.pieces(0, self.n_samples):
+            yield from_pcm16(np.frombuffer(piece, dtype="<i2"))
+
+    def part(self, entry: TimelineEntry) -> Iterator[bytes]:
+        """One entry's place, as s16le."""
+        return self.pieces(entry.start_sample, entry.n_samples)
+
+    def pieces(self, start_sample: int, n_samples: int) -> Iterator[bytes]:
+        """So many samples from one on, as s16le in pieces of at most a block."""
+        left = n_samples
+        while left:
+            self._file.seek((start_sample + n_samples - left) * _SAMPLE_BYTES)
+            piece = self._file.read(min(left, BLOCK_SAMPLES) * _SAMPLE_BYTES)
+            assert piece, "a mixdown is as long as its timeline"
+            left -= len(piece) // _SAMPLE_BYTES
+            yield piece
+
+
+@contextmanager
+def open_mixdown(
+    timeline: Timeline, master: Master, folder: Path, watch: BlockObserver
+) -> Iterator[Mixdown]:
+    """Lay a mastered scene into a passing file of a folder.
+
+    Raises:
+        OSError: It can't be written.
+        StorageFailed: A take can't be read.
+    """
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for block in watch(master.blocks(timeline)):
+            file.write(to_pcm16(block).tobytes())
+        yield Mixdown(file, timeline.n_samples)

@@ -1,4 +1,4 @@
-"""Making a recording of speech fit for a sample: without long silences, at one loudness."""
+"""Repair of a recording for use as a voice sample: long silences cut, offset removed, level set."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from studio.audio.analysis import Levels, measure_levels, shorten_silences
 from studio.audio.clip import Clip, Samples
-from studio.audio.measure import Levels, measure_levels
-from studio.audio.silences import without_silences
 
-TARGET_DB = -20.0
+SPEECH_LEVEL_DB = -20.0
 """Loudness of the speech after a repair: mean power of the frames that hold speech."""
 
-PEAK_DB = -1.0
+MAX_PEAK_DB = -1.0
 """No sample is louder after a repair."""
 
 LONG_SILENCE_S = 0.8
@@ -21,12 +20,12 @@ LONG_SILENCE_S = 0.8
 _KEPT_SILENCE_S = 0.4
 _EDGE_S = 0.1
 _FADE_S = 0.01
-_HEARD_S = 0.05
-_HEARD_DB = 0.5
+_AUDIBLE_S = 0.05
+_AUDIBLE_DB = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class RepairedClip:
     """A mended recording; `steps` says in words what was done, nothing when nothing was needed."""
 
     clip: Clip
@@ -35,47 +34,46 @@ class Repair:
     after: Levels
 
 
-def repair(clip: Clip) -> Repair:
-    """Cut silences short, take out an offset and bring speech to `TARGET_DB`.
+def repair(clip: Clip) -> RepairedClip:
+    """Cut silences short, take out an offset and bring speech to `SPEECH_LEVEL_DB`.
 
-    What is louder than `PEAK_DB` then is pressed down smoothly, rather than leaving the whole too
-    quiet. Noise, music and distortion stay: taking
-    them out changes the voice.
+    What is louder than `MAX_PEAK_DB` then is pressed down smoothly, rather than leaving all of it
+    too quiet. Noise, music and distortion stay: taking them out changes the voice.
 
     Args:
         clip: Mono; one without any speech is given back as it is.
     """
     before = measure_levels(clip)
     if before.speech_share == 0:
-        return Repair(clip, (), before, before)
+        return RepairedClip(clip, (), before, before)
     steps = []
     centred = Clip(
         clip.samples - clip.samples.mean(dtype=np.float64).astype(np.float32), clip.rate_hz
     )
-    shorter = without_silences(
+    shorter = shorten_silences(
         centred, min_s=LONG_SILENCE_S, keep_s=_KEPT_SILENCE_S, edge_s=_EDGE_S
     )
     cut_s = clip.duration_s - shorter.duration_s
-    if cut_s >= _HEARD_S:
+    if cut_s >= _AUDIBLE_S:
         steps.append(f"{cut_s:.1f} s of silence cut away")
     level_db = measure_levels(shorter).speech_db
-    if abs(TARGET_DB - level_db) >= _HEARD_DB:
-        steps.append(f"brought from {level_db:.0f} to {TARGET_DB:.0f} dB")
-    repaired = Clip(_faded(_levelled(shorter).samples, clip.rate_hz), clip.rate_hz)
-    return Repair(repaired, tuple(steps), before, measure_levels(repaired))
+    if abs(SPEECH_LEVEL_DB - level_db) >= _AUDIBLE_DB:
+        steps.append(f"brought from {level_db:.0f} to {SPEECH_LEVEL_DB:.0f} dB")
+    repaired = Clip(_fade_ends(_level_speech(shorter).samples, clip.rate_hz), clip.rate_hz)
+    return RepairedClip(repaired, tuple(steps), before, measure_levels(repaired))
 
 
-def _levelled(clip: Clip) -> Clip:
-    """A clip with its speech at `TARGET_DB`; twice, as pressing peaks takes some of it."""
+def _level_speech(clip: Clip) -> Clip:
+    """A clip with its speech at `SPEECH_LEVEL_DB`; twice, as pressing peaks takes some of it."""
     for _ in range(2):
-        gain = 10 ** ((TARGET_DB - measure_levels(clip).speech_db) / 20)
-        clip = Clip(_pressed(clip.samples * np.float32(gain)), clip.rate_hz)
+        gain = 10 ** ((SPEECH_LEVEL_DB - measure_levels(clip).speech_db) / 20)
+        clip = Clip(_soft_clip(clip.samples * np.float32(gain)), clip.rate_hz)
     return clip
 
 
-def _pressed(samples: Samples) -> Samples:
-    """Samples bent smoothly below `PEAK_DB`; what is below 0.7 of it stays as it is."""
-    peak = 10 ** (PEAK_DB / 20)
+def _soft_clip(samples: Samples) -> Samples:
+    """Samples bent smoothly below `MAX_PEAK_DB`; what is below 0.7 of it stays as it is."""
+    peak = 10 ** (MAX_PEAK_DB / 20)
     if np.abs(samples).max(initial=0.0) <= peak:
         return samples
     knee = 0.7 * peak
@@ -86,7 +84,7 @@ def _pressed(samples: Samples) -> Samples:
     return bent
 
 
-def _faded(samples: Samples, rate_hz: int) -> Samples:
+def _fade_ends(samples: Samples, rate_hz: int) -> Samples:
     samples = samples.copy()
     ramp = np.linspace(0.0, 1.0, min(len(samples), round(_FADE_S * rate_hz)), dtype=np.float32)
     samples[: len(ramp)] *= ramp

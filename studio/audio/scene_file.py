@@ -1,4 +1,4 @@
-"""A finished scene as a file: how it is wished, how it is written, and what then is in it."""
+"""A finished scene as a file: export options, how it is written, and what it then holds."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from studio.audio.audiobook import acx_faults
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import STUDIO_MP3, AudioFormat, format_of
+from studio.audio.encode import STUDIO_MP3, AudioFormat, parse_format
 from studio.audio.export import (
     Caption,
     OnProgress,
     check_size,
     export_audio,
     export_zip,
-    reported,
+    report_progress,
 )
-from studio.audio.loudness import Loudness, measure, measure_file
-from studio.audio.mastering import Mastering, Scale, plan_master
+from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
+from studio.audio.mastering import LevelScale, Mastering, plan_master
 from studio.audio.timeline import Timeline
 from studio.audio.tracks import export_tracks
 from studio.dialog.names import name_key
 from studio.errors import BadInput
 
-_NEAR_DB = 0.5
+_LOUDNESS_TOLERANCE_DB = 0.5
 _PASS_SHARE = 0.45  # of what is left to do: how many passes there will be isn't known beforehand
 
 
 @dataclass(frozen=True, slots=True)
-class SoundChoice:
+class ExportOptions:
     """How a scene is wished.
 
     Attributes:
@@ -44,14 +43,14 @@ class SoundChoice:
     measured: bool = False
 
 
-def check_choice(path: Path, choice: SoundChoice) -> None:
+def check_export_options(path: Path, choice: ExportOptions) -> None:
     """See that a file's suffix and a wish go together.
 
     Raises:
         BadInput: The suffix is none of .wav, .flac, .mp3 and .zip, or tracks are no zip.
     """
     if not _is_zip(path):
-        format_of(path)
+        parse_format(path)
         if choice.tracks:
             raise BadInput("Tracks are several files. End the name in .zip.")
 
@@ -60,7 +59,7 @@ def write_scene(
     path: Path,
     timeline: Timeline,
     captions: Mapping[int, Caption],
-    choice: SoundChoice,
+    choice: ExportOptions,
     *,
     on_progress: OnProgress | None = None,
 ) -> Loudness | None:
@@ -81,16 +80,16 @@ def write_scene(
         BadInput: The suffix is no format, or there is no audio, or too little to have a loudness.
         StorageFailed: It can't be read or written, or there is no room.
     """
-    check_choice(path, choice)
+    check_export_options(path, choice)
     check_size(timeline, path, 0)  # before it is read through for its level
-    passes = _Passes(on_progress)
+    passes = _PassProgress(on_progress)
     target = choice.mastering.target
     mp3 = target.mp3 if target else STUDIO_MP3
 
     def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
-        return reported(blocks, timeline, passes.begin(), rate_hz=rate_hz)
+        return report_progress(blocks, timeline, passes.begin(), rate_hz=rate_hz)
 
-    master = plan_master(timeline, speakers_of(captions), choice.mastering, watch)
+    master = plan_master(timeline, list_speakers(captions), choice.mastering, watch)
     if choice.tracks:
         export_tracks(path, timeline, captions, master=master, on_progress=passes.begin())
     elif _is_zip(path):
@@ -99,30 +98,30 @@ def write_scene(
         export_audio(path, timeline, master=master, mp3=mp3, on_progress=passes.begin())
     found = None
     if choice.measured and _is_zip(path):
-        found = measure(watch(master.blocks(timeline)))
+        found = measure_loudness(watch(master.blocks(timeline)))
     elif choice.measured:
-        is_mp3 = format_of(path) is AudioFormat.MP3
+        is_mp3 = parse_format(path) is AudioFormat.MP3
         rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
-        found = measure_file(path, partial(watch, rate_hz=rate_hz))
+        found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
     passes.end()
     return found
 
 
-def speakers_of(captions: Mapping[int, Caption]) -> dict[int, str]:
+def list_speakers(captions: Mapping[int, Caption]) -> dict[int, str]:
     """Who speaks, by `segment_idx`; names that differ only in case are one speaker."""
     captioned = captions.items()
     return {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
 
 
-def remarks(loudness: Loudness, choice: SoundChoice) -> tuple[str, ...]:
+def describe_result(loudness: Loudness, choice: ExportOptions) -> tuple[str, ...]:
     """What a person should know of a finished file beside its figures; often nothing."""
     target = choice.mastering.target
     if target is None:
         return ()
-    if target.scale is Scale.RMS:
-        faults = acx_faults(loudness)
+    if target.scale is LevelScale.RMS:
+        faults = find_acx_faults(loudness)
         return faults or ("It keeps ACX’s limits of level, peak and noise.",)
-    if loudness.lufs is None or abs(loudness.lufs - target.level_db) <= _NEAR_DB:
+    if loudness.lufs is None or abs(loudness.lufs - target.level_db) <= _LOUDNESS_TOLERANCE_DB:
         return ()
     return (
         f"It stays at {loudness.lufs:.1f} LUFS instead of {target.level_db:g}: the loudest moments"
@@ -130,7 +129,7 @@ def remarks(loudness: Loudness, choice: SoundChoice) -> tuple[str, ...]:
     )
 
 
-class _Passes:
+class _PassProgress:
     """Tells one growing share for passes that each go from 0 to 1."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:

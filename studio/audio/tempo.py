@@ -1,4 +1,4 @@
-"""Speaking faster or slower without changing the pitch."""
+"""Time stretching: faster or slower speech at the same pitch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Samples
 
 MIN_SPEED = 0.25
 MAX_SPEED = 4.0
-_STEP = 2.0
+_MAX_FILTER_SPEED = 2.0
 """One filter is asked for at most this much; beyond it several work one after the other."""
 
 
@@ -25,7 +25,7 @@ class Tempo:
         """Begin; `speed` 2 takes half the time, within `MIN_SPEED` to `MAX_SPEED`."""
         assert MIN_SPEED <= speed <= MAX_SPEED
         self._samples = 0
-        self._graph: Any = _graph(speed) if speed != 1.0 else None
+        self._graph: Any = _build_graph(speed) if speed != 1.0 else None
 
     def push(self, chunk: Samples) -> Samples:
         """Stretch a chunk; what came out of it, perhaps nothing."""
@@ -51,10 +51,10 @@ class Tempo:
         return np.clip(samples, -1.0, 1.0, out=samples)
 
 
-def _graph(speed: float) -> Any:
+def _build_graph(speed: float) -> Any:
     graph = Graph()
     last = graph.add_abuffer(sample_rate=STUDIO_RATE_HZ, format="flt", layout="mono")
-    for step in _steps(speed):
+    for step in _split_speed(speed):
         tempo = graph.add("atempo", f"{step:.6f}")
         last.link_to(tempo)
         last = tempo
@@ -63,9 +63,9 @@ def _graph(speed: float) -> Any:
     return graph
 
 
-def _steps(speed: float) -> Iterator[float]:
-    while not 1 / _STEP <= speed <= _STEP:
-        step = _STEP if speed > 1 else 1 / _STEP
+def _split_speed(speed: float) -> Iterator[float]:
+    while not 1 / _MAX_FILTER_SPEED <= speed <= _MAX_FILTER_SPEED:
+        step = _MAX_FILTER_SPEED if speed > 1 else 1 / _MAX_FILTER_SPEED
         yield step
         speed /= step
     yield speed

@@ -1,4 +1,4 @@
-"""Chosen takes and silences laid end to end, exact to the sample."""
+"""A timeline: takes and silences laid end to end, exact to the sample."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.pcm import from_pcm16
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, from_pcm16
 from studio.errors import StorageFailed
 
 BLOCK_SAMPLES = 65_536
@@ -42,7 +41,7 @@ class FailedPart:
     message: str
 
 
-Part = TakePart | SilencePart | FailedPart
+TimelinePart = TakePart | SilencePart | FailedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +106,10 @@ class Timeline:
 
     def read(self, entry: TimelineEntry) -> Iterator[Samples]:
         """Read one of its entries, as `blocks` does all of them."""
-        return _silence_blocks(entry) if entry.source is None else _take_blocks(entry)
+        return _read_silence(entry) if entry.source is None else _read_take(entry)
 
 
-def lay_out(parts: Iterable[Part]) -> Timeline:
+def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
     """Lay parts end to end in the order given.
 
     A failed part and a take whose file can't be used take no time; both stand in `skipped`.
@@ -119,7 +118,7 @@ def lay_out(parts: Iterable[Part]) -> Timeline:
     skipped: list[FailedPart] = []
     at_sample = 0
     for part in parts:
-        entry = _place(part, at_sample)
+        entry = _place_part(part, at_sample)
         if isinstance(entry, FailedPart):
             skipped.append(entry)
         else:
@@ -128,7 +127,7 @@ def lay_out(parts: Iterable[Part]) -> Timeline:
     return Timeline(tuple(entries), tuple(skipped))
 
 
-def _place(part: Part, at_sample: int) -> TimelineEntry | FailedPart:
+def _place_part(part: TimelinePart, at_sample: int) -> TimelineEntry | FailedPart:
     match part:
         case FailedPart():
             return part
@@ -157,24 +156,24 @@ def _open_take(path: Path) -> Iterator[wave.Wave_read]:
         raise StorageFailed(f"The take {path} can't be read: {reason}. Render it again.") from error
 
 
-def _silence_blocks(entry: TimelineEntry) -> Iterator[Samples]:
+def _read_silence(entry: TimelineEntry) -> Iterator[Samples]:
     for start in range(0, entry.n_samples, BLOCK_SAMPLES):
         yield np.zeros(min(BLOCK_SAMPLES, entry.n_samples - start), dtype=np.float32)
 
 
-def _take_blocks(entry: TimelineEntry) -> Iterator[Samples]:
+def _read_take(entry: TimelineEntry) -> Iterator[Samples]:
     assert entry.source is not None
     left = entry.n_samples
     with _open_take(entry.source) as take:
         if take.getnframes() != left:
-            raise _changed(entry.source)
+            raise _build_changed_error(entry.source)
         while left:
             block = np.frombuffer(take.readframes(min(left, BLOCK_SAMPLES)), dtype="<i2")
             if not len(block):
-                raise _changed(entry.source)
+                raise _build_changed_error(entry.source)
             left -= len(block)
             yield from_pcm16(block)
 
 
-def _changed(path: Path) -> StorageFailed:
+def _build_changed_error(path: Path) -> StorageFailed:
     return StorageFailed(f"The take {path} has changed or is cut off. Render the line again.")

@@ -1,4 +1,4 @@
-"""A scene as one track for each speaker, for those who go on with it in an audio editor."""
+"""Export of a scene as one track per speaker, with Audacity labels and a Reaper project."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.audio.atomic_file import replacing
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.export import Caption, OnProgress, check_size, file_label, heard, reported
-from studio.audio.mastering import AS_IT_IS, Master
-from studio.audio.mixdown import Mixdown, mixed_down
+from studio.audio.export import (
+    Caption,
+    OnProgress,
+    add_wav,
+    build_file_label,
+    check_size,
+    iter_audible_entries,
+    report_progress,
+)
+from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import BLOCK_SAMPLES, Timeline, TimelineEntry
-from studio.audio.zip_members import add_wav
 from studio.dialog.names import name_key
+from studio.storage.disk import open_atomic
 
 RECORDINGS = "Recordings"
 
-_BYTES_A_SAMPLE = 4.0  # the mixdown, and what the tracks take together at most
-_SILENCE = bytes(2 * BLOCK_SAMPLES)
+_BYTES_PER_SAMPLE = 4.0  # the mixdown, and what the tracks take together at most
+_SILENT_BLOCK = bytes(2 * BLOCK_SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def export_tracks(
     timeline: Timeline,
     captions: Mapping[int, Caption],
     *,
-    master: Master = AS_IT_IS,
+    master: Master = NO_MASTERING,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write a zip: a WAV for each speaker, one for recordings, `labels.txt` and `scene.rpp`.
@@ -61,33 +67,35 @@ def export_tracks(
         BadInput: There is no audio, too much of it, or there are pauses without end.
         StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
-    check_size(timeline, path, _BYTES_A_SAMPLE)
-    tracks = tracks_of(timeline, captions)
+    check_size(timeline, path, _BYTES_PER_SAMPLE)
+    tracks = group_tracks(timeline, captions)
 
     def halfway(share: float) -> None:
         if on_progress is not None:
             on_progress(share / 2)
 
     with (
-        replacing(path) as file,
+        open_atomic(path) as file,
         zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
-        mixed_down(
-            timeline, master, path.parent, lambda blocks: reported(blocks, timeline, halfway)
+        open_mixdown(
+            timeline, master, path.parent, lambda blocks: report_progress(blocks, timeline, halfway)
         ) as mix,
     ):
         for done, track in enumerate(tracks, start=1):
-            add_wav(archive, track.file_name, _track(mix, track), timeline.n_samples, deflated=True)
+            add_wav(
+                archive, track.file_name, _read_track(mix, track), timeline.n_samples, deflated=True
+            )
             if on_progress is not None:
                 on_progress(0.5 + 0.5 * done / len(tracks))
-        archive.writestr("labels.txt", _labels(timeline, captions), zipfile.ZIP_DEFLATED)
-        archive.writestr("scene.rpp", _reaper(tracks, timeline), zipfile.ZIP_DEFLATED)
+        archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)
+        archive.writestr("scene.rpp", _write_reaper_project(tracks, timeline), zipfile.ZIP_DEFLATED)
 
 
-def tracks_of(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
+def group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
     """One for each speaker in the order of first words, then one for the recordings."""
     grouped: dict[str, list[TimelineEntry]] = {}
     names: dict[str, str] = {}
-    for entry in heard(timeline):
+    for entry in iter_audible_entries(timeline):
         caption = captions.get(entry.segment_idx)
         speaker = (caption and caption.speaker) or ""
         key = name_key(speaker)
@@ -95,54 +103,55 @@ def tracks_of(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track
         grouped.setdefault(key, []).append(entry)
     keys = sorted(grouped, key=lambda key: key == "")
     return [
-        Track(names[key], f"{number:02d}-{file_label(names[key])}.wav", tuple(grouped[key]))
+        Track(names[key], f"{number:02d}-{build_file_label(names[key])}.wav", tuple(grouped[key]))
         for number, key in enumerate(keys, start=1)
     ]
 
 
-def _track(mix: Mixdown, track: Track) -> Iterator[bytes]:
+def _read_track(mix: Mixdown, track: Track) -> Iterator[bytes]:
     at_sample = 0
     for entry in track.entries:
-        yield from _silence(entry.start_sample - at_sample)
+        yield from _iter_silence(entry.start_sample - at_sample)
         yield from mix.part(entry)
         at_sample = entry.end_sample
-    yield from _silence(mix.n_samples - at_sample)
+    yield from _iter_silence(mix.n_samples - at_sample)
 
 
-def _silence(n_samples: int) -> Iterator[bytes]:
+def _iter_silence(n_samples: int) -> Iterator[bytes]:
     for start in range(0, n_samples, BLOCK_SAMPLES):
-        yield _SILENCE[: 2 * (n_samples - start)]
+        yield _SILENT_BLOCK[: 2 * (n_samples - start)]
 
 
-def _labels(timeline: Timeline, captions: Mapping[int, Caption]) -> str:
+def _write_labels(timeline: Timeline, captions: Mapping[int, Caption]) -> str:
     """Audacity's label track: start, end and name, with tabs between them."""
     rows = [
-        f"{entry.start_s:.6f}\t{entry.end_sample / STUDIO_RATE_HZ:.6f}\t{_said(entry, captions)}\n"
-        for entry in heard(timeline)
+        f"{entry.start_s:.6f}\t{entry.end_sample / STUDIO_RATE_HZ:.6f}\t"
+        f"{_format_label(entry, captions)}\n"
+        for entry in iter_audible_entries(timeline)
     ]
     return "".join(rows)
 
 
-def _said(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
     caption = captions.get(entry.segment_idx)
     if caption is None or caption.speaker is None:
         return RECORDINGS
     return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
 
 
-def _reaper(tracks: Iterable[Track], timeline: Timeline) -> str:
+def _write_reaper_project(tracks: Iterable[Track], timeline: Timeline) -> str:
     """The least of a Reaper project: every track with its file from the beginning."""
     rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
     for track in tracks:
         rows += [
             "  <TRACK",
-            f"    NAME {_quoted(track.name)}",
+            f"    NAME {_quote(track.name)}",
             "    <ITEM",
             "      POSITION 0",
             f"      LENGTH {timeline.duration_s:.9f}",
-            f"      NAME {_quoted(track.name)}",
+            f"      NAME {_quote(track.name)}",
             "      <SOURCE WAVE",
-            f"        FILE {_quoted(track.file_name)}",
+            f"        FILE {_quote(track.file_name)}",
             "      >",
             "    >",
             "  >",
@@ -150,7 +159,7 @@ def _reaper(tracks: Iterable[Track], timeline: Timeline) -> str:
     return "\n".join([*rows, ">", ""])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """In whichever of Reaper's three quotes it doesn't hold; a name with all three loses one."""
     line = " ".join(text.split())
     quote = next((sign for sign in "\"'`" if sign not in line), None)

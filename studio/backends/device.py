@@ -1,4 +1,4 @@
-"""The device a model runs on: which one, how much memory it uses, and giving it back."""
+"""The device a model runs on: which one, its memory, and one thread at a time on Metal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,70 @@ import gc
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
-from studio.backends.metal import turn
 from studio.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     import torch
+
+# One thread at a time on Apple's graphics: all models of the process share a turn.
+#
+# Metal's command queue in torch 2.11 takes one thread at a time; two that submit at once end the
+# process (pytorch issue 197805). Whatever a backend does there, it does in its turn: reading a
+# prompt, a step, conditioning, turning codes into sound, loading, giving memory back. On other
+# devices a turn costs nothing.
+
+ItemT = TypeVar("ItemT")
+
+ONE_AT_A_TIME = {"mps": threading.RLock()}
+"""Guards each device that takes one thread at a time; reentrant, as models call each other."""
+
+
+def turn(device: Any) -> AbstractContextManager[Any]:
+    """A context in which this thread alone uses a device.
+
+    Args:
+        device: A torch device or its name.
+    """
+    return ONE_AT_A_TIME.get(str(device).partition(":")[0]) or nullcontext()
+
+
+def in_turns(items: Iterable[ItemT], device: Any) -> Iterator[ItemT]:
+    """Items that a generator makes on a device, each made in a turn of its own.
+
+    Between them, while whoever takes them does something else, others have the device.
+    """
+    making = iter(items)
+    try:
+        while True:
+            with turn(device):
+                try:
+                    item = next(making)
+                except StopIteration:
+                    return
+            yield item
+    finally:
+        if isinstance(making, Generator):
+            making.close()
+
+
+def taking_turns(method: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Let a method of something that has a `_device` run in its turn there."""
+
+    @wraps(method)
+    def in_turn(itself: Any) -> None:
+        with turn(itself._device):
+            method(itself)
+
+    return in_turn
+
 
 DEVICES = ("cuda", "mps", "cpu")
 """Best first."""
@@ -54,6 +109,19 @@ def choose_device(wanted: str | None) -> str:
             f"The device “{wanted}” isn't there; choose one of: {', '.join(present)}."
         )
     return wanted
+
+
+def likely_device(wanted: str | None) -> str:
+    """Where a model will probably be loaded; imports nothing, so it may be wrong without torch.
+
+    Args:
+        wanted: One of `DEVICES`; None for the best there is.
+    """
+    if wanted is not None:
+        return wanted
+    if "torch" in sys.modules:
+        return _present()[0]
+    return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
 
 
 def prepare(device: str, *, tf32: bool = False) -> None:
@@ -176,3 +244,29 @@ def _trim_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
     if trim is not None:
         trim(0)
+
+
+_MARGIN = 1.1
+"""What reading the files takes beside the weights themselves, as a factor."""
+
+
+def check_room(title: str, weights_bytes: int, device: str) -> None:
+    """Refuse a load that the machine's memory can't hold: the system would end the whole studio.
+
+    Args:
+        title: The backend's name for people.
+        weights_bytes: What the weights take on the device.
+        device: Where to; a card of its own tells itself when it is full.
+
+    Raises:
+        ModelUnavailable: Too little is free; names what is needed and what is there.
+    """
+    if device == "cuda":
+        return
+    needed_bytes, free_bytes = weights_bytes * _MARGIN, psutil.virtual_memory().available
+    if free_bytes < needed_bytes:
+        raise ModelUnavailable(
+            f"{title} needs about {needed_bytes / 1e9:.1f} GB of memory, and "
+            f"{free_bytes / 1e9:.1f} GB are free. Close other programs or unload other models and "
+            "load again, or choose a smaller voice engine."
+        )

@@ -1,10 +1,32 @@
-"""What the composition root tells the backends; each takes from it what it knows."""
+"""Options that the composition root hands to the backends; each takes what it knows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from studio.backends.remote.options import RemoteOptions
+
+@dataclass(frozen=True, slots=True)
+class RemoteOptions:
+    """The same for all servers.
+
+    Attributes:
+        urls: Base URLs, with or without `/v1` at the end; they may hold a name and password.
+        model: The model to ask for; None for what each server has.
+        key: Sent as bearer token; None where none is needed.
+        concurrency: Requests in flight on each server, from 1.
+        timeout_s: For one try at one line, from the request to its last byte.
+        retry_s: Pause before the second try at a line; later ones are longer.
+        patience_s: How long lines wait while no server answers; a server with a large model takes
+            minutes to start again.
+    """
+
+    urls: tuple[str, ...] = field(default=(), repr=False)
+    model: str | None = None
+    key: str | None = field(default=None, repr=False)
+    concurrency: int = 4
+    timeout_s: float = 120.0
+    retry_s: float = 0.2
+    patience_s: float = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +34,7 @@ class BatchOptions:
     """How many lines are decoded together, and how they are gathered.
 
     Attributes:
+        enabled: Whether any are; not where the process may have no threads of its own.
         slots: Lines decoded together; None for as many as the memory holds.
         positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
         max_wait_s: How long the first line waits for others before an idle engine begins.
@@ -20,6 +43,7 @@ class BatchOptions:
         fuses: Whether they are made of fused kernels instead, where those can run.
     """
 
+    enabled: bool = True
     slots: int | None = None
     positions: int | None = None
     max_wait_s: float = 0.05
@@ -44,7 +68,7 @@ class BackendOptions:
         graphs: Whether frames are captured as graphs on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
-        batch: For backends that decode many lines together.
+        batch: For models that can decode many lines together.
         remote: The speech servers there are.
     """
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from studio.backends.abilities import FetchesWeights
-from studio.backends.base import Backend
-from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
+from studio.backends.aliases import canonical_name
+from studio.backends.base import Backend, FetchesWeights
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
@@ -21,9 +19,7 @@ from studio.errors import ModelUnavailable, SettingError
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "remote": RemoteBackend,
     "qwen3": Qwen3Backend,
-    "qwen3-batched": Qwen3BatchedBackend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
-    **{f"{one.name}-batched": partial(ChatterboxBatchedBackend, one) for one in VARIANTS},
     "draft": lambda _options: DraftBackend(),
 }
 """Name to factory, best first: `auto` takes the first that can run now."""
@@ -37,10 +33,14 @@ DEFAULTS = BackendOptions()
 def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
     """Make a backend, not loaded yet; imports no model.
 
+    Args:
+        name: One of `BACKENDS`, or an old name of one.
+        options: How it runs.
+
     Raises:
         SettingError: No backend has this name; the message lists those there are.
     """
-    factory = BACKENDS.get(name)
+    factory = BACKENDS.get(canonical_name(name))
     if factory is None:
         raise SettingError(f"There is no backend “{name}”. Choose one of: {', '.join(BACKENDS)}.")
     return factory(options)
@@ -94,9 +94,7 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
 
 
 def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
-    # A batched backend has the voices of the one that it is named after.
-    others = [offer for offer in passed_over if not offer.name.endswith("-batched")]
-    names = ", ".join(offer.title for offer in others if offer.name not in ELSEWHERE)
+    names = ", ".join(offer.title for offer in passed_over if offer.name not in ELSEWHERE)
     if not names:
         return None
     return (

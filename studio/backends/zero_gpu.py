@@ -22,10 +22,15 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from studio.audio.clip import Clip, Samples
-from studio.backends.abilities import KeepsConditioning
-from studio.backends.base import Backend, Conditioning, LoadProgress, SpeechRequest
+from studio.backends.base import (
+    Backend,
+    Conditioning,
+    KeepsConditioning,
+    LoadProgress,
+    SpeechRequest,
+)
 from studio.errors import Cancelled, SpeechFailed, StudioError
-from studio.speakers.speaker import Voice
+from studio.voices.speaker import Voice
 
 LOAD_S = 25
 """Until a model is on the card, in a process that hasn't got it yet."""
@@ -41,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class GpuCall:
     """What the card is lent for.
 
     Attributes:
@@ -65,7 +70,7 @@ class _Fault:
     error: StudioError
 
 
-class Lendable(Backend, KeepsConditioning, Protocol):
+class ZeroGpuBackend(Backend, KeepsConditioning, Protocol):
     """A backend that can work in another process than the one that has its results."""
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> object:
@@ -73,19 +78,14 @@ class Lendable(Backend, KeepsConditioning, Protocol):
         ...
 
 
-def can_be_lent(name: str) -> bool:
-    """Whether a backend has no thread of its own, which a forked process would lack."""
-    return not name.endswith("-batched")
-
-
-def duration_s(errand: Errand) -> int:
+def duration_s(errand: GpuCall) -> int:
     """Seconds of the card that an errand asks for."""
     request = errand.given.get("request")
     chars = len(request.text) if request is not None else 0
     return round(min(MAX_DURATION_S, MIN_DURATION_S + chars / _CHARS_A_SECOND))
 
 
-class Lending:
+class ZeroGpuProxy:
     """Backends that work on a card that is lent for each line."""
 
     def __init__(
@@ -100,7 +100,7 @@ class Lending:
         """
         there: dict[str, Backend] = {}  # filled in the process that has the card
 
-        def on_card(errand: Errand) -> Generator[Any]:
+        def on_card(errand: GpuCall) -> Generator[Any]:
             with closing(_done(errand, create, there)) as made:
                 yield from made
 
@@ -116,20 +116,20 @@ class Lending:
         """
         if backend.name in {"draft", "remote"}:
             return backend
-        name, here = backend.name, cast("Lendable", backend)
+        name, here = backend.name, cast("ZeroGpuBackend", backend)
 
         def load(progress: Callable[[LoadProgress], None]) -> None:
             here.fetch(progress)
             progress(LoadProgress(f"{backend.title} is ready for a card that is lent", 1.0))
 
         def condition(voice: Voice) -> Conditioning:
-            return _read(here, self._one(Errand(name, "condition", {"voice": voice})))
+            return _read(here, self._one(GpuCall(name, "condition", {"voice": voice})))
 
         def speak(request: SpeechRequest) -> Iterator[Samples]:
             # The request goes to another process, which can't ask this one anything.
             plain = replace(request, conditioning=_LEFT, cancelled=_never, urgency=_nobody)
             voice = _written(here, request.conditioning)
-            errand = Errand(name, "speak", {"request": plain}, voice)
+            errand = GpuCall(name, "speak", {"request": plain}, voice)
             return self._run(errand, cancelled=request.cancelled)
 
         def convert(
@@ -140,7 +140,7 @@ class Lending:
             cancelled: Callable[[], bool] = _never,
         ) -> Clip:
             given = {"recording": recording, "seed": seed}
-            errand = Errand(name, "convert", given, _written(here, conditioning))
+            errand = GpuCall(name, "convert", given, _written(here, conditioning))
             clip: Clip = self._one(errand, cancelled=cancelled)
             return clip
 
@@ -151,11 +151,11 @@ class Lending:
             setattr(backend, method, stand_in)
         return backend
 
-    def _one(self, errand: Errand, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
+    def _one(self, errand: GpuCall, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
         with closing(self._run(errand, cancelled=cancelled)) as made:
             return next(made)
 
-    def _run(self, errand: Errand, *, cancelled: Callable[[], bool]) -> Generator[Any]:
+    def _run(self, errand: GpuCall, *, cancelled: Callable[[], bool]) -> Generator[Any]:
         """What an errand comes to; closing it gives the card back.
 
         Raises:
@@ -184,11 +184,11 @@ def _next(told: Iterator[Any]) -> Any:
 
 
 def _done(
-    errand: Errand, create: Callable[[str], Backend], there: dict[str, Backend]
+    errand: GpuCall, create: Callable[[str], Backend], there: dict[str, Backend]
 ) -> Generator[Any]:
     """Do an errand in the process that has the card."""
     try:
-        backend = cast("Lendable", _loaded(errand.backend, create, there))
+        backend = cast("ZeroGpuBackend", _loaded(errand.backend, create, there))
         made = getattr(backend, errand.method)(**_given(backend, errand))
         if errand.method == "speak":
             with closing(made):
@@ -220,7 +220,7 @@ def _loaded(name: str, create: Callable[[str], Backend], there: dict[str, Backen
     return there[name]
 
 
-def _given(backend: Lendable, errand: Errand) -> dict[str, Any]:
+def _given(backend: ZeroGpuBackend, errand: GpuCall) -> dict[str, Any]:
     """An errand's arguments with the voice in its place."""
     if errand.voice is None:
         return errand.given
@@ -230,7 +230,7 @@ def _given(backend: Lendable, errand: Errand) -> dict[str, Any]:
     return errand.given | {"conditioning": voice}
 
 
-def _written(backend: Lendable, conditioning: Conditioning) -> bytes:
+def _written(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
     """By value: a tensor would cross as a handle to memory that both processes have to keep."""
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
@@ -238,7 +238,7 @@ def _written(backend: Lendable, conditioning: Conditioning) -> bytes:
         return path.read_bytes()
 
 
-def _read(backend: Lendable, data: bytes) -> Conditioning:
+def _read(backend: ZeroGpuBackend, data: bytes) -> Conditioning:
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
         path.write_bytes(data)

@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 
 from studio.backends import registry
-from studio.backends.abilities import TellsRoom
+from studio.backends.base import TellsRoom
 from studio.backends.device import choose_device
 from studio.backends.options import BackendOptions
-from studio.setup_report import SetupReport
+from studio.setup.models_install import SetupReport
 
 log = logging.getLogger(__name__)
 

@@ -3,28 +3,120 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from studio.audio.loudness import Loudness
-from studio.audio.mastering import Mastering, target_of
-from studio.audio.scene_file import SoundChoice, check_choice
+from studio.audio.mastering import Mastering, parse_target
+from studio.audio.scene_file import ExportOptions, check_export_options, describe_result
 from studio.cli.arguments import parse_voice
-from studio.cli.render_report import Written, report, tell
 from studio.dialog.formats.importing import Imported, ImportOptions, import_dialog
-from studio.dialog.formats.pronunciation_files import read_pronunciations
-from studio.dialog.model import MAX_SCRIPT_BYTES
-from studio.dialog.pronouncing import Pronouncing
-from studio.engine.job import Job
-from studio.engine.record import FINAL_STATES
-from studio.engine.scene import export_job
+from studio.dialog.formats.pronunciation_lists import read_pronunciations
+from studio.dialog.model import MAX_SCRIPT_BYTES, Notice
+from studio.dialog.pronunciation import PronunciationRules
+from studio.engine.job import FINAL_STATES, Job, SegmentFailure
+from studio.engine.job_results import SegmentIssues, export_job, find_segment_issues
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
-from studio.service import RenderOptions, Studio
+from studio.services.studio import RenderOptions, Studio
+
+_CUT = "What was made of it isn't whole and is left out."
+_RESPOKEN = "It was begun again with another seed, and came to its end."
+_RETRIED = "It was spoken again with another seed, and the better one is kept."
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that was written, what it holds, and how it was wished."""
+
+    out: Path
+    loudness: Loudness
+    sound: ExportOptions
+
+
+def report(job: Job, lines: int, written: Written | None, *, as_json: bool) -> None:
+    """Name the lines that failed or were cut on standard error; the sum goes to standard output.
+
+    Args:
+        job: One that is over.
+        lines: Lines of the script.
+        written: The file; None when there is none.
+        as_json: Whether a program reads the sum.
+    """
+    for failure in job.failures():
+        _say(failure, _CUT if failure.cut else "")
+    for again in job.second_tries():
+        _say(again, _RETRIED if job.order.tries > 1 else _RESPOKEN)
+    for one in find_segment_issues(job):
+        print(f"Line {one.line_number} may not be right: {one.message}", file=sys.stderr)
+    for remark in describe_result(written.loudness, written.sound) if written else ():
+        print(remark, file=sys.stderr)
+    print(json.dumps(_body(job, lines, written)) if as_json else _sum(job, written))
+
+
+def print_report(notices: Iterable[Notice]) -> None:
+    """Show what a script may not mean, on standard error."""
+    for notice in notices:
+        place = f"Line {notice.line_number}: " if notice.line_number else ""
+        print(f"{place}{notice.message}", file=sys.stderr)
+
+
+def _say(failure: SegmentFailure, more: str) -> None:
+    print(f"Line {failure.line_number}: {failure.message} {more}".rstrip(), file=sys.stderr)
+
+
+def _sum(job: Job, written: Written | None) -> str:
+    summary = job.summary()
+    told = (
+        f"{written.out if written else 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
+        f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
+        f"at most {summary.max_in_flight} in flight with {job.order.backend_name}"
+    )
+    return f"{told}, {written.loudness}" if written else told
+
+
+def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
+    summary = job.summary()
+    return {
+        "backend": job.order.backend_name,
+        "lines": lines,
+        "segments": len(job.records),
+        "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.failures()],
+        "second_tries": [_entry(again) for again in job.second_tries()],
+        "doubtful": [_doubtful_entry(one) for one in find_segment_issues(job)],
+        "audio_s": summary.audio_s,
+        "wall_s": summary.wall_s,
+        "first_audio_s": summary.first_audio_s,
+        "max_in_flight": summary.max_in_flight,
+        "out": str(written.out) if written else None,
+        "loudness_lufs": _rounded(written.loudness.lufs) if written else None,
+        "true_peak_db": _rounded(written.loudness.true_peak_db) if written else None,
+    }
+
+
+def _rounded(level_db: float | None) -> float | None:
+    return None if level_db is None else round(level_db, 2)
+
+
+def _doubtful_entry(one: SegmentIssues) -> dict[str, Any]:
+    kinds = [doubt.kind for doubt in one.doubts]
+    place = {"segment_idx": one.segment_idx, "line": one.line_number}
+    return {**place, "kinds": kinds, "message": one.message}
+
+
+def _entry(failure: SegmentFailure) -> dict[str, Any]:
+    return {
+        "segment_idx": failure.segment_idx,
+        "line": failure.line_number,
+        "message": failure.message,
+    }
+
 
 EXIT_ALL_RENDERED = 0
 EXIT_SOME_FAILED = 1
@@ -38,7 +130,7 @@ class RenderArguments:
     output: Path
     voices: dict[str, Path]
     seed: int | None
-    sound: SoundChoice
+    sound: ExportOptions
     tries: int
     as_json: bool
     pronunciations: Path | None = None
@@ -52,9 +144,9 @@ class RenderArguments:
             BadInput: An argument can't be used.
         """
         output: Path = arguments.output
-        mastering = Mastering(target_of(arguments.loudness), arguments.even)
-        sound = SoundChoice(mastering, tracks=arguments.tracks, measured=True)
-        check_choice(output, sound)
+        mastering = Mastering(parse_target(arguments.loudness), arguments.even)
+        sound = ExportOptions(mastering, tracks=arguments.tracks, measured=True)
+        check_export_options(output, sound)
         if output.is_dir() or not output.absolute().parent.is_dir():
             raise SettingError(
                 f"-o {output} can't be used: it must be a file in a folder there is."
@@ -88,7 +180,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         StudioError: Nothing was written.
     """
     parsed = _read(arguments.script, arguments.narrator)
-    tell(parsed.notices)
+    print_report(parsed.notices)
     pronouncing = _read_pronouncing(arguments.pronunciations)
     with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
@@ -101,7 +193,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         )
         studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)
-        tell(job.order.plan.notices)
+        print_report(job.order.plan.notices)
         _watch(job, studio)
         loudness = _write(job, arguments, folder)
     written = Written(arguments.output, loudness, arguments.sound) if loudness else None
@@ -117,16 +209,16 @@ def _read(script: Path, narrator: str | None) -> Imported:
         raise BadInput(f"{script}: {error}") from error
 
 
-def _read_pronouncing(path: Path | None) -> Pronouncing:
+def _read_pronouncing(path: Path | None) -> PronunciationRules:
     if path is None:
-        return Pronouncing()
+        return PronunciationRules()
     content = _content(path, "leave entries out")
     try:
         entries, notices = read_pronunciations(content, path.name)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    tell(notices)
-    return Pronouncing(entries)
+    print_report(notices)
+    return PronunciationRules(entries)
 
 
 def _content(path: Path, remedy: str) -> bytes:

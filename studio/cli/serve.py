@@ -20,7 +20,7 @@ _BIND_OPTION: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ServerConfig:
     """What the environment says of serving.
 
     Attributes:
@@ -56,7 +56,7 @@ class ServeArguments:
     auth: tuple[str, str] | None
     open_browser: bool
     made_password: bool = False
-    around: Surroundings = Surroundings()
+    around: ServerConfig = ServerConfig()
 
     @property
     def is_shared(self) -> bool:
@@ -64,7 +64,7 @@ class ServeArguments:
         return self.share or self.around.is_space
 
     @classmethod
-    def check(cls, arguments: argparse.Namespace, around: Surroundings) -> ServeArguments:
+    def check(cls, arguments: argparse.Namespace, around: ServerConfig) -> ServeArguments:
         """Check all that can be checked before the server starts.
 
         Raises:

@@ -51,9 +51,9 @@ def parse_attributes(parts: list[str]) -> Attributes:
         found[key] = value
     language, seed = found.pop("language", None), found.pop("seed", None)
     return Attributes(
-        language=None if language is None else checked_language(str(language)),
-        seed=None if seed is None else checked_seed(seed),
-        params={key: checked_param(key, value) for key, value in found.items()},
+        language=None if language is None else check_language(str(language)),
+        seed=None if seed is None else check_seed(seed),
+        params={key: check_param(key, value) for key, value in found.items()},
     )
 
 
@@ -65,7 +65,7 @@ def write_attributes(attributes: Attributes) -> list[str]:
     return parts + [f"{key}:{_write_value(value)}" for key, value in attributes.params.items()]
 
 
-def checked_language(code: str) -> str:
+def check_language(code: str) -> str:
     """Hold a language to the form of a BCP-47 code; `de_AT` becomes `de-AT`.
 
     Raises:
@@ -77,7 +77,7 @@ def checked_language(code: str) -> str:
     return code
 
 
-def checked_seed(seed: ParamValue) -> int:
+def check_seed(seed: ParamValue) -> int:
     """Hold a seed to 0..`MAX_SEED`.
 
     Raises:
@@ -89,7 +89,7 @@ def checked_seed(seed: ParamValue) -> int:
     return seed
 
 
-def checked_param(key: str, value: ParamValue) -> ParamValue:
+def check_param(key: str, value: ParamValue) -> ParamValue:
     """Hold a parameter to what every format can write.
 
     Raises:
@@ -148,10 +148,45 @@ def _write_value(value: ParamValue) -> str:
         return repr(value)
     if _BARE_WORD.fullmatch(value) and value not in _BOOLEANS:
         return value
-    return quoted(value)
+    return quote(value)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     r"""Write text as a JSON string of visible ASCII without `[ ] |`, which headers are made of."""
     written = json.dumps(text)
     return written.replace("[", r"\u005b").replace("]", r"\u005d").replace("|", r"\u007c")
+
+
+_UNUSABLE = regex.compile(r"[\x00\p{Cs}]")
+
+
+def check_audio_path(path: str) -> str:
+    """Hold a path to something a file can have; it is not resolved here.
+
+    Raises:
+        ScriptError: It is blank or holds characters no path can have.
+    """
+    if not path.strip() or _UNUSABLE.search(path):
+        raise ScriptError("Audio needs the path of a file, such as [audio: bell.wav].")
+    return path
+
+
+def read_audio_path(written: str) -> str:
+    """Read a path as it stands in a script, in quotes or without.
+
+    Raises:
+        ScriptError: As `check_audio_path`, or the closing quotation mark is missing.
+    """
+    if not written.startswith('"'):
+        return check_audio_path(written)
+    try:
+        path = json.loads(written)
+    except ValueError as error:
+        raise ScriptError(f"The path {written[:80]} lacks its closing quotation mark.") from error
+    return check_audio_path(path)
+
+
+def write_audio_path(path: str) -> str:
+    """Write a path as `read_audio_path` reads it, in quotes where it is needed."""
+    plain = path.isprintable() and path == path.strip() and not set('[]|"').intersection(path)
+    return path if plain else quote(path)

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from studio.dialog.attributes import checked_language, checked_param, checked_seed
-from studio.dialog.audio_path import checked_path
+from studio.dialog.attributes import check_audio_path, check_language, check_param, check_seed
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINES,
     MAX_SCRIPT_BYTES,
@@ -21,12 +21,11 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    spelling_notices,
+    with_place,
 )
 from studio.dialog.names import clean_name
-from studio.dialog.paragraph import paragraph
-from studio.dialog.place import placed
-from studio.dialog.spelling import spelling_notices
-from studio.dialog.tags import checked_pause, cut_pauses
+from studio.dialog.tags import check_pause, cut_pauses
 from studio.errors import ScriptError
 
 _HOW = 'such as {"type": "speech", "speaker_id": "Anna", "text": "Good evening."}'
@@ -51,8 +50,8 @@ class _SpeechItem(BaseModel):
         return Speech(
             clean_name(self.speaker_id),
             text,
-            None if self.language is None else checked_language(self.language),
-            None if self.seed is None else checked_seed(self.seed),
+            None if self.language is None else check_language(self.language),
+            None if self.seed is None else check_seed(self.seed),
             _given({**self.params, **self.__pydantic_extra__}),
             number,
         )
@@ -65,7 +64,7 @@ class _SilenceItem(BaseModel):
     duration: float
 
     def line(self, number: int) -> Line:
-        return Silence(checked_pause(self.duration, written=f"of {self.duration:g} s"), number)
+        return Silence(check_pause(self.duration, written=f"of {self.duration:g} s"), number)
 
 
 class _AudioItem(BaseModel):
@@ -75,7 +74,7 @@ class _AudioItem(BaseModel):
     path: str
 
     def line(self, number: int) -> Line:
-        return Audio(checked_path(self.path), number)
+        return Audio(check_audio_path(self.path), number)
 
 
 _Item = Annotated[_SpeechItem | _SilenceItem | _AudioItem, Field(discriminator="type")]
@@ -126,7 +125,7 @@ def _line_items(text: str) -> Iterator[tuple[int, object]]:
     # Not splitlines(): JSON strings may hold the line breaks of Unicode as they are.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            with placed(number):
+            with with_place(number):
                 yield number, _parse_json(line)
 
 
@@ -149,7 +148,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def _read_item(item: object, number: int, unit: str) -> Line:
-    with placed(number, unit=unit):
+    with with_place(number, unit=unit):
         try:
             return _ITEM.validate_python(item).line(number)
         except ValidationError as error:
@@ -175,7 +174,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _given(params: Mapping[str, ParamValue | None]) -> dict[str, ParamValue]:
-    return {key: checked_param(key, value) for key, value in params.items() if value is not None}
+    return {key: check_param(key, value) for key, value in params.items() if value is not None}
 
 
 def _write_item(line: Line) -> str:

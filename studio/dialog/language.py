@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from studio.dialog.limits import Limits
+from studio.dialog.limits import SpeechLimits
 
 _OTHER_NAMES = {"zh": "cmn", "cmn": "zh"}
 
@@ -22,7 +22,7 @@ def matching_language(code: str, known: frozenset[str]) -> str | None:
     return next((by_key[key] for key in by_key if key.split("-")[0] in same), None)
 
 
-def told_language(text: str, told: Iterable[str], limits: Limits) -> str | None:
+def resolve_language(text: str, told: Iterable[str], limits: SpeechLimits) -> str | None:
     """The language of text that names none itself.
 
     Args:
@@ -42,7 +42,7 @@ def told_language(text: str, told: Iterable[str], limits: Limits) -> str | None:
     return None if found is None or _is_guessed(found, text, limits) else found
 
 
-def is_read_as_english(text: str, told: Iterable[str], limits: Limits) -> bool:
+def is_read_as_english(text: str, told: Iterable[str], limits: SpeechLimits) -> bool:
     """Whether text is taken for English since nobody says its language."""
     known = limits.languages
     if limits.guess is None or known is None or len(known) == 1:
@@ -52,8 +52,41 @@ def is_read_as_english(text: str, told: Iterable[str], limits: Limits) -> bool:
     return limits.guess(text).casefold().split("-")[0] == "en"
 
 
-def _is_guessed(language: str, text: str, limits: Limits) -> bool:
+def _is_guessed(language: str, text: str, limits: SpeechLimits) -> bool:
     if limits.guess is None:
         return False
     guess, code = limits.guess(text).casefold(), language.casefold()
     return code in {guess, _OTHER_NAMES.get(guess)} or guess.startswith(f"{code}-")
+
+
+_CODES = {
+    "ar": "arabic العربية",
+    "da": "danish dansk",
+    "de": "german deutsch",
+    "el": "greek ελληνικά",
+    "en": "english englisch anglais inglés",
+    "es": "spanish español castellano spanisch",
+    "fi": "finnish suomi",
+    "fr": "french français französisch",
+    "he": "hebrew עברית",
+    "hi": "hindi हिन्दी",
+    "it": "italian italiano italienisch",
+    "ja": "japanese 日本語",
+    "ko": "korean 한국어",
+    "nl": "dutch nederlands",
+    "no": "norwegian norsk",
+    "pl": "polish polski",
+    "pt": "portuguese português",
+    "ru": "russian русский",
+    "sv": "swedish svenska",
+    "sw": "swahili kiswahili",
+    "tr": "turkish türkçe",
+    "uk": "ukrainian українська",
+    "zh": "chinese mandarin 中文",
+}
+_BY_NAME = {name: code for code, names in _CODES.items() for name in names.split()}
+
+
+def code_of(written: str) -> str:
+    """The BCP-47 code of a language's name; anything else comes back as it is."""
+    return _BY_NAME.get(written.strip().casefold(), written)

@@ -10,7 +10,7 @@ _WIDE = "WF"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpeechLimits:
     """What the chosen backend can take; made from its capabilities.
 
     Attributes:

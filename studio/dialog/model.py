@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from studio.dialog.names import name_key
+from studio.errors import NameRejected, ScriptError
+
+
+@contextmanager
+def with_place(line: int, *, unit: str = "Line") -> Iterator[None]:
+    """Give errors raised inside their place, so that only the reader of a source counts lines.
+
+    Raises:
+        ScriptError: In place of one without a line, or of a NameRejected.
+    """
+    try:
+        yield
+    except (ScriptError, NameRejected) as error:
+        if isinstance(error, ScriptError) and error.line is not None:
+            raise
+        raise ScriptError(str(error), line=line, unit=unit) from error
+
 
 ParamValue = float | int | str | bool
 
@@ -88,3 +106,26 @@ class ParsedScript:
 
     dialog: Dialog
     notices: tuple[Notice, ...] = ()
+
+
+def spelling_notices(lines: Iterable[Line]) -> tuple[Notice, ...]:
+    """One notice for every further spelling of a name, at the line that first has it."""
+    first: dict[str, Speech] = {}
+    seen: set[str] = set()
+    notices = []
+    for line in lines:
+        if not isinstance(line, Speech) or line.speaker in seen:
+            continue
+        seen.add(line.speaker)
+        known = first.setdefault(name_key(line.speaker), line)
+        if known is not line:
+            notices.append(_notice(line, known))
+    return tuple(notices)
+
+
+def _notice(line: Speech, known: Speech) -> Notice:
+    return Notice(
+        f"“{line.speaker}” (line {line.line_number}) is taken to be “{known.speaker}” "
+        f"(line {known.line_number}): names that differ only in case share one voice.",
+        line.line_number,
+    )

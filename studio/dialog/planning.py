@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from studio.dialog.language import matching_language, told_language
-from studio.dialog.limits import Limits
+from studio.dialog.language import matching_language, resolve_language
+from studio.dialog.limits import SpeechLimits
+from studio.dialog.line_text import Pronounce, SpokenText, is_speakable, normalize_spoken_text
 from studio.dialog.model import Audio, Dialog, Line, Notice, ParamValue, Silence, Speech
 from studio.dialog.names import name_key
-from studio.dialog.paragraph import heard, is_speakable
 from studio.dialog.splitting import split_text
-from studio.dialog.spoken_text import Pronounce, SpokenText
-from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
-from studio.dialog.tags_alone import joined_tags
+from studio.dialog.tags import SOUND_TAGS, attach_lone_tags, cut_pauses, replace_tags
 from studio.errors import ScriptError
 
 MOOD = "mood"
@@ -35,7 +33,7 @@ _SHOWN_LANGUAGES = 12
 
 @dataclass(frozen=True, slots=True)
 class SpeechSegment:
-    """Text for one pass of a backend, at most `Limits.max_chars` long, without pause tags.
+    """Text for one pass of a backend, at most `SpeechLimits.max_chars` long, without pause tags.
 
     `mood` chooses among a speaker's samples; None is the main one. `instruct` says in words how
     it is spoken. `seed_is_own` says that the line names its seed: it is spoken with that one or
@@ -100,7 +98,7 @@ class Plan:
 
 def plan(
     dialog: Dialog,
-    limits: Limits,
+    limits: SpeechLimits,
     *,
     seed: int | None = None,
     languages_of: LanguagesOf = lambda _name: (),
@@ -140,7 +138,7 @@ def _words_of(line: Speech, name: str) -> str | None:
 class _Planner:
     """Takes lines in order; `notices` keeps the first of each cause."""
 
-    limits: Limits
+    limits: SpeechLimits
     seed: int | None
     languages_of: LanguagesOf
     names: Mapping[str, str]
@@ -186,7 +184,7 @@ class _Planner:
 
     def _parts(self, text: str, language: str | None, number: int) -> list[str | float]:
         """Texts to speak and pauses in seconds; nothing when the line's text can't be spoken."""
-        cut = cut_pauses(heard(text))
+        cut = cut_pauses(normalize_spoken_text(text))
         parts: list[str | float] = []
         for part in cut:
             if isinstance(part, float):
@@ -194,7 +192,7 @@ class _Planner:
             else:
                 parts += self._speakable(part, language, number)
         is_pause = all(isinstance(part, float) for part in cut)
-        parts, left_out = joined_tags(parts, self.limits)
+        parts, left_out = attach_lone_tags(parts, self.limits)
         is_spoken = any(isinstance(part, str) for part in parts)
         if not is_spoken:
             return parts if is_pause else []
@@ -225,7 +223,7 @@ class _Planner:
     def _language(self, line: Speech, speaker: str) -> str | None:
         known = self.limits.languages
         if line.language is None:
-            return told_language(line.text, self.languages_of(speaker), self.limits)
+            return resolve_language(line.text, self.languages_of(speaker), self.limits)
         match = line.language if known is None else matching_language(line.language, known)
         if match is None:
             raise ScriptError(
@@ -257,12 +255,14 @@ def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> Par
 
 
 def _why_silent(text: str, said: str, speaker: str) -> str:
-    if said != text and is_speakable(replace_tags(heard(text), lambda _tag, _name: "")):
+    if said != text and is_speakable(
+        replace_tags(normalize_spoken_text(text), lambda _tag, _name: "")
+    ):
         return (
             f"The pronunciations leave nothing of this line to speak: “{_shown(text)}”. Change "
             "them, or delete the line."
         )
-    if not heard(text):
+    if not normalize_spoken_text(text):
         return f"This line is empty. Write what {speaker} says, or delete the line."
     return (
         f"This line holds nothing to speak: “{_shown(text)}” has no letter or digit outside of "

@@ -1,20 +1,4 @@
-r"""Scripts as people write them.
-
-    # A comment, as is a line that begins with two slashes.
-    Anna: What she says,
-    continued on the next line.
-
-    After a blank line, a pause or audio, the same speaker begins a new line.
-    [pause:1.5s]
-    [Dr: Ames | lang:de | seed:42 | speed:1.2] Eine Zeile mit Eigenschaften.
-    [audio: bell.wav]
-    [Ben]
-    \# A backslash takes the rest of its line literally, as text.
-
-A header holds until the next one. Brackets write any name; `[Laugh |]` is a speaker called Laugh,
-where `[laugh]` is a sound. A colon ends a name only before white space and after at most five
-words without sentence marks, so `10:30 we leave` and `http://…` are text.
-"""
+"""Scripts as people write them: `Name: text`, `[Name] text`, `[Name | lang:de] text`."""
 
 from __future__ import annotations
 
@@ -22,9 +6,14 @@ from dataclasses import dataclass, field
 
 import regex
 
-from studio.dialog.attributes import Attributes
-from studio.dialog.audio_path import read_path, write_path
-from studio.dialog.header import Header, parse_header, write_header
+from studio.dialog.attributes import (
+    Attributes,
+    parse_attributes,
+    read_audio_path,
+    write_attributes,
+    write_audio_path,
+)
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINE_CHARS,
     MAX_LINES,
@@ -35,12 +24,131 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    spelling_notices,
+    with_place,
 )
-from studio.dialog.paragraph import paragraph
-from studio.dialog.place import placed
-from studio.dialog.spelling import spelling_notices
-from studio.dialog.tags import cut_pauses, leading_pauses, write_pause
-from studio.errors import ScriptError
+from studio.dialog.names import MAX_NAME_CHARS, clean_name
+from studio.dialog.tags import SOUND_TAGS, cut_pauses, leading_pauses, sound_name, write_pause
+from studio.errors import NameRejected, ScriptError
+
+MAX_COLON_NAME_WORDS = 5
+
+# A colon further along than this never ends a name, white space and marks included.
+_SEARCHED_CHARS = 4 * MAX_NAME_CHARS
+
+_BRACKETS = regex.compile(r"\[(?P<inside>[^\[\]]*)\](?::(?=\s|$)|：)?\s*(?P<text>.*)", regex.DOTALL)
+_KEYWORD = regex.compile(r"\s*(?:pause\b|audio\s*:)", regex.IGNORECASE)
+_BOLD = regex.compile(r"\*\*(?P<name>[^*:：]{1,240})(?:[:：]\*\*|\*\*\s?[:：])(?=\s|$)")
+_COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
+_NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
+_SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
+_ABBREVIATED = regex.compile(
+    r"(?:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme|Mlle"
+    r"|No|Nr|(?:\p{L}\.)*\p{L})\."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who speaks, how, and the text that follows on the same line."""
+
+    speaker: str
+    attributes: Attributes
+    text: str
+
+
+def parse_header(line: str) -> Header | None:
+    """Read the beginning of a line without leading white space.
+
+    Returns:
+        None when the line begins with no speaker: it is text.
+
+    Raises:
+        ScriptError: Attributes can't be read.
+        NameRejected: What stands in brackets can't be a name.
+    """
+    return _bracket_header(line) if line.startswith("[") else _colon_header(line)
+
+
+def write_header(speaker: str, attributes: Attributes) -> str:
+    """Write the plainest header that `parse_header` reads back to the same speaker.
+
+    Raises:
+        NameRejected: No script can hold the name.
+    """
+    name = clean_name(speaker)
+    parts = write_attributes(attributes)
+    if parts:
+        return f"[{' | '.join([name, *parts])}]"
+    for plain in (f"{name}:", f"[{name}]"):
+        if _reads_as(plain, name):
+            return plain
+    return f"[{name} |]"
+
+
+def _reads_as(written: str, name: str) -> bool:
+    header = parse_header(written)
+    return header is not None and header.speaker == name
+
+
+def _bracket_header(line: str) -> Header | None:
+    match = _BRACKETS.match(line)
+    if match is None:
+        return None
+    name, *parts = match["inside"].split("|")
+    if not parts and (not name.strip() or sound_name(name) in SOUND_TAGS or _is_keyword(name)):
+        return None
+    return Header(clean_name(name), parse_attributes(parts), match["text"])
+
+
+def _is_keyword(inside: str) -> bool:
+    """Whether brackets hold a pause or audio, which stand for no name."""
+    return _KEYWORD.match(inside) is not None
+
+
+def _colon_header(line: str) -> Header | None:
+    if bold := _BOLD.match(line):
+        line = f"{bold['name']}: {line[bold.end() :]}"
+    start = line[: _SEARCHED_CHARS + 1]
+    colon = regex.search("[:：]", start)
+    if colon is None or not _COLON_ENDS_NAME.match(line, colon.start()):
+        return None
+    name = _plain_name(start[: colon.start()])
+    return Header(name, Attributes(), line[colon.end() :].strip()) if name else None
+
+
+def _plain_name(written: str) -> str | None:
+    """The name before a colon; None when it reads like the middle of a sentence."""
+    try:
+        name = clean_name(written)
+    except NameRejected:
+        return None
+    words = name.split()
+    unabbreviated = " ".join(word for word in words if not _ABBREVIATED.fullmatch(word))
+    looks_like_prose = (
+        len(words) > MAX_COLON_NAME_WORDS
+        or not _NAME_BEGINS.match(name)
+        or _SENTENCE_MARKS.search(unabbreviated)
+    )
+    return None if looks_like_prose else name
+
+
+# Scripts as people write them.
+#
+#     # A comment, as is a line that begins with two slashes.
+#     Anna: What she says,
+#     continued on the next line.
+#
+#     After a blank line, a pause or audio, the same speaker begins a new line.
+#     [pause:1.5s]
+#     [Dr: Ames | lang:de | seed:42 | speed:1.2] Eine Zeile mit Eigenschaften.
+#     [audio: bell.wav]
+#     [Ben] More.
+#     \# A backslash takes the rest of its line literally, as text.
+#
+# A header holds until the next one. Brackets write any name; `[Laugh |]` is a speaker called Laugh,
+# where `[laugh]` is a sound. A colon ends a name only before white space and after at most five
+# words without sentence marks, so `10:30 we leave` and `http://…` are text.
 
 _LEADING_INVISIBLE = regex.compile(r"[\p{Cc}\p{Cf}\s]+")
 _AUDIO = regex.compile(r"\[\s*audio\s*:(?P<path>[^|]*)\]", regex.IGNORECASE)
@@ -59,9 +167,9 @@ def parse_script(text: str) -> ParsedScript:
         raise ScriptError(
             f"The script is larger than {MAX_SCRIPT_BYTES // 1_000_000} MB. Divide it into parts."
         )
-    reader = _Reader()
+    reader = _ScriptReader()
     for number, line in enumerate(text.splitlines(), start=1):
-        with placed(number):
+        with with_place(number):
             reader.read(line, number)
     lines = reader.finish()
     return ParsedScript(Dialog(lines), spelling_notices(lines))
@@ -82,14 +190,14 @@ def _write_line(line: Line) -> str:
         case Silence():
             return write_pause(line.duration_s)
         case Audio():
-            return f"[audio: {write_path(line.path)}]"
+            return f"[audio: {write_audio_path(line.path)}]"
         case Speech():
             attributes = Attributes(line.language, line.seed, line.params)
             return f"{write_header(line.speaker, attributes)} {paragraph(line.text)}".rstrip()
 
 
 @dataclass(slots=True)
-class _Draft:
+class _LineDraft:
     """A speech line that may still grow."""
 
     header: Header
@@ -106,7 +214,7 @@ class _Draft:
             paragraph("".join(self.parts))
 
     def finished(self) -> Speech:
-        with placed(self.line_number):
+        with with_place(self.line_number):
             text = paragraph(" ".join(self.parts))
             if len(self.parts) > 1:
                 cut_pauses(text)  # one that is broken across lines
@@ -121,12 +229,12 @@ class _Draft:
         )
 
 
-class _Reader:
+class _ScriptReader:
     """Takes a script line by line."""
 
     def __init__(self) -> None:
-        self._entries: list[_Draft | Silence | Audio] = []
-        self._draft: _Draft | None = None
+        self._entries: list[_LineDraft | Silence | Audio] = []
+        self._draft: _LineDraft | None = None
         self._draft_at = 0
         self._paragraph_ended = False
         self._stray_line: int | None = None
@@ -154,7 +262,7 @@ class _Reader:
             self._begin(entry, number)
 
     def _begin(self, header: Header, number: int) -> None:
-        self._draft = _Draft(header, number)
+        self._draft = _LineDraft(header, number)
         self._draft_at = len(self._entries)
         self._append(self._draft)
         self._paragraph_ended = False
@@ -174,7 +282,7 @@ class _Reader:
         assert self._draft is not None
         self._draft.add(text)
 
-    def _append(self, entry: _Draft | Silence | Audio) -> None:
+    def _append(self, entry: _LineDraft | Silence | Audio) -> None:
         if len(self._entries) >= MAX_LINES:
             raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
         self._entries.append(entry)
@@ -187,7 +295,7 @@ class _Reader:
                 "The script holds no lines. Write at least one, such as “Anna: Good evening.”"
             )
         return tuple(
-            entry.finished() if isinstance(entry, _Draft) else entry for entry in self._entries
+            entry.finished() if isinstance(entry, _LineDraft) else entry for entry in self._entries
         )
 
     def _refuse_stray_text(self) -> None:
@@ -213,7 +321,7 @@ def _without_leading_invisible(line: str) -> str:
 def _read_entry(line: str) -> Header | str | None:
     """A header, the path of reused audio, or None for text."""
     if audio := _AUDIO.fullmatch(line):
-        return read_path(audio["path"].strip())
+        return read_audio_path(audio["path"].strip())
     if _AUDIO_BEGINS.match(line):
         raise ScriptError("Audio stands on a line of its own: [audio: path/to.wav].")
     return parse_header(line)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
+from studio.dialog.limits import SpeechLimits
+from studio.dialog.line_text import is_speakable
 from studio.dialog.model import MAX_PAUSE_S
 from studio.errors import ScriptError
 
@@ -95,7 +97,7 @@ def leading_pauses(text: str) -> tuple[list[float], str]:
     return pauses, text
 
 
-def checked_pause(duration_s: float, *, written: str) -> float:
+def check_pause(duration_s: float, *, written: str) -> float:
     """Hold a pause to its range; `written` is how the source has it.
 
     Raises:
@@ -121,15 +123,15 @@ def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
         replace: Takes the tag as written and its `sound_name`, which is "" for `<tag>`.
     """
     replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
-    return text if replaced == text else tidied(replaced)
+    return text if replaced == text else tidy_spaces(replaced)
 
 
-def tidied(text: str) -> str:
+def tidy_spaces(text: str) -> str:
     """Take out the spaces that stand where something was left out."""
     return _STRAY_SPACE.sub("", " ".join(text.split()))
 
 
-def untagged(text: str) -> Iterator[tuple[int, int]]:
+def strip_tags(text: str) -> Iterator[tuple[int, int]]:
     """The stretches of text outside of tags and pauses, by start and end; none is empty."""
     start = 0
     for tag in sorted(match.span() for kind in (_PAUSE, TAG) for match in kind.finditer(text)):
@@ -158,7 +160,7 @@ def _seconds(match: regex.Match[str]) -> float:
     value = float(number["number"])
     # Dividing rounds once, so 3 ms is the same float as 0.003 s.
     duration_s = value / 1000 if unit == "ms" else value * _UNITS[unit or ""]
-    return checked_pause(duration_s, written=match[0])
+    return check_pause(duration_s, written=match[0])
 
 
 def _break_length(attributes: str, *, written: str) -> str:
@@ -175,3 +177,54 @@ def _unreadable(written: str) -> ScriptError:
         f"The pause {written} can't be read. Write its length in seconds or milliseconds, such as "
         f"[pause:1.5s] or [pause:500ms]; it may last 0 to {MAX_PAUSE_S:g} seconds."
     )
+
+
+Part = str | float
+
+
+def attach_lone_tags(parts: Sequence[Part], limits: SpeechLimits) -> tuple[list[Part], list[str]]:
+    """Join tags without words to the words after them, else to those before.
+
+    Args:
+        parts: Texts to speak and pauses in seconds, in order.
+        limits: What the backend can take in one pass.
+
+    Returns:
+        The parts, each text with a word in it, and the tags that fit beside no words.
+    """
+    joined: list[Part] = []
+    left_out: list[str] = []
+    waiting = ""
+    for part in parts:
+        if isinstance(part, float):
+            joined.append(part)
+        elif not _has_word(part):
+            waiting = f"{waiting} {part}".strip()
+        else:
+            fits = not waiting or _fit(waiting, part, limits)
+            joined.append(f"{waiting} {part}".strip() if fits else part)
+            left_out += [] if fits else [waiting]
+            waiting = ""
+    if waiting and not _put_last(waiting, joined, limits):
+        left_out.append(waiting)
+    return joined, left_out
+
+
+def _put_last(tags: str, parts: list[Part], limits: SpeechLimits) -> bool:
+    """Put tags behind the last words; whether there are any and there was room."""
+    for idx in reversed(range(len(parts))):
+        text = parts[idx]
+        if isinstance(text, str):
+            if _fit(text, tags, limits):
+                parts[idx] = f"{text} {tags}"
+                return True
+            return False
+    return False
+
+
+def _has_word(text: str) -> bool:
+    return is_speakable(replace_tags(text, lambda _tag, _name: ""))
+
+
+def _fit(first: str, second: str, limits: SpeechLimits) -> bool:
+    return sum(map(limits.weight, f"{first} {second}")) <= limits.max_chars

@@ -1,28 +1,97 @@
-"""The engine as a whole: its loop, its models and its renderer, shared by all studios."""
+"""The engine: event loop, models, renderer and voice converter, shared by all studios."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from studio.audio.clip import Clip
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
-from studio.engine.conditioning import ConditioningCache
-from studio.engine.conditioning_store import ConditioningStore
-from studio.engine.converter import Converter
+from studio.engine.conditioning_cache import ConditioningCache, ConditioningStore
 from studio.engine.job import Job
-from studio.engine.keeping import Save
-from studio.engine.loop import EngineLoop
-from studio.engine.model_state import EvictionPolicy
-from studio.engine.models import Models
+from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_pool import ModelPool
 from studio.engine.renderer import Renderer
+from studio.engine.segment_synthesis import SaveClip
+from studio.engine.voice_conversion import VoiceConverter
 from studio.errors import ModelInUse
-from studio.speakers.speaker import Voice
+from studio.voices.speaker import Voice
 
-RenderCounter = Callable[[float, float | None], None]
+# The engine's own event loop, in its own thread.
+#
+# Page, HTTP API and command line live in other threads and loops; all of them share this one, so
+# that a slow page never delays a segment and a job outlives the request that began it.
+
+T = TypeVar("T")
+
+
+class EngineLoop:
+    """An asyncio loop that runs from `start` to `close`."""
+
+    def __init__(self) -> None:
+        """Make the loop; nothing runs yet."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's loop and wait for its result; from other threads."""
+        assert threading.current_thread() is not self._thread, "the engine can't wait for itself"
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run a plain function on the engine's loop and wait for its result."""
+
+        async def once() -> T:
+            return function()
+
+        return self.run(once())
+
+    async def responds(self, within_s: float) -> bool:
+        """Whether the loop does anything at all; asked from another loop, which isn't blocked."""
+        if not self._thread.is_alive() or self._loop.is_closed():
+            return False
+        answer = asyncio.run_coroutine_threadsafe(_ping(), self._loop)
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(answer), within_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Cancel what still runs, stop the loop and join the thread."""
+        if not self._thread.is_alive():
+            return
+        self.run(_cancel_others())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+
+async def _cancel_others() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+async def _ping() -> None:
+    """Be done: that it is, is what was asked."""
+
+
+RenderListener = Callable[[float, float | None], None]
 """Told how long a render took and when its first sound was there, in seconds."""
 
 
@@ -36,7 +105,7 @@ class Engine:
         *,
         conditioning_folder: Path,
         max_concurrency: int = 3,
-        save: Save = write_wav,
+        save: SaveClip = write_wav,
     ) -> None:
         """Put the parts together; `start` brings them to life.
 
@@ -48,14 +117,14 @@ class Engine:
             save: Writes a clip to a file.
         """
         self.conditioning = ConditioningCache(ConditioningStore(conditioning_folder))
-        self.models = Models(create_backend, eviction, forget=self.conditioning.forget)
+        self.models = ModelPool(create_backend, eviction, forget=self.conditioning.forget)
         self.renderer = Renderer(
             self.models, self.conditioning, max_concurrency=max_concurrency, save=save
         )
-        self.converter = Converter(self.models, self.conditioning)
+        self.converter = VoiceConverter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
         self.watchers: list[Callable[[Job], None]] = []
-        self.counters: list[RenderCounter] = []
+        self.counters: list[RenderListener] = []
         self._loop = EngineLoop()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -91,7 +160,7 @@ class Engine:
     def convert(
         self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
     ) -> Clip:
-        """Say a recording again in another voice, see `Converter.convert`; waits for it."""
+        """Say a recording again in another voice, see `VoiceConverter.convert`; waits for it."""
         return self._loop.run(self.converter.convert(backend_name, recording, voice, stopped))
 
     async def responds(self, within_s: float = 3.0) -> bool:

@@ -1,4 +1,4 @@
-"""An append-only list that other threads and event loops can follow while it grows."""
+"""An append-only list that threads and event loops can follow while it grows."""
 
 from __future__ import annotations
 

@@ -1,19 +1,94 @@
-"""A render in progress: what was planned, how far each segment is, and what was heard of it."""
+"""A render job: its spec, the state of each segment, and the events that followers read."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.dialog.planning import FailedSegment, Plan, SilenceSegment, SpeechSegment
+from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
 from studio.engine.feed import Feed
-from studio.engine.record import FINAL_STATES, Event, SegmentRecord, SegmentState
-from studio.speakers.cast import Cast
+from studio.quality.checks import QualityReport
+from studio.voices.cast import Cast
+
+
+class SegmentState(StrEnum):
+    """How far a segment is. Silence and existing audio go from planned to saved.
+
+    A segment that found no memory goes from started back to queued, once. One that was cut may be
+    started again, with another seed and a message, also once.
+    """
+
+    PLANNED = "planned"
+    QUEUED = "queued"
+    STARTED = "started"
+    GENERATED = "generated"
+    SAVED = "saved"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL_STATES = frozenset({SegmentState.SAVED, SegmentState.FAILED, SegmentState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One step of a job; `segment_idx` None when it concerns the job as a whole."""
+
+    state: str
+    at_s: float
+    segment_idx: int | None = None
+    samples: int | None = None
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class SegmentRecord:
+    """One segment's fate.
+
+    Attributes:
+        samples: Length at the studio's rate, known when generated.
+        path: The saved WAV; None for silence, and until saved. That of a segment that failed holds
+            what was made before it was cut.
+        message: Why it failed.
+        fault: What kind of error it was, by the name of its class.
+        cut: Whether it failed by not coming to its end, so that its audio isn't whole.
+        retried: Why a first try was thrown away; None when there was just one.
+        live: Chunks of a speech segment as they are generated; closed when all are there. A second
+            try with another seed has a new one, and the former is withdrawn.
+        at_s: When each state was reached, in seconds since the job began.
+        first_chunk_s: When the first audio was there.
+        last_chunk_s: When the latest was.
+        heard_samples: How much could be heard of it so far, at the studio's rate.
+        seed: Of the latest try, where that isn't the segment's own.
+        checked: What its samples tell; of speech that came to its end, known when saved.
+    """
+
+    segment: Segment
+    state: SegmentState = SegmentState.PLANNED
+    samples: int | None = None
+    path: Path | None = None
+    message: str | None = None
+    fault: str | None = None
+    cut: bool = False
+    retried: str | None = None
+    live: Feed[Samples] = field(default_factory=Feed)
+    at_s: dict[SegmentState, float] = field(default_factory=dict)
+    first_chunk_s: float | None = None
+    last_chunk_s: float = 0.0
+    heard_samples: int = 0
+    seed: int | None = None
+    checked: QualityReport | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in FINAL_STATES
+
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +106,7 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class SegmentFailure:
     """A segment that could not be spoken, with the script's line.
 
     Attributes:
@@ -45,7 +120,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class JobSummary:
     """A job in figures, in seconds; `first_audio_s` until the scene can be heard from its start."""
 
     audio_s: float
@@ -56,7 +131,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class JobSpec:
     """What a job is to render, and with what.
 
     Attributes:
@@ -76,7 +151,7 @@ class Order:
     cast: Cast
     folder: Path
     resolve_audio: Callable[[str], Path]
-    notify: Callable[[Event], None] = lambda _: None
+    notify: Callable[[JobEvent], None] = lambda _: None
     is_part: bool = False
     tries: int = 1
 
@@ -91,13 +166,13 @@ class Job:
     """
 
     def __init__(
-        self, job_id: str, order: Order, *, clock: Callable[[], float] = time.monotonic
+        self, job_id: str, order: JobSpec, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Lay out the records of an order's plan; `job_id` is unique."""
         self.job_id = job_id
         self.order = order
         self.state = JobState.RUNNING
-        self.events: Feed[Event] = Feed()
+        self.events: Feed[JobEvent] = Feed()
         self.in_flight = 0
         self.max_in_flight = 0
         self.cancelled = False
@@ -147,7 +222,7 @@ class Job:
         former.withdraw()
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
-        self._tell(Event(record.state, self.elapsed_s(), segment_idx, message=why))
+        self._tell(JobEvent(record.state, self.elapsed_s(), segment_idx, message=why))
 
     def leave(self) -> None:
         """A segment gave its slot back."""
@@ -191,28 +266,28 @@ class Job:
         ]
         return self.elapsed_s() - min(signs_s) if signs_s else 0.0
 
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[SegmentFailure, ...]:
         """What could not be spoken, in order."""
         return tuple(
-            _told(record, record.message or "")
+            _build_failure(record, record.message or "")
             for record in self.records
             if record.state is SegmentState.FAILED
         )
 
-    def second_tries(self) -> tuple[Failure, ...]:
+    def second_tries(self) -> tuple[SegmentFailure, ...]:
         """Segments of which another try is kept or was made, and why one was thrown away."""
         return tuple(
-            _told(record, record.retried)
+            _build_failure(record, record.retried)
             for record in self.records
             if record.retried is not None and record.state is SegmentState.SAVED
         )
 
-    def summary(self) -> Summary:
+    def summary(self) -> JobSummary:
         """The job in figures, so far."""
         samples = sum(
             record.samples or 0 for record in self.records if record.state is SegmentState.SAVED
         )
-        return Summary(
+        return JobSummary(
             audio_s=samples / STUDIO_RATE_HZ,
             wall_s=self._ended_s if self._ended_s is not None else self.elapsed_s(),
             first_audio_s=self._first_audio_s(),
@@ -237,10 +312,10 @@ class Job:
         at_s = self.elapsed_s()
         record.at_s[state] = at_s
         segment_idx = record.segment.segment_idx
-        self._tell(Event(state, at_s, segment_idx, record.samples, record.message))
+        self._tell(JobEvent(state, at_s, segment_idx, record.samples, record.message))
         log.debug("job %s segment %d %s at %.3f s", self.job_id, segment_idx, state, at_s)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: JobEvent) -> None:
         self.events.append(event)
         self.order.notify(event)
 
@@ -249,7 +324,7 @@ class Job:
             return
         self._ended_s = self.elapsed_s()
         self.state = JobState.CANCELLED if self.cancelled else JobState.DONE
-        ended = Event(self.state, self._ended_s)
+        ended = JobEvent(self.state, self._ended_s)
         self.events.append(ended)
         self.events.close()
         self.order.notify(ended)
@@ -268,6 +343,6 @@ class Job:
         )
 
 
-def _told(record: SegmentRecord, message: str) -> Failure:
+def _build_failure(record: SegmentRecord, message: str) -> SegmentFailure:
     segment = record.segment
-    return Failure(segment.segment_idx, segment.line_number, message, record.cut)
+    return SegmentFailure(segment.segment_idx, segment.line_number, message, record.cut)

@@ -11,18 +11,175 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from studio.backends.base import Backend, LoadProgress
-from studio.engine.memory import Memory, MemoryChange, measure_memory
-from studio.engine.model_load import Listener, ModelLoad
-from studio.engine.model_state import ModelCounters, ModelState
+import psutil
+
+from studio.backends.base import Backend, LoadProgress, TellsMemory
 from studio.errors import Cancelled, ModelInUse, StudioError
 
+
+class ModelState(StrEnum):
+    """Where a model is in its life."""
+
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    LOADED = "loaded"
+    UNLOADING = "unloading"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class ModelCounters:
+    """What happened to a model since the studio started."""
+
+    loads: int = 0
+    unloads: int = 0
+    failed_loads: int = 0
+    cancelled_loads: int = 0
+    refused_unloads: int = 0
+    resident_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPolicy:
+    """When an idle model is unloaded; `idle_timeout_s` 0 means never."""
+
+    enabled: bool = True
+    idle_timeout_s: float = 900.0
+    check_interval_s: float = 60.0
+
+    @property
+    def active(self) -> bool:
+        """Whether idle models are unloaded at all."""
+        return self.enabled and self.idle_timeout_s > 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsage:
+    """Memory in use at one moment.
+
+    Attributes:
+        resident_bytes: Of this process and the processes it started.
+        device_bytes: Of the model on its accelerator; None for a backend that doesn't tell.
+    """
+
+    resident_bytes: int
+    device_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """Memory before and after a load or an unload."""
+
+    before: MemoryUsage
+    after: MemoryUsage
+
+    def __str__(self) -> str:
+        """For the log."""
+        told = _format_megabytes(self.before.resident_bytes, self.after.resident_bytes)
+        if self.before.device_bytes is None or self.after.device_bytes is None:
+            return f"memory {told}"
+        device = _format_megabytes(self.before.device_bytes, self.after.device_bytes)
+        return f"memory {told}, on the device {device}"
+
+
+def measure_memory(backend: Backend) -> MemoryUsage:
+    """Look at this process, its workers and the backend's accelerator; takes milliseconds."""
+    device_bytes = backend.memory_bytes() if isinstance(backend, TellsMemory) else None
+    return MemoryUsage(measure_resident_bytes(), device_bytes)
+
+
+def measure_resident_bytes() -> int:
+    """Resident memory of this process and the processes it started."""
+    studio = psutil.Process()
+    total_bytes = int(studio.memory_info().rss)
+    for worker in studio.children(recursive=True):
+        try:
+            total_bytes += int(worker.memory_info().rss)
+        except psutil.NoSuchProcess:
+            continue
+    return total_bytes
+
+
+def _format_megabytes(before_bytes: int, after_bytes: int) -> str:
+    return f"{before_bytes / 1e6:.0f} -> {after_bytes / 1e6:.0f} MB"
+
+
 log = logging.getLogger(__name__)
+
+REPORT_INTERVAL_S = 1.0
+
+LoadListener = Callable[[LoadProgress], None]
+
+
+class ModelLoad:
+    """Runs `backend.load` in a thread; belongs to the event loop it was made on.
+
+    Attributes:
+        latest: The latest progress; None before the first.
+        waiting: Callers that wait for this load.
+        stopped: Done when the load was asked to stop; those who wait needn't any longer.
+    """
+
+    def __init__(
+        self, backend: Backend, listeners: list[LoadListener], clock: Callable[[], float]
+    ) -> None:
+        """Get ready; `listeners` are told the progress at most once a second, in the thread."""
+        self.latest: LoadProgress | None = None
+        self.waiting = 0
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._backend = backend
+        self._listeners = listeners
+        self._stop = threading.Event()
+        self._clock = clock
+        self._told_s = clock()
+
+    def stop(self) -> None:
+        """Ask the load to end at its next progress, and let go who waits for it."""
+        self._stop.set()
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+    def run(self, measure: Callable[[], MemoryUsage]) -> MemoryChange:
+        """Load; runs in a thread.
+
+        Raises:
+            ModelUnavailable: It can't be loaded here.
+            Cancelled: It was stopped, and is not loaded.
+        """
+        self._raise_if_stopped()
+        before = measure()
+        try:
+            self._backend.load(self._report)
+            self._raise_if_stopped()
+        except Cancelled:
+            # It may have been stopped at its very last word, with all in memory.
+            self._backend.unload()
+            raise
+        return MemoryChange(before, measure())
+
+    def _report(self, progress: LoadProgress) -> None:
+        """Take the backend's word; the only place where a load in a thread can be stopped."""
+        self._raise_if_stopped()
+        self.latest = progress
+        now_s = self._clock()
+        if now_s - self._told_s >= REPORT_INTERVAL_S:
+            self._told_s = now_s
+            log.info("model %s: %s", self._backend.name, progress.message)
+            for listener in self._listeners:
+                listener(progress)
+
+    def _raise_if_stopped(self) -> None:
+        if self._stop.is_set():
+            raise Cancelled("The load was stopped; what was downloaded is kept.")
+
 
 RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
@@ -35,7 +192,7 @@ class ModelManager:
         backend: Backend,
         *,
         forget: Callable[[], None] = lambda: None,
-        measure: Callable[[Backend], Memory] = measure_memory,
+        measure: Callable[[Backend], MemoryUsage] = measure_memory,
         clock: Callable[[], float] = time.monotonic,
         run_blocking: RunBlocking = asyncio.to_thread,
     ) -> None:
@@ -50,7 +207,7 @@ class ModelManager:
         """
         self.backend = backend
         self.counters = ModelCounters()
-        self.listeners: list[Listener] = []
+        self.listeners: list[LoadListener] = []
         self.memory: MemoryChange | None = None
         self._forget = forget
         self._measure = measure
@@ -119,7 +276,7 @@ class ModelManager:
                 self._failure = None
                 self._loading = ModelLoad(self.backend, self.listeners, self._clock)
                 self._transition = asyncio.ensure_future(self._load(self._loading))
-                self._transition.add_done_callback(_take_notice)
+                self._transition.add_done_callback(_retrieve_exception)
             if self._loading is None or self._loading.stopped.done():
                 await asyncio.wait([self._transition])
             else:
@@ -259,17 +416,17 @@ class ModelManager:
 
     def _fail(self, what: str, error: BaseException) -> None:
         self._state = ModelState.FAILED
-        self._failure = LoadProgress(_reason(self.backend, error))
+        self._failure = LoadProgress(_describe_failure(self.backend, error))
         log.warning("model %s: %s failed: %s", self.backend.name, what, error)
 
 
-def _take_notice(transition: asyncio.Task[None]) -> None:
+def _retrieve_exception(transition: asyncio.Task[None]) -> None:
     """Look at a load's error, which nobody else does when all who waited were let go."""
     if not transition.cancelled():
         transition.exception()
 
 
-def _reason(backend: Backend, error: BaseException) -> str:
+def _describe_failure(backend: Backend, error: BaseException) -> str:
     if isinstance(error, StudioError):
         return str(error)
     return f"{backend.title} failed: {type(error).__name__}: {error}"

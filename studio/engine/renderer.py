@@ -1,4 +1,4 @@
-"""Bounded concurrency: speaks the segments of all jobs, a few at a time, in the right order.
+"""Renders the segments of all jobs with bounded concurrency, the one under the play-head first.
 
 A backend's lane holds at most `bound` segments in flight: in a thread each, from the first step
 of conditioning to the last sample. A segment gives its slot back before its file is written, so
@@ -19,20 +19,28 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from studio.audio.doubts import check, weight
 from studio.audio.encode import write_wav
 from studio.backends.base import Backend
 from studio.dialog.planning import AudioSegment, SpeechSegment
-from studio.engine.conditioning import ConditioningCache
-from studio.engine.doubtful import said_of
-from studio.engine.job import Job
-from studio.engine.keeping import Save, fault_of, keep, lay_in
-from studio.engine.lane import Lane, Turn
+from studio.engine.backend_queue import BackendQueue, QueuedSegment
+from studio.engine.conditioning_cache import ConditioningCache
+from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
-from studio.engine.models import Models
-from studio.engine.record import SegmentRecord, SegmentState
-from studio.engine.speaking import Spoken, further_seed, may_try_again, second_seed, speak
+from studio.engine.model_pool import ModelPool
+from studio.engine.segment_synthesis import (
+    SaveClip,
+    SynthesisResult,
+    derive_cut_retry_seed,
+    derive_quality_retry_seed,
+    describe_fault,
+    may_retry,
+    save_audio_segment,
+    save_segment,
+    synthesize,
+)
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+from studio.quality.checks import check_take, score_issues
+from studio.quality.expected_duration import build_expected_speech
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +50,11 @@ class Renderer:
 
     def __init__(
         self,
-        models: Models,
+        models: ModelPool,
         conditioning: ConditioningCache,
         *,
         max_concurrency: int,
-        save: Save = write_wav,
+        save: SaveClip = write_wav,
     ) -> None:
         """Serve jobs for the backends in `models`.
 
@@ -60,7 +68,7 @@ class Renderer:
         self._conditioning = conditioning
         self._max_concurrency = max_concurrency
         self._save = save
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, BackendQueue] = {}
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Segments that wait for a load, to be woken when their job is cancelled.
@@ -102,7 +110,7 @@ class Renderer:
         lane.add(job, job.settle())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
-                self._start(lay_in(job, record, record.segment, self._save))
+                self._start(save_audio_segment(job, record, record.segment, self._save))
         self._pump(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -131,13 +139,13 @@ class Renderer:
             await asyncio.wait(self._tasks)
         self._threads.shutdown()
 
-    def _lane(self, backend_name: str) -> Lane:
+    def _lane(self, backend_name: str) -> BackendQueue:
         if backend_name not in self._lanes:
             manager = self._models.manager(backend_name)
-            self._lanes[backend_name] = Lane(manager, self._max_concurrency)
+            self._lanes[backend_name] = BackendQueue(manager, self._max_concurrency)
         return self._lanes[backend_name]
 
-    def _pump(self, lane: Lane) -> None:
+    def _pump(self, lane: BackendQueue) -> None:
         while lane.has_room():
             lane.one_alone = bool(lane.set_aside)
             turn = lane.set_aside.popleft() if lane.one_alone else self._next_turn(lane)
@@ -149,7 +157,7 @@ class Renderer:
             job.begin(record)
             self._start(self._render(lane, job, record))
 
-    def _next_turn(self, lane: Lane) -> Turn | None:
+    def _next_turn(self, lane: BackendQueue) -> QueuedSegment | None:
         taken = lane.scheduler.take()
         if taken is None:
             return None
@@ -161,16 +169,18 @@ class Renderer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _render(self, lane: Lane, job: Job, record: SegmentRecord) -> None:
+    async def _render(self, lane: BackendQueue, job: Job, record: SegmentRecord) -> None:
         try:
             spoken = await self._generate(lane, job, record)
             if spoken is not None:
-                await keep(job, record, spoken, self._save)
+                await save_segment(job, record, spoken, self._save)
         finally:
             lane.unsaved -= 1
             self._pump(lane)
 
-    async def _generate(self, lane: Lane, job: Job, record: SegmentRecord) -> Spoken | None:
+    async def _generate(
+        self, lane: BackendQueue, job: Job, record: SegmentRecord
+    ) -> SynthesisResult | None:
         """Speak a segment in a thread, holding a slot and a lease; None when there is no sound."""
         try:
             async with self._lease(lane.manager, job) as backend:
@@ -190,7 +200,9 @@ class Renderer:
         # The one place where a backend's own fault becomes a record: the other segments go on.
         except Exception as error:
             log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
-            job.fail(record, fault_of(lane.manager.backend.title, error), type(error).__name__)
+            job.fail(
+                record, describe_fault(lane.manager.backend.title, error), type(error).__name__
+            )
         finally:
             lane.in_flight -= 1
             lane.one_alone = False
@@ -216,7 +228,9 @@ class Renderer:
                 del self._at_the_door[task]
             yield backend
 
-    def _set_aside(self, lane: Lane, job: Job, record: SegmentRecord, error: OutOfMemory) -> None:
+    def _set_aside(
+        self, lane: BackendQueue, job: Job, record: SegmentRecord, error: OutOfMemory
+    ) -> None:
         """Let a segment that found no memory wait for the second try, of which there is one."""
         if lane.one_alone:
             job.fail(record, str(error), type(error).__name__)
@@ -234,16 +248,16 @@ class Renderer:
         ahead = segment_idx - self._play_head[1]
         return ahead if ahead >= 0 else None
 
-    async def _spoken(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
+    async def _spoken(self, backend: Backend, job: Job, record: SegmentRecord) -> SynthesisResult:
         """Speak a segment, and once more where it was cut."""
         spoken = await self._try(backend, job, record)
         if spoken.cut is None and job.order.tries > 1:
             return await self._least_doubtful(backend, job, record, spoken)
-        if spoken.cut is None or not may_try_again(record) or job.cancelled:
+        if spoken.cut is None or not may_retry(record) or job.cancelled:
             return spoken
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
-        job.start_again(record, str(spoken.cut), second_seed(segment.seed))
+        job.start_again(record, str(spoken.cut), derive_cut_retry_seed(segment.seed))
         try:
             return await self._try(backend, job, record)
         except OutOfMemory:
@@ -254,19 +268,19 @@ class Renderer:
             return spoken
 
     async def _least_doubtful(
-        self, backend: Backend, job: Job, record: SegmentRecord, spoken: Spoken
-    ) -> Spoken:
+        self, backend: Backend, job: Job, record: SegmentRecord, spoken: SynthesisResult
+    ) -> SynthesisResult:
         """Speak a doubtful segment again, each time with another seed, and keep the best."""
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
-        said, seed = said_of(segment), segment.seed
+        said, seed = build_expected_speech(segment), segment.seed
         tries = 1 if segment.seed_is_own else job.order.tries
-        doubts = (await asyncio.to_thread(check, spoken.clip, said)).doubts
-        fewest = weight(doubts)
+        doubts = (await asyncio.to_thread(check_take, spoken.clip, said)).doubts
+        fewest = score_issues(doubts)
         for _ in range(1, tries):
             if not doubts or job.cancelled:
                 break
-            seed = further_seed(seed)
+            seed = derive_quality_retry_seed(seed)
             job.start_again(record, doubts[0].message, seed)
             try:
                 fresh = await self._try(backend, job, record)
@@ -275,14 +289,14 @@ class Renderer:
                 break  # what there is can be heard
             if fresh.cut is not None:
                 continue
-            doubts = (await asyncio.to_thread(check, fresh.clip, said)).doubts
-            if weight(doubts) < fewest:
-                spoken, fewest = fresh, weight(doubts)
+            doubts = (await asyncio.to_thread(check_take, fresh.clip, said)).doubts
+            if score_issues(doubts) < fewest:
+                spoken, fewest = fresh, score_issues(doubts)
         return spoken
 
-    async def _try(self, backend: Backend, job: Job, record: SegmentRecord) -> Spoken:
+    async def _try(self, backend: Backend, job: Job, record: SegmentRecord) -> SynthesisResult:
         work = partial(
-            speak,
+            synthesize,
             backend,
             job,
             record,
@@ -291,7 +305,7 @@ class Renderer:
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _give_up(self, lane: Lane, job: Job, message: str) -> None:
+    def _give_up(self, lane: BackendQueue, job: Job, message: str) -> None:
         """Without a model, what still waits of a job would fail one by one: fail it at once."""
         job.gave_up = message
         for record in lane.discard(job):

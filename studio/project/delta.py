@@ -1,4 +1,4 @@
-"""The difference between two documents: what the journal holds and undo reverses."""
+"""The difference between two documents, as the journal holds it and undo reverses it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from studio.dialog.pronouncing import Pronunciation
-from studio.project.document import LINE, SETTINGS, Document, Line, line_record
+from studio.dialog.pronunciation import Pronunciation
+from studio.project.document import (
+    LINE_ADAPTER,
+    SETTINGS_ADAPTER,
+    Document,
+    ProjectLine,
+    encode_line,
+)
 
 LineFields = Mapping[str, Any]
-_Change = tuple[LineFields | None, LineFields | None]
+_LineChange = tuple[LineFields | None, LineFields | None]
 
 _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
-_ENTRIES = "pronunciations"
+_PRONUNCIATIONS_FIELD = "pronunciations"
 """The field of which a delta holds only the changed entries, null for those that aren't there."""
 
-_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _ENTRIES)
-_CHANGED_ENTRIES: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
+_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _PRONUNCIATIONS_FIELD)
+_PRONUNCIATIONS_ADAPTER: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
     dict[str, Pronunciation | None]
 )
 
-_VOICED = frozenset({"cast", "first_names"})
+_VOICE_FIELDS = frozenset({"cast", "first_names"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class Delta:
         fields: What else changed of a document, as values of JSON.
     """
 
-    lines: Mapping[str, _Change] = field(default_factory=dict)
+    lines: Mapping[str, _LineChange] = field(default_factory=dict)
     order: Splice | None = None
     fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
@@ -63,7 +69,7 @@ class Delta:
     @property
     def concerns_speakers(self) -> bool:
         """Whether who speaks may have changed, or with which voice."""
-        return not _VOICED.isdisjoint(self.fields) or any(
+        return not _VOICE_FIELDS.isdisjoint(self.fields) or any(
             before is None or after is None or "speaker" in after
             for before, after in self.lines.values()
         )
@@ -100,7 +106,7 @@ def read_delta(record: Mapping[str, Any]) -> Delta:
     )
 
 
-def difference(before: Document, after: Document) -> Delta:
+def diff_documents(before: Document, after: Document) -> Delta:
     """What leads from one document to another."""
     changed = [
         line_id
@@ -110,17 +116,17 @@ def difference(before: Document, after: Document) -> Delta:
     lines = {
         line_id: change
         for line_id in changed
-        if (change := _line_change(before.lines.get(line_id), after.lines.get(line_id)))
+        if (change := _diff_line(before.lines.get(line_id), after.lines.get(line_id)))
     }
     fields = {
-        name: _field_change(name, getattr(before, name), getattr(after, name))
-        for name in _FIELDS
+        name: _diff_field(name, getattr(before, name), getattr(after, name))
+        for name in _DOCUMENT_FIELDS
         if getattr(before, name) != getattr(after, name)
     }
-    return Delta(lines, _splice(before.order, after.order), fields)
+    return Delta(lines, _diff_order(before.order, after.order), fields)
 
 
-def applied(document: Document, delta: Delta, *, loose: bool = False) -> Document:
+def apply_delta(document: Document, delta: Delta, *, loose: bool = False) -> Document:
     """A document after a change that was made to it.
 
     Args:
@@ -135,56 +141,62 @@ def applied(document: Document, delta: Delta, *, loose: bool = False) -> Documen
             if after is None:
                 del lines[line_id]
             elif before is None:
-                lines[line_id] = LINE.validate_python(after)
+                lines[line_id] = LINE_ADAPTER.validate_python(after)
             else:
                 lines[line_id] = replace(lines[line_id], **after)
-    fields = {name: _typed(name, after, document) for name, (_, after) in delta.fields.items()}
+    fields = {
+        name: _parse_field(name, after, document) for name, (_, after) in delta.fields.items()
+    }
     order = document.order
-    if loose and delta.order and not _is_exact(order, delta.order):
-        order = _placed(order, delta.order, lines)
+    if loose and delta.order and not _fits_exactly(order, delta.order):
+        order = _rebase_splice(order, delta.order, lines)
     else:
-        order = _spliced(order, delta.order)
+        order = _apply_splice(order, delta.order)
     return replace(document, lines=lines, order=order, **fields)
 
 
-def stands(document: Document, delta: Delta) -> bool:
+def still_applies(document: Document, delta: Delta) -> bool:
     """Whether all that a change made is still so; which take is heard doesn't count."""
     return all(
-        _line_stands(document.lines.get(line_id), after)
+        _line_still_applies(document.lines.get(line_id), after)
         for line_id, (_, after) in delta.lines.items()
-    ) and all(_field_stands(document, name, after) for name, (_, after) in delta.fields.items())
-
-
-def _line_stands(line: Line | None, after: LineFields | None) -> bool:
-    if line is None or after is None:
-        return line is None and after is None
-    if "line_id" in after:
-        return replace(LINE.validate_python(after), chosen=line.chosen) == line
-    return all(
-        _plain(getattr(line, name)) == value for name, value in after.items() if name != "chosen"
+    ) and all(
+        _field_still_applies(document, name, after) for name, (_, after) in delta.fields.items()
     )
 
 
-def _line_change(before: Line | None, after: Line | None) -> _Change | None:
+def _line_still_applies(line: ProjectLine | None, after: LineFields | None) -> bool:
+    if line is None or after is None:
+        return line is None and after is None
+    if "line_id" in after:
+        return replace(LINE_ADAPTER.validate_python(after), chosen=line.chosen) == line
+    return all(
+        _to_plain(getattr(line, name)) == value for name, value in after.items() if name != "chosen"
+    )
+
+
+def _diff_line(before: ProjectLine | None, after: ProjectLine | None) -> _LineChange | None:
     if before is None or after is None:
-        return _whole(before), _whole(after)
+        return _encode_whole_line(before), _encode_whole_line(after)
     names = [
-        name for name in Line.__dataclass_fields__ if getattr(before, name) != getattr(after, name)
+        name
+        for name in ProjectLine.__dataclass_fields__
+        if getattr(before, name) != getattr(after, name)
     ]
     if not names:
         return None
-    return _picked(before, names), _picked(after, names)
+    return _pick_fields(before, names), _pick_fields(after, names)
 
 
-def _whole(line: Line | None) -> LineFields | None:
-    return None if line is None else line_record(line)
+def _encode_whole_line(line: ProjectLine | None) -> LineFields | None:
+    return None if line is None else encode_line(line)
 
 
-def _picked(line: Line, names: list[str]) -> LineFields:
-    return {name: _plain(getattr(line, name)) for name in names}
+def _pick_fields(line: ProjectLine, names: list[str]) -> LineFields:
+    return {name: _to_plain(getattr(line, name)) for name in names}
 
 
-def _splice(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
+def _diff_order(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
     if before == after:
         return None
     shortest = min(len(before), len(after))
@@ -195,13 +207,15 @@ def _splice(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
     return Splice(start, removed, inserted, before[start - 1] if start else None)
 
 
-def _is_exact(order: tuple[str, ...], splice: Splice) -> bool:
+def _fits_exactly(order: tuple[str, ...], splice: Splice) -> bool:
     end = splice.start + len(splice.removed)
     before = order[splice.start - 1] if 0 < splice.start <= len(order) else None
     return order[splice.start : end] == splice.removed and before == splice.after
 
 
-def _placed(order: tuple[str, ...], splice: Splice, lines: Mapping[str, Line]) -> tuple[str, ...]:
+def _rebase_splice(
+    order: tuple[str, ...], splice: Splice, lines: Mapping[str, ProjectLine]
+) -> tuple[str, ...]:
     """The same change where others moved, brought or took lines since."""
     moved = {*splice.removed, *splice.inserted}
     rest = [line_id for line_id in order if line_id not in moved]
@@ -210,7 +224,7 @@ def _placed(order: tuple[str, ...], splice: Splice, lines: Mapping[str, Line]) -
     return tuple(rest)
 
 
-def _spliced(order: tuple[str, ...], splice: Splice | None) -> tuple[str, ...]:
+def _apply_splice(order: tuple[str, ...], splice: Splice | None) -> tuple[str, ...]:
     if splice is None:
         return order
     end = splice.start + len(splice.removed)
@@ -218,7 +232,7 @@ def _spliced(order: tuple[str, ...], splice: Splice | None) -> tuple[str, ...]:
     return order[: splice.start] + splice.inserted + order[end:]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, Mapping):
@@ -226,38 +240,41 @@ def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def _field_change(name: str, before: Any, after: Any) -> tuple[Any, Any]:
-    if name != _ENTRIES:
-        return _plain(before), _plain(after)
+def _diff_field(name: str, before: Any, after: Any) -> tuple[Any, Any]:
+    if name != _PRONUNCIATIONS_FIELD:
+        return _to_plain(before), _to_plain(after)
     changed = [one for one in {**before, **after} if before.get(one) != after.get(one)]
-    return _entries(before, changed), _entries(after, changed)
+    return _encode_entries(before, changed), _encode_entries(after, changed)
 
 
-def _entries(entries: Mapping[str, Pronunciation], names: Iterable[str]) -> dict[str, Any]:
+def _encode_entries(entries: Mapping[str, Pronunciation], names: Iterable[str]) -> dict[str, Any]:
     return {name: asdict(entries[name]) if name in entries else None for name in names}
 
 
-def _field_stands(document: Document, name: str, after: Any) -> bool:
+def _field_still_applies(document: Document, name: str, after: Any) -> bool:
     value = getattr(document, name)
-    return bool((_entries(value, after) if name == _ENTRIES else _plain(value)) == after)
+    return bool(
+        (_encode_entries(value, after) if name == _PRONUNCIATIONS_FIELD else _to_plain(value))
+        == after
+    )
 
 
-def changed_entries(entries: Any) -> dict[str, Pronunciation]:
+def parse_changed_entries(entries: Any) -> dict[str, Pronunciation]:
     """The pronunciations that a side of a delta brings.
 
     Raises:
         ValueError: It holds something else.
     """
-    brought = _CHANGED_ENTRIES.validate_python(entries)
+    brought = _PRONUNCIATIONS_ADAPTER.validate_python(entries)
     if any(one is not None and one.written != name for name, one in brought.items()):
         raise ValueError("a pronunciation stands under another word")
     return {name: one for name, one in brought.items() if one is not None}
 
 
-def _typed(name: str, value: Any, document: Document) -> Any:
-    if name == _ENTRIES:
+def _parse_field(name: str, value: Any, document: Document) -> Any:
+    if name == _PRONUNCIATIONS_FIELD:
         kept = {one: entry for one, entry in document.pronunciations.items() if one not in value}
-        return kept | changed_entries(value)
+        return kept | parse_changed_entries(value)
     if name == "settings":
-        return SETTINGS.validate_python(value)
+        return SETTINGS_ADAPTER.validate_python(value)
     return tuple(value) if name in _TAKE_FIELDS else value

@@ -1,4 +1,4 @@
-"""A document with its past: every change goes to the journal, and undo has no end.
+"""A document with its undo history: every change goes to the journal, and undo has no end.
 
 What can be undone is a chain within the journal: each entry names the one below it. Memory holds
 the two tops, however long the chain is, and which of its steps were taken out from under others.
@@ -12,20 +12,20 @@ from enum import StrEnum
 from typing import Any
 
 from studio.errors import Conflict
-from studio.project.delta import Delta, applied, difference, read_delta, stands
+from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.project.journal import Entry, Journal
 
 JOIN_WITHIN_S = 2.0
 """Edits of one group that follow each other within this are one step of undo."""
 
-_LOOKED_THROUGH = 200
+_MAX_STEPS_SEARCHED = 200
 """How many steps of others are looked under for one's own."""
 
-Settle = Callable[[Document], Document]
+FinishDocument = Callable[[Document], Document]
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry of the journal is; `made` is what renders change, and can't be undone."""
 
     EDIT = "edit"
@@ -49,7 +49,7 @@ class Author:
     edit_id: str | None = None
 
 
-def person_of(client: str) -> str:
+def parse_person(client: str) -> str:
     """Whose page it is: what stands before a dash is the same for all pages of a browser."""
     return client.partition("-")[0]
 
@@ -75,7 +75,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _UndoStep:
     """A step that can be undone: its entries from the top, where they begin, and what is below."""
 
     entries: list[Entry]
@@ -84,7 +84,7 @@ class _Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """An entry that was made, with the document before and after it."""
 
     entry: Entry
@@ -104,24 +104,24 @@ class History:
 
     def replay(self, entry: Entry, start: int) -> None:
         """Take in an entry that stands in the journal already."""
-        self.document = applied(self.document, read_delta(entry["delta"]))
-        self.marks = _advanced(self.marks, entry, start)
+        self.document = apply_delta(self.document, read_delta(entry["delta"]))
+        self.marks = _advance_marks(self.marks, entry, start)
 
     def record(
-        self, after: Document, author: Author, at_s: float, kind: Kind = Kind.EDIT
-    ) -> Step | None:
+        self, after: Document, author: Author, at_s: float, kind: EntryKind = EntryKind.EDIT
+    ) -> HistoryStep | None:
         """Make a change the latest of history; None when it changes nothing.
 
         Raises:
             StorageFailed: It can't be written; nothing changed then.
         """
-        delta = difference(self.document, after)
+        delta = diff_documents(self.document, after)
         if not delta:
             return None
-        joined = kind is Kind.EDIT and self._joins(author, at_s)
+        joined = kind is EntryKind.EDIT and self._joins(author, at_s)
         return self._append(delta, after, author, at_s, {"kind": kind, "joined": joined})
 
-    def undo(self, author: Author, at_s: float, settle: Settle) -> Step:
+    def undo(self, author: Author, at_s: float, settle: FinishDocument) -> HistoryStep:
         """Take the latest step back.
 
         Args:
@@ -138,14 +138,14 @@ class History:
             raise Conflict("There is nothing to undo.")
         past = self._past(self.marks.undo)
         for entry in past.entries:
-            document = _taken_back(document, entry)
+            document = _revert_entry(document, entry)
         document = settle(document)
-        how = {"kind": Kind.UNDO, "next": past.below}
-        return self._append(difference(self.document, document), document, author, at_s, how)
+        how = {"kind": EntryKind.UNDO, "next": past.below}
+        return self._append(diff_documents(self.document, document), document, author, at_s, how)
 
     def undo_own(
-        self, author: Author, at_s: float, settle: Settle, is_own: Callable[[str], bool]
-    ) -> Step | None:
+        self, author: Author, at_s: float, settle: FinishDocument, is_own: Callable[[str], bool]
+    ) -> HistoryStep | None:
         """Take the latest step of somebody back, from under those of others where it must be.
 
         Args:
@@ -161,23 +161,23 @@ class History:
             StorageFailed: It can't be read or written; nothing changed then.
         """
         start = self.marks.undo
-        for _ in range(_LOOKED_THROUGH):
+        for _ in range(_MAX_STEPS_SEARCHED):
             if start is None:
                 return None
             past = self._past(start)
             if is_own(past.entries[0]["client"]):
                 if start == self.marks.undo:
                     return self.undo(author, at_s, settle)
-                document = _lifted(self.document, past.entries)
+                document = _undo_below_top(self.document, past.entries)
                 if document is not None:
                     document = settle(document)
-                    delta = difference(self.document, document)
-                    how = {"kind": Kind.UNDO, "next": self.marks.undo, "gone": past.starts}
+                    delta = diff_documents(self.document, document)
+                    how = {"kind": EntryKind.UNDO, "next": self.marks.undo, "gone": past.starts}
                     return self._append(delta, document, author, at_s, how)
             start = past.below
         return None
 
-    def redo(self, author: Author, at_s: float, settle: Settle) -> Step:
+    def redo(self, author: Author, at_s: float, settle: FinishDocument) -> HistoryStep:
         """Take the latest undo back; arguments as in `undo`.
 
         Raises:
@@ -187,9 +187,9 @@ class History:
         if self.marks.redo is None:
             raise Conflict("There is nothing to redo.")
         entry = self._journal.read(self.marks.redo)
-        document = settle(_taken_back(self.document, entry))
-        how = {"kind": Kind.REDO, "next": entry["below"]}
-        return self._append(difference(self.document, document), document, author, at_s, how)
+        document = settle(_revert_entry(self.document, entry))
+        how = {"kind": EntryKind.REDO, "next": entry["below"]}
+        return self._append(diff_documents(self.document, document), document, author, at_s, how)
 
     def author_of_next_undo(self) -> tuple[int, str] | None:
         """Revision and client of the step that undo would take back."""
@@ -198,7 +198,7 @@ class History:
         entry = self._journal.read(self.marks.undo)
         return entry["rev"], entry["client"]
 
-    def _past(self, start: int) -> _Past:
+    def _past(self, start: int) -> _UndoStep:
         entries, starts = [self._journal.read(start)], [start]
         while entries[-1].get("joined", False) and entries[-1]["below"] is not None:
             starts.append(entries[-1]["below"])
@@ -206,7 +206,7 @@ class History:
         below = entries[-1]["below"]
         while below in self.marks.gone:
             below = self._journal.read(below)["below"]
-        return _Past(entries, starts, below)
+        return _UndoStep(entries, starts, below)
 
     def _joins(self, author: Author, at_s: float) -> bool:
         last = self.marks.last
@@ -225,36 +225,36 @@ class History:
         author: Author,
         at_s: float,
         how: Mapping[str, Any],
-    ) -> Step:
+    ) -> HistoryStep:
         kind = how["kind"]
         entry: Entry = {
-            "rev": self.marks.rev + (kind is not Kind.MADE),
+            "rev": self.marks.rev + (kind is not EntryKind.MADE),
             "at": at_s,
             "client": author.client,
             **({"group": author.group} if author.group else {}),
             **({"edit_id": author.edit_id} if author.edit_id else {}),
             **how,
-            "below": self.marks.redo if kind is Kind.UNDO else self.marks.undo,
+            "below": self.marks.redo if kind is EntryKind.UNDO else self.marks.undo,
             "delta": delta.record(),
         }
         start = self._journal.append(entry)
-        step = Step(entry, delta, self.document, after)
-        self.document, self.marks = after, _advanced(self.marks, entry, start)
+        step = HistoryStep(entry, delta, self.document, after)
+        self.document, self.marks = after, _advance_marks(self.marks, entry, start)
         return step
 
 
-def _lifted(document: Document, entries: Sequence[Entry]) -> Document | None:
+def _undo_below_top(document: Document, entries: Sequence[Entry]) -> Document | None:
     """A document without a step below its latest; None where somebody has built on it."""
     for entry in entries:
-        if not stands(document, read_delta(entry["delta"])):
+        if not still_applies(document, read_delta(entry["delta"])):
             return None
-        document = _taken_back(document, entry)
+        document = _revert_entry(document, entry)
     return document
 
 
-def _taken_back(document: Document, entry: Entry) -> Document:
+def _revert_entry(document: Document, entry: Entry) -> Document:
     try:
-        before = applied(document, read_delta(entry["delta"]).reversed(), loose=True)
+        before = apply_delta(document, read_delta(entry["delta"]).reversed(), loose=True)
         assert set(before.order) == before.lines.keys(), "what is heard are the lines"
         return before
     except (LookupError, ValueError, TypeError, AssertionError) as error:
@@ -264,18 +264,18 @@ def _taken_back(document: Document, entry: Entry) -> Document:
         raise Conflict(message) from error
 
 
-def _advanced(marks: Marks, entry: Entry, start: int) -> Marks:
+def _advance_marks(marks: Marks, entry: Entry, start: int) -> Marks:
     """Where history stands after an entry."""
     rev, at_s, gone = entry["rev"], entry["at"], marks.gone
-    match Kind(entry["kind"]):
-        case Kind.MADE:
+    match EntryKind(entry["kind"]):
+        case EntryKind.MADE:
             return Marks(rev, marks.undo, marks.redo, marks.last, at_s, gone)
-        case Kind.EDIT:
+        case EntryKind.EDIT:
             group = entry.get("group")
             last = (entry["client"], group, at_s) if group else None
             return Marks(rev, start, None, last, at_s, gone)
-        case Kind.UNDO:
+        case EntryKind.UNDO:
             gone = gone.union(entry.get("gone", ()))
             return Marks(rev, entry["next"], start, None, at_s, gone)
-        case Kind.REDO:
+        case EntryKind.REDO:
             return Marks(rev, start, entry["next"], None, at_s, gone)

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from studio.audio.atomic_file import storage_errors
 from studio.errors import EngineBusy, StorageFailed
-from studio.project.disk import Disk
-from studio.project.strict_json import read_json
+from studio.storage.disk import Disk, read_json, storage_errors
 
-_HEAD = len('{"sum":"00000000","entry":')
+_HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
 _MAX_ENTRY_BYTES = 200_000_000
 """Ten times what the largest edit takes; more of one line is never read."""
@@ -27,7 +25,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class StoredEntry:
     """An entry and the bytes of the journal it takes."""
 
     start: int
@@ -69,9 +67,9 @@ class Journal:
             EngineBusy: The project was closed meanwhile.
         """
         if self._file.closed:
-            raise put_away()
+            raise build_closed_error()
         start = self._size
-        data = _encoded(entry)
+        data = _encode_entry(entry)
         try:
             # Also clears away what an earlier failure left behind and could not.
             self._cut(start)
@@ -91,7 +89,7 @@ class Journal:
         """
         return self._at(start).entry
 
-    def replay(self, start: int = 0) -> Iterator[Placed]:
+    def replay(self, start: int = 0) -> Iterator[StoredEntry]:
         """Entries from one's start on; at the first that isn't whole, the rest is put aside."""
         while start < self._size:
             try:
@@ -121,7 +119,7 @@ class Journal:
         """Close the file."""
         self._file.close()
 
-    def _at(self, start: int) -> Placed:
+    def _at(self, start: int) -> StoredEntry:
         with storage_errors(self._path):
             self._file.seek(start)
             data = b""
@@ -129,10 +127,10 @@ class Journal:
                 data += more
                 if len(data) > _MAX_ENTRY_BYTES:
                     break
-        entry = _decoded(data)
+        entry = _decode_entry(data)
         if entry is None:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
-        return Placed(start, start + len(data), entry)
+        return StoredEntry(start, start + len(data), entry)
 
     def _drop_from(self, start: int) -> None:
         """Cut the rest off; where whole lines would go with it, a copy of all stays beside."""
@@ -150,31 +148,33 @@ class Journal:
         self._size = size
 
 
-def put_away() -> EngineBusy:
+def build_closed_error() -> EngineBusy:
     """What who comes a moment too late is told."""
     return EngineBusy("This project was just put away. Try again.", retry_after_s=1.0)
 
 
-def entries_in(path: Path) -> Iterator[Placed]:
+def read_entries(path: Path) -> Iterator[StoredEntry]:
     """The whole entries at the beginning of a journal that nobody has open."""
     start = 0
     with path.open("rb") as file:
         while line := file.readline(_MAX_ENTRY_BYTES):
-            entry = _decoded(line)
+            entry = _decode_entry(line)
             if entry is None:
                 return
-            yield Placed(start, start + len(line), entry)
+            yield StoredEntry(start, start + len(line), entry)
             start += len(line)
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encode_entry(entry: Entry) -> bytes:
     body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 
 
-def _decoded(line: bytes) -> Entry | None:
-    body = line[_HEAD : -len(_END)]
-    if line[:_HEAD] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(_END):
+def _decode_entry(line: bytes) -> Entry | None:
+    body = line[_HEAD_BYTES : -len(_END)]
+    if line[:_HEAD_BYTES] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(
+        _END
+    ):
         return None
     try:
         entry = read_json(body)

@@ -1,4 +1,4 @@
-"""The edits a page can ask for. Checked for their form here, for their sense when applied."""
+"""The edit operations that a page can send; here their form is checked, not their sense."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from studio.dialog.pronouncing import (
-    MAX_PRONUNCIATION_CHARS,
-    MAX_PRONUNCIATIONS,
-    Pronunciation,
-)
+from studio.dialog.pronunciation import MAX_PRONUNCIATION_CHARS, MAX_PRONUNCIATIONS, Pronunciation
 
 LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 TakeId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
@@ -146,7 +142,7 @@ class PronunciationFields(BaseModel):
         return Pronunciation(self.written, self.spoken, self.match_case, self.enabled)
 
 
-class Pronounce(_Op):
+class SetPronunciations(_Op):
     """Say words otherwise: entries to put, in place of those for the same words, or to take out.
 
     Those taken out go first, so that an entry can get another word.
@@ -189,9 +185,9 @@ Op = Annotated[
     | CastVoice
     | RenameSpeaker
     | SetSettings
-    | Pronounce
+    | SetPronunciations
     | Rename
     | Replace,
     Field(discriminator="op"),
 ]
-OPS: TypeAdapter[list[Op]] = TypeAdapter(list[Op])
+OPS_ADAPTER: TypeAdapter[list[Op]] = TypeAdapter(list[Op])

@@ -1,9 +1,10 @@
-"""All projects of a workspace: made, opened, kept, listed and put away."""
+"""All projects of a workspace: created, opened once each, saved, listed and removed."""
 
 from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,28 +16,153 @@ from typing import BinaryIO
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine
 from studio.errors import NotFound, StorageFailed, StudioError
-from studio.project import folder as places
-from studio.project.archive import unpack
-from studio.project.arrival import check_arrival
-from studio.project.checks import MAX_NAME_CHARS, checked_project_name
-from studio.project.disk import Disk
-from studio.project.document import Document, Line
-from studio.project.folder import Card, ProjectFolder, read_card, read_kept
-from studio.project.laying import lines_of
-from studio.project.moment import Moment
-from studio.project.open_projects import OpenProjects
-from studio.project.session import Session
-from studio.project.space import held_in
-from studio.project.surroundings import Tools
-from studio.project.trash import GONE_FOR_GOOD, KEPT_S, Trash
-from studio.speakers.library import SpeakerLibrary
+from studio.project import folder as layout
+from studio.project.document import (
+    MAX_PROJECT_NAME_CHARS,
+    Document,
+    ProjectLine,
+    clean_project_name,
+)
+from studio.project.folder import (
+    FrozenFolder,
+    ProjectFolder,
+    ProjectSummary,
+    read_saved_document,
+    read_summary,
+)
+from studio.project.project_file import unpack, validate_import
+from studio.project.render_context import ProjectDeps
+from studio.project.script_merge import create_lines
+from studio.project.session import ProjectSession
+from studio.project.trash import DELETED_MESSAGE, TRASH_RETENTION_S, ProjectTrash
+from studio.storage.disk import Disk, measure_folder
+from studio.voices.library import SpeakerLibrary
+
+MAX_IDLE_PROJECTS = 16
+"""Projects in memory that nobody looks at and nothing is made of."""
+
+IDLE_AFTER_S = 30.0
+"""A project that was asked for since then stays open: a request may be at work with it."""
+
+_SAVE_INTERVAL_S = 0.5
+_SWEEP_INTERVAL_S = 3600.0
+
+
+class OpenProjects:
+    """A table by id; methods may be called from any thread but the engine's own."""
+
+    def __init__(
+        self, start: Callable[[Path], ProjectSession], sweep: Callable[[], object]
+    ) -> None:
+        """Nothing is open, and nothing runs, before the first project.
+
+        Args:
+            start: Makes a session of a project's folder.
+            sweep: Called once an hour from the first project on, by the thread that keeps them.
+        """
+        self._start = start
+        self._sweep = sweep
+        # Guards the table; a project is opened once, whoever asks.
+        self.lock = threading.RLock()
+        self._sessions: dict[str, ProjectSession] = {}
+        self._used_s: dict[str, float] = {}
+        self._ended = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    def get(self, project_id: str) -> ProjectSession | None:
+        """The project, when it is open; that it was asked for changes nothing."""
+        return self._sessions.get(project_id)
+
+    def used(self, project_id: str) -> ProjectSession | None:
+        """The project, when it is open, and without waiting for anything; it stays open a while."""
+        if project_id in self._sessions:
+            self._used_s[project_id] = time.monotonic()  # first, so that it stays open
+        return self._sessions.get(project_id)
+
+    def open(self, project_id: str, place: Callable[[], Path]) -> ProjectSession:
+        """The project, opened when it isn't yet.
+
+        Args:
+            project_id: Which.
+            place: Finds its folder; may raise where there is none.
+
+        Raises:
+            Conflict: Another studio has it open.
+            StorageFailed: It can't be read.
+        """
+        with self.lock:
+            session = self._sessions.get(project_id)
+            if session is None:
+                session = self._sessions[project_id] = self._start(place())
+                session.resume()
+                self._keep_from_now_on()
+            self._used_s[project_id] = time.monotonic()
+            return session
+
+    def put_away(self, project_id: str) -> None:
+        """Stop what is made of a project and close it, when it is open."""
+        with self.lock:
+            session = self._sessions.get(project_id)
+            if session is not None:
+                session.cancel()
+                session.close()
+                self._forget(project_id)
+
+    def close(self) -> None:
+        """Keep and close all."""
+        self._ended.set()
+        if self._keeper is not None:
+            self._keeper.join()
+        with self.lock:
+            for session in self._sessions.values():
+                session.close()
+            self._sessions.clear()
+
+    def _forget(self, project_id: str) -> None:
+        self._sessions.pop(project_id, None)
+        self._used_s.pop(project_id, None)
+
+    def _keep_from_now_on(self) -> None:
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._keep, name="projects", daemon=True)
+            self._keeper.start()
+
+    def _keep(self) -> None:
+        swept_s = -_SWEEP_INTERVAL_S
+        while not self._ended.wait(_SAVE_INTERVAL_S):
+            if time.monotonic() - swept_s >= _SWEEP_INTERVAL_S:
+                swept_s = time.monotonic()
+                self._sweep()
+            with self.lock:
+                sessions = list(self._sessions.values())
+            for session in sessions:
+                session.tidy()
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        with self.lock:
+            used_s = self._used_s
+            longest = sorted(self._sessions.items(), key=lambda one: used_s.get(one[0], 0.0))
+        idle = [one for one in longest if self._is_idle(*one)]
+        for project_id, session in idle[: max(0, len(idle) - MAX_IDLE_PROJECTS)]:
+            # Written before the lock is taken, so that nobody who opens a project waits for that.
+            session.tidy(now=True)
+            with self.lock:
+                if self._sessions.get(project_id) is session and self._is_idle(project_id, session):
+                    session.close()
+                    self._forget(project_id)
+
+    def _is_idle(self, project_id: str, session: ProjectSession) -> bool:
+        unused_s = time.monotonic() - self._used_s.get(project_id, 0.0)
+        return unused_s >= IDLE_AFTER_S and not session.in_use
+
 
 log = logging.getLogger(__name__)
 
-_ABANDONED_S = 24 * 3600.0
-_TRASH = ".trash"
-_UNFINISHED = ".new-"
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, StorageFailed)
+_ABANDONED_AFTER_S = 24 * 3600.0
+_TRASH_FOLDER = ".trash"
+_UNFINISHED_PREFIX = ".new-"
+_UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
 _MAX_ID_CHARS = 64
 
@@ -64,9 +190,9 @@ class Projects:
         """
         self._root = root
         self._disk = disk or Disk()
-        self.trash = Trash(root / _TRASH, self._disk)
+        self.trash = ProjectTrash(root / _TRASH_FOLDER, self._disk)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
-        self._tools = Tools(engine, library, backend_name, self._threads)
+        self._tools = ProjectDeps(engine, library, backend_name, self._threads)
         self._open = OpenProjects(self._start, lambda: self._threads.submit(self._sweep))
 
     def resume(self) -> None:
@@ -75,7 +201,7 @@ class Projects:
         A project that isn't resumed so goes on when it is opened.
         """
         for root in self._folders():
-            if (root / places.PENDING).is_file():
+            if (root / layout.PENDING_FILE).is_file():
                 try:
                     self.open(root.name)
                 except StudioError as error:
@@ -91,14 +217,14 @@ class Projects:
         self._tools.engine.catch_up()
         self._threads.shutdown()
 
-    def cards(self) -> list[Card]:
+    def cards(self) -> list[ProjectSummary]:
         """All projects, the one edited last first; those that can't be read are left out."""
         cards = []
         for root in self._folders():
             session = self._open.get(root.name)
             try:
-                cards.append(session.card() if session else read_card(root))
-            except _UNREADABLE as error:
+                cards.append(session.card() if session else read_summary(root))
+            except _UNREADABLE_ERRORS as error:
                 log.warning("project %s can't be read: %s", root, error)
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
 
@@ -110,24 +236,24 @@ class Projects:
         for root in self._folders():
             session = self._open.get(root.name)
             try:
-                yield root, session.document if session else read_kept(root)
-            except _UNREADABLE as error:
+                yield root, session.document if session else read_saved_document(root)
+            except _UNREADABLE_ERRORS as error:
                 log.warning("project %s can't be read: %s", root, error)
 
-    def create(self, name: str, dialog: Dialog | None = None) -> Session:
+    def create(self, name: str, dialog: Dialog | None = None) -> ProjectSession:
         """Make a project.
 
         Raises:
             BadInput: The name can't be used.
             StorageFailed: It can't be written; there is no such project then.
         """
-        return self._make(checked_project_name(name), lines_of(dialog or ()))
+        return self._make(clean_project_name(name), create_lines(dialog or ()))
 
-    def opened(self, project_id: str) -> Session | None:
+    def opened(self, project_id: str) -> ProjectSession | None:
         """A project that is open already, without waiting for anything; None when it isn't."""
         return self._open.used(project_id)
 
-    def open(self, project_id: str) -> Session:
+    def open(self, project_id: str) -> ProjectSession:
         """A project, opened when it isn't yet.
 
         Raises:
@@ -137,7 +263,7 @@ class Projects:
         """
         return self._open.open(project_id, lambda: self._folder(project_id))
 
-    def duplicate(self, project_id: str) -> Session:
+    def duplicate(self, project_id: str) -> ProjectSession:
         """A copy with takes and history, under a name of its own.
 
         Raises:
@@ -145,7 +271,7 @@ class Projects:
         """
         source = self.open(project_id)
         moment = source.moment()
-        name = f"{source.document.name[: MAX_NAME_CHARS - 10]} (copy)"
+        name = f"{source.document.name[: MAX_PROJECT_NAME_CHARS - 10]} (copy)"
         copy = self._appear(lambda folder: self._copy(moment, folder))
         copy.rename(name)
         return copy
@@ -156,9 +282,9 @@ class Projects:
         Raises:
             NotFound: There is none.
         """
-        return held_in(self._folder(project_id)).size_bytes
+        return measure_folder(self._folder(project_id)).size_bytes
 
-    def bring_in(self, file: BinaryIO, *, max_bytes: int | None = None) -> Session:
+    def bring_in(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession:
         """Make a project of a file that another studio wrote, with the voices it carries.
 
         Args:
@@ -172,10 +298,10 @@ class Projects:
 
         def fill(folder: Path) -> None:
             unpack(file, folder, self._disk, max_bytes=max_bytes)
-            check_arrival(folder)
+            validate_import(folder)
 
         session = self._appear(fill)
-        voices = session.folder.root / places.VOICES
+        voices = session.folder.root / layout.VOICES_FOLDER
         session.take_voices(voices)
         self._disk.remove(voices)
         return session
@@ -187,7 +313,7 @@ class Projects:
         Raises:
             StorageFailed: It can't be.
         """
-        path = self._root / f"{_UNFINISHED}{_new_id()}.part"
+        path = self._root / f"{_UNFINISHED_PREFIX}{_generate_id()}.part"
         self._disk.make_folder(self._root)
         try:
             yield path
@@ -206,17 +332,17 @@ class Projects:
             self._open.put_away(project_id)
             self.trash.put(root)
 
-    def removed(self) -> list[Card]:
+    def removed(self) -> list[ProjectSummary]:
         """Projects in the trash, the one removed last first; `edited_at_s` is when that was."""
         cards = []
         for root, removed_at_s in self.trash.waiting():
             try:
-                cards.append(replace(read_card(root), edited_at_s=removed_at_s))
-            except _UNREADABLE as error:
+                cards.append(replace(read_summary(root), edited_at_s=removed_at_s))
+            except _UNREADABLE_ERRORS as error:
                 log.warning("removed project %s can't be read: %s", root, error)
         return cards
 
-    def restore(self, project_id: str) -> Session:
+    def restore(self, project_id: str) -> ProjectSession:
         """Bring a removed project back.
 
         Raises:
@@ -224,15 +350,15 @@ class Projects:
             Conflict, StorageFailed: It can't be moved or read; it stays where it is then.
         """
         if not project_id or not _ID_CHARS.issuperset(project_id):
-            raise NotFound(GONE_FOR_GOOD)
+            raise NotFound(DELETED_MESSAGE)
         with self._open.lock:
             self.trash.take(project_id, self._root / project_id)
             return self.open(project_id)
 
-    def _appear(self, fill: Callable[[Path], None]) -> Session:
+    def _appear(self, fill: Callable[[Path], None]) -> ProjectSession:
         """Make a project's folder elsewhere, and give it its place when it is whole."""
-        project_id = _new_id()
-        unfinished = self._root / f"{_UNFINISHED}{project_id}"
+        project_id = _generate_id()
+        unfinished = self._root / f"{_UNFINISHED_PREFIX}{project_id}"
         self._disk.make_folder(unfinished)
         try:
             fill(unfinished)
@@ -245,25 +371,25 @@ class Projects:
             self._disk.remove(self._root / project_id)
             raise
 
-    def _copy(self, moment: Moment, folder: Path) -> None:
-        self._disk.write_whole(folder / places.SNAPSHOT, moment.snapshot)
-        self._disk.write_whole(folder / places.JOURNAL, moment.journal())
+    def _copy(self, moment: FrozenFolder, folder: Path) -> None:
+        self._disk.write_whole(folder / layout.SNAPSHOT_FILE, moment.snapshot)
+        self._disk.write_whole(folder / layout.JOURNAL_FILE, moment.journal())
         for part in moment.files():
             target = folder / part.relative_to(moment.root)
             self._disk.make_folder(target.parent)
             self._disk.copy(part, target)
 
-    def _make(self, name: str, lines: Iterable[Line]) -> Session:
+    def _make(self, name: str, lines: Iterable[ProjectLine]) -> ProjectSession:
         by_id = {line.line_id: line for line in lines}
         document = replace(Document(name), lines=by_id, order=tuple(by_id))
-        project_id = _new_id()
+        project_id = _generate_id()
         ProjectFolder.make(self._root / project_id, document, time.time(), self._disk)
         return self.open(project_id)
 
-    def _start(self, root: Path) -> Session:
+    def _start(self, root: Path) -> ProjectSession:
         folder = ProjectFolder(root, self._disk)
         try:
-            return Session(folder, self._tools)
+            return ProjectSession(folder, self._tools)
         except BaseException:
             folder.close()
             raise
@@ -283,13 +409,13 @@ class Projects:
     def _sweep(self) -> None:
         """Delete what was removed a month ago, and imports that the end of a process cut off."""
         try:
-            self.trash.empty(older_than_s=KEPT_S)
-            for unfinished in self._root.glob(f"{_UNFINISHED}*"):
-                if time.time() - unfinished.stat().st_mtime >= _ABANDONED_S:
+            self.trash.empty(older_than_s=TRASH_RETENTION_S)
+            for unfinished in self._root.glob(f"{_UNFINISHED_PREFIX}*"):
+                if time.time() - unfinished.stat().st_mtime >= _ABANDONED_AFTER_S:
                     self._disk.remove(unfinished)
         except (StorageFailed, OSError) as error:
             log.warning("the trash can't be emptied: %s", error)
 
 
-def _new_id() -> str:
+def _generate_id() -> str:
     return secrets.token_hex(6)

@@ -1,4 +1,4 @@
-"""One open project, for everybody who looks at it."""
+"""One open project, shared by everybody who edits it."""
 
 from __future__ import annotations
 
@@ -10,42 +10,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from studio.audio.atomic_file import storage_errors
-from studio.audio.doubts import Doubt
+from studio.dialog.formats.importing import read_dialog_text
 from studio.dialog.model import Notice, ParsedScript
-from studio.dialog.read import read_dialog_text
 from studio.dialog.script import write_script
-from studio.project import folder as places
-from studio.project.audio_files import bring_audio
-from studio.project.bulletin import Bulletin
-from studio.project.carrying import brought_in, packs
-from studio.project.core import STUDIO, Core
+from studio.project import folder as layout
+from studio.project.audio_files import find_unused_audio, import_audio
+from studio.project.autosave import Autosave
 from studio.project.document import Document
-from studio.project.folder import Card, ProjectFolder
-from studio.project.history import Author, Kind
-from studio.project.journal import put_away
-from studio.project.keeping import Keeping
-from studio.project.lines import LineView
-from studio.project.making import Making
-from studio.project.moment import Moment
-from studio.project.news import EditNews, LineNews, News
+from studio.project.document_editor import DocumentEditor
+from studio.project.event_log import EditEvent, EventLog, LineEvent, ProjectEvent
+from studio.project.folder import FrozenFolder, ProjectFolder, ProjectSummary
+from studio.project.history import Author, EntryKind
+from studio.project.journal import build_closed_error
+from studio.project.line_job import LineJob
+from studio.project.line_states import LineView
 from studio.project.ops import Op
-from studio.project.rendering import Run
-from studio.project.renders import Renders
-from studio.project.revising import Revising
-from studio.project.space import Held, free_unheard, sizes_of, unused
-from studio.project.surroundings import Tools
-from studio.project.take import Take
-from studio.project.takes import TakeShelf
-from studio.project.voices import Ground
+from studio.project.project_state import STUDIO_AUTHOR, ProjectState
+from studio.project.render_context import ProjectDeps, RenderContext
+from studio.project.render_queue import ProjectRenderer, RenderProgress
+from studio.project.takes import Take, TakeStore, free_unused_takes
+from studio.project.voice_transfer import export_voices, import_voices
+from studio.quality.checks import QualityIssue
+from studio.storage.disk import DiskUsage, measure_files, storage_errors
 
-_LOOK_EVERY_S = 2.0
+_REFRESH_INTERVAL_S = 2.0
 
 
-class Session:
+class ProjectSession:
     """All methods may be called from any thread but the engine's own."""
 
-    def __init__(self, folder: ProjectFolder, tools: Tools) -> None:
+    def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
         """Open a project; what a render had left to do is gone on with by `resume`.
 
         Raises:
@@ -53,10 +47,10 @@ class Session:
         """
         self.project_id = folder.root.name
         self.folder = folder
-        self._core = core = Core(folder, tools)
-        self._revising = Revising(core)
-        self._keeping = Keeping(core, self._revising)
-        self._renders = Renders(core, self._keeping, self._revising.tell)
+        self._core = core = ProjectState(folder, tools)
+        self._revising = DocumentEditor(core)
+        self._keeping = Autosave(core, self._revising)
+        self._renders = ProjectRenderer(core, self._keeping, self._revising.tell)
         self._revising.changed = self._renders.recheck
 
     @property
@@ -65,12 +59,12 @@ class Session:
         return self._core.lock
 
     @property
-    def news(self) -> Bulletin[News]:
+    def news(self) -> EventLog[ProjectEvent]:
         """What happens."""
         return self._core.news
 
     @property
-    def shelf(self) -> TakeShelf:
+    def shelf(self) -> TakeStore:
         """All its takes."""
         return self._core.shelf
 
@@ -105,7 +99,7 @@ class Session:
         return self.busy or self.news.followers > 0
 
     @property
-    def run(self) -> Run | None:
+    def run(self) -> RenderProgress | None:
         """The render under way, or the last one."""
         return self._renders.rendering.run
 
@@ -115,17 +109,19 @@ class Session:
         return self._keeping.message
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> RenderContext:
         """What all lines depend on, as it was seen last."""
         with self.lock:
             return self._core.ground()
 
-    def card(self) -> Card:
+    def card(self) -> ProjectSummary:
         """The project in brief."""
         with self.lock:
             document, at_s = self.document, self._core.history.marks.at_s
             audio_s = self._core.lines.audio_s(document)
-            return Card(self.project_id, document.name, at_s, len(document.order), audio_s)
+            return ProjectSummary(
+                self.project_id, document.name, at_s, len(document.order), audio_s
+            )
 
     def view(self, line_id: str) -> LineView | None:
         """A line as it is now; None when it was deleted."""
@@ -147,12 +143,12 @@ class Session:
         with self.lock:
             return self._core.lines.takes(line_id, self.document)
 
-    def doubts(self, take: Take) -> tuple[Doubt, ...]:
+    def doubts(self, take: Take) -> tuple[QualityIssue, ...]:
         """What may not be right about a take."""
         with self.lock:
             return self._core.lines.company.doubts(take)
 
-    def making(self, line_id: str) -> Making | None:
+    def making(self, line_id: str) -> LineJob | None:
         """A line on its way; None when nobody makes it now."""
         with self.lock:
             return self._core.making.get(line_id)
@@ -171,14 +167,14 @@ class Session:
             rev, text = self.rev, write_script(self.document.dialog())
             return rev, text, self._noticed(read_dialog_text(text) if text else None)
 
-    def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditNews:
-        """Apply edits, as `Revising.edit`."""
+    def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
+        """Apply edits, as `DocumentEditor.edit`."""
         with self._working():
             return self._revising.edit(edits, author, base_rev)
 
     def lay_script(
         self, text: str, author: Author, base_rev: int
-    ) -> tuple[EditNews, tuple[Notice, ...]]:
+    ) -> tuple[EditEvent, tuple[Notice, ...]]:
         """Let the lines be those of a script; those that stay keep their takes.
 
         Raises:
@@ -197,25 +193,25 @@ class Session:
         told = self._core.surroundings.notices(self.document, parsed.dialog)
         return parsed.notices + told
 
-    def rename(self, name: str) -> EditNews:
-        """Give the project another name, as `Revising.rename`."""
+    def rename(self, name: str) -> EditEvent:
+        """Give the project another name, as `DocumentEditor.rename`."""
         with self._working():
             return self._revising.rename(name)
 
-    def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditNews:
-        """Take the latest step back, as `Revising.undo`."""
+    def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditEvent:
+        """Take the latest step back, as `DocumentEditor.undo`."""
         with self._working():
             return self._revising.undo(author, base_rev, own=own)
 
-    def redo(self, author: Author) -> EditNews:
-        """Take the latest undo back, as `Revising.redo`."""
+    def redo(self, author: Author) -> EditEvent:
+        """Take the latest undo back, as `DocumentEditor.redo`."""
         with self._working():
             return self._revising.redo(author)
 
     def render(
         self, line_ids: Iterable[str] | None, *, again: bool = False, listen_from: str | None = None
     ) -> None:
-        """Make lines, as `Renders.want`.
+        """Make lines, as `ProjectRenderer.want`.
 
         Args:
             line_ids: None for all.
@@ -232,16 +228,16 @@ class Session:
             self._renders.resume()
 
     def cancel(self) -> None:
-        """Stop the render, as `Renders.cancel`."""
+        """Stop the render, as `ProjectRenderer.cancel`."""
         with self.lock:
             self._renders.cancel()
 
     def focus(self, line_id: str) -> None:
-        """Somebody listens there, as `Renders.focus`."""
+        """Somebody listens there, as `ProjectRenderer.focus`."""
         with self._working():
             self._renders.focus(line_id)
 
-    def moment(self) -> Moment:
+    def moment(self) -> FrozenFolder:
         """Its files as they are now, to be packed or copied while others go on working.
 
         Raises:
@@ -251,12 +247,12 @@ class Session:
         root = self.folder.root
         with self.lock, storage_errors(root):
             # The journal may be ahead of the snapshot, never behind it.
-            snapshot = (root / places.SNAPSHOT).read_bytes()
-            return Moment(root, snapshot, self._core.journal.size_bytes, self.document)
+            snapshot = (root / layout.SNAPSHOT_FILE).read_bytes()
+            return FrozenFolder(root, snapshot, self._core.journal.size_bytes, self.document)
 
     def voice_packs(self) -> Iterator[tuple[str, IO[bytes]]]:
-        """The voices of its cast, as `packs`."""
-        return packs(self.document, self._core.tools.library)
+        """The voices of its cast, as `export_voices`."""
+        return export_voices(self.document, self._core.tools.library)
 
     def take_voices(self, folder: Path) -> None:
         """Bring the voices that came with it into the library, and let its cast have them.
@@ -264,9 +260,9 @@ class Session:
         Raises:
             StorageFailed: They can't be kept.
         """
-        cast, told = brought_in(folder, self.document, self._core.tools.library)
+        cast, told = import_voices(folder, self.document, self._core.tools.library)
         with self._working():
-            self._core.record(replace(self.document, cast=cast), STUDIO, Kind.MADE)
+            self._core.record(replace(self.document, cast=cast), STUDIO_AUTHOR, EntryKind.MADE)
             self.folder.notices += told
             self._look_around()
 
@@ -281,9 +277,9 @@ class Session:
         with self._working():
             pass
         # Without the lock: a file of that very content is the same whoever brings it.
-        return bring_audio(self.folder, name, file)
+        return import_audio(self.folder, name, file)
 
-    def free_recordings(self) -> Held:
+    def free_recordings(self) -> DiskUsage:
         """Free the recordings that no line plays.
 
         Raises:
@@ -291,13 +287,13 @@ class Session:
         """
         with self._working():
             self._keeping.sync()
-            found = unused(self.folder.root / places.AUDIO, self.document)
-            held = sizes_of(found)
+            found = find_unused_audio(self.folder.root / layout.AUDIO_FOLDER, self.document)
+            held = measure_files(found)
             for path in found:
                 self.folder.disk.remove(path)
             return held
 
-    def free(self) -> Held:
+    def free(self) -> DiskUsage:
         """Free the audio of what was deleted; its records stay, for undo.
 
         Raises:
@@ -305,7 +301,7 @@ class Session:
         """
         with self._working():
             self._keeping.sync()
-            return free_unheard(self.shelf, self.document)
+            return free_unused_takes(self.shelf, self.document)
 
     def tidy(self, *, now: bool = False) -> None:
         """Bring to the disk what isn't there yet, and see whether voices changed.
@@ -317,7 +313,7 @@ class Session:
             if self._core.closed:
                 return
             chore = self._keeping.chore(now=now)
-            is_time = time.monotonic() - self._core.surroundings.seen_s > _LOOK_EVERY_S
+            is_time = time.monotonic() - self._core.surroundings.seen_s > _REFRESH_INTERVAL_S
             if self.news.followers and is_time:
                 self._look_around()
         # Without the lock: nobody who types waits for the disk.
@@ -345,7 +341,7 @@ class Session:
         """
         with self.lock:
             if self._core.closed:
-                raise put_away()
+                raise build_closed_error()
             yield
 
     def _look_around(self) -> None:
@@ -356,4 +352,4 @@ class Session:
         changed = [line.line_id for line in self.document if not former.agrees(ground, line)]
         self._renders.recheck(changed)
         for line_id in changed:
-            self.news.post(LineNews(line_id))
+            self.news.post(LineEvent(line_id))

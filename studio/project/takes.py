@@ -1,28 +1,139 @@
 """The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
 
 The audio is there before the record is, and both appear whole, so a take exists when its record
-does and fits its audio. A record alone is a take that is gone: its audio was freed, and can be made
-again as the record says. Whatever else lies there is not a take.
+does and fits its audio. A record alone is a take whose audio was freed; it can be made again as
+the record says. Whatever else lies there is not a take.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import secrets
+import wave
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
+from pydantic import TypeAdapter, ValidationError
+
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
+from studio.backends.aliases import canonical_name
+from studio.dialog.model import ParamValue
 from studio.errors import NotFound, StorageFailed
-from studio.project.disk import Disk
-from studio.project.take import Take, VoiceKey, read_take_record, voice_key, written_take
+from studio.project.document import Document
+from studio.quality.checks import QualityIssue, TakeMetrics
+from studio.storage.disk import Disk, DiskUsage, measure_files
 
-_LINE_FOLDER = re.compile(r"[0-9a-f]{12}")
-_TAKE_FILE = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
+_WAV_HEADER_BYTES = 44
 
 
-class TakeShelf:
+@dataclass(frozen=True, slots=True)
+class Take:
+    """One generated result of a line.
+
+    Attributes:
+        key: Of the text, voice, backend, language and parameters it was made of.
+        voice: Who spoke, in words.
+        samples: Length at the studio's rate.
+        created_at: ISO 8601 in UTC.
+        cut: Whether the voice was stopped before the end of the line; never chosen by itself.
+        doubts: What may not be right about it by itself.
+        figures: What is compared with others of its voice; None where nobody measured it.
+    """
+
+    take_id: str
+    line_id: str
+    key: str
+    seed: int
+    backend: str
+    text: str
+    voice: str
+    samples: int
+    created_at: str
+    language: str | None = None
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+    cut: bool = False
+    doubts: tuple[QualityIssue, ...] = ()
+    figures: TakeMetrics | None = None
+
+
+_TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
+
+VoiceKey = tuple[object, ...]
+"""What takes have in common that are to sound alike."""
+
+
+def build_voice_key(take: Take) -> VoiceKey:
+    """The voice of a take, with the language and settings it spoke with."""
+    return (
+        canonical_name(take.backend),
+        take.voice,
+        take.language,
+        tuple(sorted(take.params.items())),
+    )
+
+
+def generate_take_id() -> str:
+    """A take's id: 16 hex digits, never made from outside text."""
+    return secrets.token_hex(8)
+
+
+def list_plain_fields(take: Take) -> dict[str, object]:
+    """A take as a table of plain values, without what it was measured by."""
+    return {name: getattr(take, name) for name in _PLAIN_FIELDS}
+
+
+def encode_take(take: Take) -> bytes:
+    """A take's record as its file holds it."""
+    return _TAKE_ADAPTER.dump_json(take, indent=2) + b"\n"
+
+
+def read_take_record(path: Path) -> Take | None:
+    """A take by its record; None when the record or its audio isn't whole, or they don't fit.
+
+    Audio that isn't there at all fits any record.
+    """
+    try:
+        take = _TAKE_ADAPTER.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    if take.take_id != path.stem or take.line_id != path.parent.name:
+        return None
+    audio = path.with_suffix(".wav")
+    return take if not audio.exists() or _holds_samples(audio, take.samples) else None
+
+
+def _holds_samples(path: Path, samples: int) -> bool:
+    """Whether a WAV holds that many samples. By its size, or where a header is longer, by it."""
+    try:
+        if path.stat().st_size == _WAV_HEADER_BYTES + 2 * samples:
+            return True
+        with wave.open(str(path), "rb") as audio:
+            shortest = audio.getnframes() * audio.getsampwidth()
+            return audio.getnframes() == samples and path.stat().st_size >= shortest
+    except (OSError, EOFError, wave.Error):
+        return False
+
+
+_PLAIN_FIELDS = tuple(
+    name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures")
+)
+
+
+# The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
+#
+# The audio is there before the record is, and both appear whole, so a take exists when its record
+# does and fits its audio. A record alone is a take that is gone: its audio was freed, and can be
+# made again as the record says. Whatever else lies there is not a take.
+
+_LINE_FOLDER_PATTERN = re.compile(r"[0-9a-f]{12}")
+_TAKE_FILE_PATTERN = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
+
+
+class TakeStore:
     """All takes of a project; safe from several threads."""
 
     def __init__(self, root: Path, disk: Disk) -> None:
@@ -101,7 +212,7 @@ class TakeShelf:
         else:
             self._disk.move(audio, target)
         try:
-            self._disk.write_whole(target.with_suffix(".json"), written_take(take))
+            self._disk.write_whole(target.with_suffix(".json"), encode_take(take))
         except StorageFailed:
             self._disk.remove(target)
             raise
@@ -148,12 +259,12 @@ class TakeShelf:
             ]
             self._gone.discard(take.take_id)
             if take.figures is not None and not take.cut:
-                self._of_voice.setdefault(voice_key(take), {})[take.take_id] = take
+                self._of_voice.setdefault(build_voice_key(take), {})[take.take_id] = take
 
     def _find_all(self) -> None:
         found: list[tuple[Take, bool]] = []
-        for folder in line_folders(self._root):
-            files = {path for path in folder.iterdir() if _TAKE_FILE.fullmatch(path.name)}
+        for folder in iter_line_folders(self._root):
+            files = {path for path in folder.iterdir() if _TAKE_FILE_PATTERN.fullmatch(path.name)}
             for record in [path for path in files if path.suffix == ".json"]:
                 take, audio = read_take_record(record), record.with_suffix(".wav")
                 if take is None:
@@ -167,8 +278,56 @@ class TakeShelf:
                 self._gone.add(take.take_id)
 
 
-def line_folders(root: Path) -> Iterator[Path]:
+def iter_line_folders(root: Path) -> Iterator[Path]:
     """The folders of takes, one for each line that ever had one."""
     for folder in root.iterdir() if root.is_dir() else ():
-        if _LINE_FOLDER.fullmatch(folder.name) and folder.is_dir():
+        if _LINE_FOLDER_PATTERN.fullmatch(folder.name) and folder.is_dir():
             yield folder
+
+
+# What a project holds on the disk that nobody hears, and how it is freed.
+#
+# That is the audio of deleted takes, of takes whose line was deleted, recordings that no line
+# plays, and files torn by the end of a process. Undo of a deletion then finds a take's record
+# without its audio: what it was made of.
+
+
+def is_unused_take(document: Document, line_id: str, take_id: str) -> bool:
+    """Whether a take can be heard only after an undo; a locked one counts as heard."""
+    if take_id in document.locked_takes:
+        return False
+    return line_id not in document.lines or take_id in document.deleted_takes
+
+
+def measure_unused_takes(takes: Path, document: Document) -> DiskUsage:
+    """What the folder of a project's takes holds in vain, told by the names of its files.
+
+    Also of a project that isn't open: nothing but the folder is read.
+    """
+    found: list[Path] = []
+    with suppress(FileNotFoundError):  # the project is being removed
+        for folder in iter_line_folders(takes):
+            names = {path.name for path in folder.iterdir()}
+            for path in map(folder.joinpath, names):
+                is_torn = path.suffix == ".part" or f"{path.stem}.json" not in names
+                if path.suffix in (".part", ".wav") and (
+                    is_torn or is_unused_take(document, folder.name, path.stem)
+                ):
+                    found.append(path)
+    return measure_files(found)
+
+
+def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:
+    """Free what an open project's takes hold in vain; what deleted them has to be on the disk.
+
+    Every file goes by itself, so however it ends, each take is whole or gone.
+
+    Raises:
+        StorageFailed: A file can't be removed; those before it are.
+    """
+    freed = DiskUsage()
+    for take in shelf:
+        if is_unused_take(document, take.line_id, take.take_id) and not shelf.is_gone(take):
+            freed += DiskUsage(1, shelf.free(take))
+    torn = shelf.free_torn()
+    return freed + DiskUsage(len(torn), sum(torn))

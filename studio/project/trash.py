@@ -1,4 +1,4 @@
-"""Projects that were removed: they wait in a folder for a month, and can be brought back."""
+"""Removed projects: they stay in a folder for a month and can be restored."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from studio.audio.atomic_file import storage_errors
 from studio.errors import NotFound
-from studio.project.disk import Disk
-from studio.project.space import Held, held_in
+from studio.storage.disk import Disk, DiskUsage, measure_folder, storage_errors
 
-KEPT_S = 30 * 24 * 3600.0
+TRASH_RETENTION_S = 30 * 24 * 3600.0
 """How long a removed project waits."""
 
-GONE_FOR_GOOD = "This project was deleted for good, so it can't be brought back."
+DELETED_MESSAGE = "This project was deleted for good, so it can't be brought back."
 
-_GOING = ".gone-"
+_DELETING_PREFIX = ".gone-"
 """Begins the name of a project that is being deleted, so that none is found half."""
 
 
-class Trash:
+class ProjectTrash:
     """A folder with one folder for each removed project; safe from several threads."""
 
     def __init__(self, root: Path, disk: Disk, *, now_s: Callable[[], float] = time.time) -> None:
@@ -56,7 +54,7 @@ class Trash:
         """
         with self._emptying:
             if not (self._root / project_id).is_dir():
-                raise NotFound(GONE_FOR_GOOD)
+                raise NotFound(DELETED_MESSAGE)
             self._disk.move(self._root / project_id, target)
 
     def waiting(self) -> list[tuple[Path, float]]:
@@ -67,23 +65,25 @@ class Trash:
                 found.append((project, project.stat().st_mtime))
         return sorted(found, key=lambda one: one[1], reverse=True)
 
-    def held(self) -> Held:
+    def held(self) -> DiskUsage:
         """How many projects wait, and their bytes."""
-        return sum((Held(1, held_in(one).size_bytes) for one in self._projects()), Held())
+        return sum(
+            (DiskUsage(1, measure_folder(one).size_bytes) for one in self._projects()), DiskUsage()
+        )
 
-    def empty(self, *, older_than_s: float = 0.0) -> Held:
+    def empty(self, *, older_than_s: float = 0.0) -> DiskUsage:
         """Delete for good what was removed at least that long ago; returns what that freed.
 
         Raises:
             StorageFailed: Something can't be deleted.
         """
-        freed = Held()
+        freed = DiskUsage()
         with self._emptying, storage_errors(self._root):
             for project in self._projects():
                 if self._now_s() - project.stat().st_mtime >= older_than_s:
-                    freed += Held(1, held_in(project).size_bytes)
-                    self._disk.move(project, project.with_name(f"{_GOING}{project.name}"))
-            for going in self._root.glob(f"{_GOING}*"):
+                    freed += DiskUsage(1, measure_folder(project).size_bytes)
+                    self._disk.move(project, project.with_name(f"{_DELETING_PREFIX}{project.name}"))
+            for going in self._root.glob(f"{_DELETING_PREFIX}*"):
                 self._disk.remove(going)
         return freed
 

@@ -1,23 +1,135 @@
-"""Brings one part into the running environment: locked, resumable, and only when it is missing."""
+"""Installs one part of the requirements: locked, resumable, and only when it is missing."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
+import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from studio.errors import SetupFailed
+from studio.errors import Cancelled, SetupFailed
 from studio.setup.environment import forget_half_installed
-from studio.setup.lock import install_lock
-from studio.setup.pip import RAW_PROGRESS_SINCE, Pip, pip_version
-from studio.setup.progress import PipProgress, Progress, Report
+from studio.setup.pip import (
+    RAW_PROGRESS_SINCE,
+    InstallProgress,
+    Pip,
+    PipProgress,
+    Report,
+    pip_version,
+)
 from studio.setup.requirements import MEGABYTE, Part, Pin, standing_pins
-from studio.setup.stamp import Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A small file in the environment's own folder, so that it goes when the environment goes."""
+
+    root: Path
+    part: Part
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        return self.root / f"tableread-{self.part.name}.json"
+
+    def is_current(self) -> bool:
+        """Whether this very part, for this Python, was completed here."""
+        try:
+            held = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return isinstance(held, dict) and held.get("fingerprint") == self.part.fingerprint()
+
+    def write(self) -> None:
+        """Mark the part complete; the file appears whole or not at all."""
+        content = {
+            "part": self.part.name,
+            "fingerprint": self.part.fingerprint(),
+            "packages": [str(pin) for pin in (*self.part.pins, *self.part.no_deps)],
+        }
+        draft = self.path.with_suffix(".tmp")
+        draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        draft.replace(self.path)
+
+    def remove(self) -> None:
+        """Take the mark away before the packages change."""
+        self.path.unlink(missing_ok=True)
+
+
+_POLL_S = 0.2
+
+
+@contextmanager
+def install_lock(
+    path: Path, *, waiting: Callable[[], None], stop: threading.Event | None = None
+) -> Iterator[int]:
+    """Hold the lock on `path`; the system frees it when its last holder ends, crashes included.
+
+    Args:
+        path: Lock file; made with its folder when absent, and never removed.
+        waiting: Called once when another process holds the lock.
+        stop: Ends the wait.
+
+    Yields:
+        The file's descriptor, for handing on to a child that must keep the lock if we die.
+
+    Raises:
+        Cancelled: `stop` was set during the wait.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        _acquire(file, waiting, stop or threading.Event())
+        try:
+            yield file.fileno()
+        finally:
+            _release(file)
+
+
+def _acquire(file: IO[bytes], waiting: Callable[[], None], stop: threading.Event) -> None:
+    told = False
+    while not _try(file):
+        if not told:
+            waiting()
+            told = True
+        if stop.wait(_POLL_S):
+            raise Cancelled("The installation was stopped while it waited for another one.")
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try(file: IO[bytes]) -> bool:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _release(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _release(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
 
 PIP_PIN = Pin("pip", "26.3")
 _LABELS = {
@@ -100,7 +212,7 @@ class Installer:
             self._pip.stop()
 
     def _run_alone(self, report: Report) -> None:
-        waiting = Progress("Waiting for another start of Tableread that is installing.")
+        waiting = InstallProgress("Waiting for another start of Tableread that is installing.")
         lock = self._home.state / "install.lock"
         with install_lock(lock, waiting=lambda: report(waiting), stop=self._stop) as descriptor:
             if not self.is_ready():
@@ -135,7 +247,7 @@ class Installer:
         """Take a pip that tells bytes, where a long download is worth the seconds it costs."""
         if self._part.name != "models" or pip_version() >= RAW_PROGRESS_SINCE:
             return
-        report(Progress("Renewing pip, so that it can show its progress."))
+        report(InstallProgress("Renewing pip, so that it can show its progress."))
         # The old pip installs too and counts packages instead of bytes, so a failure is no end.
         with suppress(SetupFailed):
             pip.install("--upgrade", str(PIP_PIN), watch=lambda _: None)

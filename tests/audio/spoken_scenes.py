@@ -12,10 +12,10 @@ import soxr
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import write_wav
 from studio.audio.export import Caption
-from studio.audio.timeline import Part, SilencePart, TakePart, Timeline, lay_out
+from studio.audio.timeline import SilencePart, TakePart, Timeline, TimelinePart, lay_out
 from studio.backends.base import SpeechRequest
-from studio.backends.draft.backend import DraftBackend
-from studio.speakers.speaker import Voice
+from studio.backends.espeak.backend import DraftBackend
+from studio.voices.speaker import Voice
 
 LINES = (
     ("Ida", "The lamp is still burning, and nobody has climbed the stairs since Tuesday."),
@@ -45,7 +45,7 @@ def laid(
     folder: Path, clips: list[Clip], *, gains_db: Mapping[str, float] | None = None
 ) -> tuple[Timeline, dict[int, Caption]]:
     """The lines with half a second between them; a speaker may be louder or quieter."""
-    parts: list[Part] = []
+    parts: list[TimelinePart] = []
     captions = {}
     for number, ((speaker, text), clip) in enumerate(zip(LINES, clips, strict=True)):
         gain = np.float32(10 ** ((gains_db or {}).get(speaker, 0.0) / 20))

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, to_pcm16
 from studio.audio.encode import (
     AudioFormat,
     encode,
     encode_blocks,
-    format_of,
+    parse_format,
     write_flac,
     write_mp3,
     write_wav,
 )
-from studio.audio.pcm import to_pcm16
 from studio.errors import BadInput, StorageFailed
 
 WRITERS = {"wav": write_wav, "flac": write_flac, "mp3": write_mp3}
@@ -119,10 +118,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     ("name", "wanted"), [("a.wav", "wav"), ("A.FLAC", "flac"), ("a.b.mp3", "mp3")]
 )
 def test_the_suffix_chooses_the_format(name, wanted):
-    assert format_of(Path(name)).value == wanted
+    assert parse_format(Path(name)).value == wanted
 
 
 @pytest.mark.parametrize("name", ["scene", "scene.ogg", ".wav", "scene.mp3.txt"])
 def test_another_suffix_is_refused_with_the_three_named(name):
     with pytest.raises(BadInput, match=r"\.wav, \.flac or \.mp3"):
-        format_of(Path(name))
+        parse_format(Path(name))

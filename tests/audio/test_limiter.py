@@ -10,7 +10,7 @@ from spoken_scenes import true_peak_db
 from voice_like import voice_like
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.limiter import limited
+from studio.audio.limiter import limit_peaks
 
 
 def cut(samples, size):
@@ -18,7 +18,7 @@ def cut(samples, size):
 
 
 def through(samples, ceiling_db=-1.0, size=65_536):
-    out = list(limited(cut(samples, size), ceiling_db))
+    out = list(limit_peaks(cut(samples, size), ceiling_db))
     return np.concatenate(out) if out else np.zeros(0, dtype=np.float32)
 
 

@@ -12,13 +12,17 @@ import soundfile
 from independent_meter import lufs
 from spoken_scenes import laid, read, spoken, true_peak_db
 
-from studio.audio.audiobook import acx_faults
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.encode import write_wav
 from studio.audio.export import Caption, export_audio
-from studio.audio.loudness import Loudness, measure
-from studio.audio.mastering import MAX_EVEN_DB, Mastering, plan_master, target_of
-from studio.audio.scene_file import SoundChoice, check_choice, remarks, write_scene
+from studio.audio.loudness import Loudness, find_acx_faults, measure_loudness
+from studio.audio.mastering import MAX_VOICE_GAIN_DB, Mastering, parse_target, plan_master
+from studio.audio.scene_file import (
+    ExportOptions,
+    check_export_options,
+    describe_result,
+    write_scene,
+)
 from studio.audio.timeline import SilencePart, TakePart, lay_out
 from studio.errors import BadInput, Cancelled
 
@@ -36,7 +40,7 @@ def scene(tmp_path, clips):
 
 
 def choice(loudness, *, even=False, tracks=False, measured=True):
-    return SoundChoice(Mastering(target_of(loudness), even), tracks, measured)
+    return ExportOptions(Mastering(parse_target(loudness), even), tracks, measured)
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac", "mp3"])
@@ -64,7 +68,7 @@ def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
     assert lufs(samples) == pytest.approx(-14, abs=0.5)
     assert np.abs(samples).max() <= 10 ** (-1 / 20)
     assert found.true_peak_db <= -1.0 + 0.05
-    assert remarks(found, choice("-14")) == ()
+    assert describe_result(found, choice("-14")) == ()
 
 
 def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
@@ -73,7 +77,7 @@ def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
     assert np.abs(read(tmp_path / "scene.wav")).max() <= 10 ** (-1 / 20)
     assert found.lufs <= -9 + 0.5
     if found.lufs < -9.5:
-        (told,) = remarks(found, choice("-9"))
+        (told,) = describe_result(found, choice("-9"))
         assert "choose a lower loudness" in told
 
 
@@ -87,8 +91,8 @@ def test_an_audiobook_keeps_the_three_limits(tmp_path, scene, suffix):
     assert len(samples) == pytest.approx(timeline.n_samples * rate_hz / STUDIO_RATE_HZ, abs=1)
     assert 20 * np.log10(np.sqrt(np.square(samples).mean())) == pytest.approx(-20, abs=0.5)
     assert np.abs(samples).max() <= 10 ** (-3 / 20)
-    assert acx_faults(found) == ()
-    assert remarks(found, choice("audiobook")) == (
+    assert find_acx_faults(found) == ()
+    assert describe_result(found, choice("audiobook")) == (
         "It keeps ACX’s limits of level, peak and noise.",
     )
 
@@ -117,7 +121,7 @@ def test_an_audiobooks_mp3_is_as_its_shops_take_it(tmp_path, scene):
 
 def test_what_breaks_a_limit_of_audiobooks_is_named_with_a_remedy():
     found = Loudness(-12.0, 3.0, -0.2, -0.5, -15.0, -48.0)
-    level, peak, noise = acx_faults(found)
+    level, peak, noise = find_acx_faults(found)
     assert "-15.0 dB RMS" in level
     assert "-0.5 dB" in peak
     assert "save it as WAV" in peak
@@ -179,8 +183,8 @@ def test_a_voice_is_moved_by_twelve_decibels_at_most(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -34})
     speakers = {idx: one.speaker for idx, one in captions.items()}
     moved = plan_master(timeline, speakers, Mastering(even_voices=True)).voices_db
-    assert {round(abs(gain_db), 3) for gain_db in moved.values()} & {MAX_EVEN_DB}
-    assert max(abs(gain_db) for gain_db in moved.values()) <= MAX_EVEN_DB
+    assert {round(abs(gain_db), 3) for gain_db in moved.values()} & {MAX_VOICE_GAIN_DB}
+    assert max(abs(gain_db) for gain_db in moved.values()) <= MAX_VOICE_GAIN_DB
 
 
 def test_recordings_are_not_evened(tmp_path, clips):
@@ -208,17 +212,17 @@ def test_a_scene_without_a_loudness_says_what_to_do(tmp_path, wish):
 @pytest.mark.parametrize("text", ["loud", "", "-8.9", "-30.1", "nan", "-inf", "16", "1e400", "--"])
 def test_what_is_no_loudness_is_refused(text):
     with pytest.raises(BadInput, match="podcast, audiobook, broadcast"):
-        target_of(text)
+        parse_target(text)
 
 
 @pytest.mark.parametrize("text", ["-16", "−16", " -16.0 "])
 def test_a_number_is_a_loudness(text):
-    assert target_of(text).level_db == -16
+    assert parse_target(text).level_db == -16
 
 
 def test_tracks_take_a_zip(tmp_path):
     with pytest.raises(BadInput, match=r"\.zip"):
-        check_choice(tmp_path / "scene.wav", choice("rendered", tracks=True))
+        check_export_options(tmp_path / "scene.wav", choice("rendered", tracks=True))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +289,6 @@ def test_any_rate_is_measured(tmp_path):
     t = np.arange(44_100 * 3) / 44_100
     soundfile.write(tmp_path / "a.wav", 0.1 * np.sin(2 * np.pi * 997 * t), 44_100)
     samples, rate_hz = soundfile.read(tmp_path / "a.wav", dtype="float32")
-    assert measure([samples], rate_hz=rate_hz).lufs == pytest.approx(
+    assert measure_loudness([samples], rate_hz=rate_hz).lufs == pytest.approx(
         lufs(samples, rate_hz), abs=0.2
     )

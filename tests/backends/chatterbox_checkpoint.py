@@ -20,7 +20,7 @@ from studio.backends.base import Conditioning, SpeechRequest
 from studio.backends.chatterbox import variants as chatterbox_variants
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.options import BackendOptions
-from studio.speakers.speaker import Sample, Voice
+from studio.voices.speaker import Sample, Voice
 
 BY_NAME = {variant.name: variant for variant in chatterbox_variants.VARIANTS}
 VARIANTS = tuple(BY_NAME)

@@ -9,23 +9,22 @@ from typing import Any
 
 import torch
 from chatterbox_checkpoint import BY_NAME, one_thread, sample_clip, small_architecture
-from decoding import codes_of, decoded, refilled_slots
+from runner_driver import codes_of, decoded, refilled_slots
 
-from studio.backends.batched.core_contract import Layout
-from studio.backends.batched_chatterbox.core import TokenCore
-from studio.backends.batched_chatterbox.token_line import TokenAdmission, TokenSampling
-from studio.backends.chatterbox.conditioning import ClonedVoice
-from studio.backends.chatterbox.model import N_SOUNDS, ChatterboxModel
-from studio.backends.chatterbox.noise import Noise
-from studio.backends.chatterbox.package import load_package
-from studio.backends.chatterbox.tokens import (
-    Gpt2Decoder,
-    LlamaDecoder,
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.chatterbox.alignment import StopRule
+from studio.backends.chatterbox.chatterbox_model import SOUND_TOKENS, ChatterboxModel, load_package
+from studio.backends.chatterbox.s3gen import RequestNoise
+from studio.backends.chatterbox.sequential_t3 import (
+    Gpt2T3Decoder,
+    LlamaT3Decoder,
     SpeechTokens,
-    Steps,
-    speech_tokens,
+    T3LoopParams,
+    generate_speech_tokens,
 )
-from studio.backends.chatterbox.watch import Ends
+from studio.backends.chatterbox.t3_runner import T3Runner
+from studio.backends.chatterbox.t3_slots import T3Admission, T3SamplingParams
+from studio.backends.chatterbox.voice_prompt import ClonedVoice
 
 ENGLISH, MULTILINGUAL, TURBO = "chatterbox", "chatterbox-multilingual", "chatterbox-turbo"
 THREE = (TURBO, ENGLISH, MULTILINGUAL)
@@ -51,7 +50,7 @@ class Said:
     text: str
     voice: int
     exaggeration: float
-    sampling: TokenSampling
+    sampling: T3SamplingParams
     bound: int = 40
     language: str = "en"
 
@@ -60,7 +59,7 @@ class Desk:
     """A small model of one variant, whose T3 serves the package and the core alike."""
 
     def __init__(
-        self, variant: str, folder: Path, device: str = "cpu", ends: Ends = Ends.PACKAGE
+        self, variant: str, folder: Path, device: str = "cpu", ends: StopRule = StopRule.PACKAGE
     ) -> None:
         self.ends = ends
         with small_architecture(variant), one_thread():
@@ -77,14 +76,14 @@ class Desk:
         if self.turbo:
             _sharpen(self.model.t3)
 
-    def core(self, slots: int = 8, **options: Any) -> TokenCore:
-        layout = Layout(slots, positions=options.pop("positions", 512), max_frames=64)
-        return TokenCore(self.model.t3, layout, **{"ends": self.ends, **options})
+    def core(self, slots: int = 8, **options: Any) -> T3Runner:
+        layout = SlotLayout(slots, positions=options.pop("positions", 512), max_frames=64)
+        return T3Runner(self.model.t3, layout, **{"ends": self.ends, **options})
 
-    def admission(self, core: TokenCore, slot: int, line: Said, *, seed: int = 0) -> TokenAdmission:
+    def admission(self, core: T3Runner, slot: int, line: Said, *, seed: int = 0) -> T3Admission:
         text = self.model.text_tokens(line.text, line.language)
         prompt = core.prompt(text, self.voices[line.voice], line.exaggeration)
-        return TokenAdmission(slot, prompt, line.sampling, seed, line.bound)
+        return T3Admission(slot, prompt, line.sampling, seed, line.bound)
 
     def of_package(self, line: Said) -> torch.Tensor:
         """The tokens of the package's own loop: int64 [n], without the end."""
@@ -118,45 +117,47 @@ class Desk:
     def single(self, line: Said) -> SpeechTokens:
         """The same, with whether it ended by itself."""
         text = self.model.text_tokens(line.text, line.language).to(self.model.device)
-        params = {name: getattr(line.sampling, name) for name in TokenSampling.__slots__}
+        params = {name: getattr(line.sampling, name) for name in T3SamplingParams.__slots__}
         voice = self.voices[line.voice].to(self.model.device).for_t3(line.exaggeration)
         decoder = (
-            Gpt2Decoder(self.model.t3, voice, text, params)
+            Gpt2T3Decoder(self.model.t3, voice, text, params)
             if self.turbo
-            else LlamaDecoder(self.model.t3, voice, text, params, ends=self.ends)
+            else LlamaT3Decoder(self.model.t3, voice, text, params, ends=self.ends)
         )
         with torch.inference_mode():
-            return speech_tokens(decoder, Steps(line.bound, Noise(0), lambda: False))
+            return generate_speech_tokens(
+                decoder, T3LoopParams(line.bound, RequestNoise(0), lambda: False)
+            )
 
     def weighed_by_package(
-        self, scores: torch.Tensor, history: torch.Tensor, how: TokenSampling
+        self, scores: torch.Tensor, history: torch.Tensor, how: T3SamplingParams
     ) -> torch.Tensor:
         """Scores as the single-line decoders weigh them, which follow the package's loops."""
-        decoder = Gpt2Decoder if self.turbo else LlamaDecoder
+        decoder = Gpt2T3Decoder if self.turbo else LlamaT3Decoder
         voice = self.voices[0].for_t3(0.5)
         text = self.model.text_tokens("Yes.", "en")
-        params = {name: getattr(how, name) for name in TokenSampling.__slots__}
+        params = {name: getattr(how, name) for name in T3SamplingParams.__slots__}
         return decoder(self.model.t3, voice, text, params).weigh(scores, [history])
 
 
 def _sharpen(t3: Any) -> None:
     """Let a small turbo listen to voice and text, which fresh weights hardly do."""
     with torch.no_grad():
-        attention, sounds = t3.tfmr.h[0].attn, t3.speech_head.weight[:N_SOUNDS]
+        attention, sounds = t3.tfmr.h[0].attn, t3.speech_head.weight[:SOUND_TOKENS]
         attention.c_attn.weight[:, -t3.dim :] *= 20
         attention.c_proj.weight *= 10
         sounds *= 6
         t3.speech_head.weight[t3.hp.stop_speech_token] *= 4
 
 
-def settings(variant: str, number: int, **fixed: float) -> TokenSampling:
+def settings(variant: str, number: int, **fixed: float) -> T3SamplingParams:
     """Settings that differ from line to line."""
     differing = {"repetition_penalty": (1.2, 1.0, 1.7)[number % 3], "top_p": (1.0, 0.7)[number % 2]}
     if variant == TURBO:
         differing["top_k"] = (1_000, 40)[number // 2 % 2]
     else:
         differing |= {"min_p": 0.05, "cfg_weight": (0.5, 0.9, 0.2, 0.0)[number % 4]}
-    return TokenSampling(**{**differing, **fixed})
+    return T3SamplingParams(**{**differing, **fixed})
 
 
 def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ...]:
@@ -174,19 +175,19 @@ def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ..
     )
 
 
-def tokens_in(core: TokenCore, slot: int) -> torch.Tensor:
+def tokens_in(core: T3Runner, slot: int) -> torch.Tensor:
     return codes_of(core, slot)[:, 0]
 
 
 def tokens_together(
-    core: TokenCore, bucket: int, admissions: Sequence[TokenAdmission]
+    core: T3Runner, bucket: int, admissions: Sequence[T3Admission]
 ) -> dict[int, torch.Tensor]:
     """Tokens by slot of lines that are decoded together; leaves the slots free."""
     return {slot: codes[:, 0] for slot, codes in decoded(core, bucket, admissions).items()}
 
 
 def refilled(
-    desk: Desk, core: TokenCore, slots: int, lines: Iterable[tuple[Said, int]]
+    desk: Desk, core: T3Runner, slots: int, lines: Iterable[tuple[Said, int]]
 ) -> dict[Said, torch.Tensor]:
     """Tokens by line of lines with seeds that take slots as these become free."""
     made = refilled_slots(

@@ -11,7 +11,7 @@ import pytest
 from studio.audio.clip import Samples
 from studio.backends.base import Backend, SpeechRequest
 from studio.errors import Cancelled
-from studio.speakers.speaker import Voice
+from studio.voices.speaker import Voice
 
 LINE = "The kettle is on, and the door is open."
 

@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from studio.backends.batched.checkpoint_files import (
+from benchmarks.synthetic_qwen3 import (
     TOKEN_IDS,
-    Made,
-    made_codec,
-    made_model,
-    write_files,
+    SyntheticModel,
+    build_codec,
+    build_model,
+    write_checkpoint_files,
 )
 
 LANGUAGES = {"english": 2050, "chinese": 2055, "german": 2053, "beijing_dialect": 2074}
@@ -60,10 +60,10 @@ def build_checkpoint(
     folder.mkdir(parents=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = made_model(_model_config(kind, size, full_size=full_size))
+        model = build_model(_model_config(kind, size, full_size=full_size))
         _lend_an_end(model.model, _END_PULL[kind] if ends else 0.0)
         codec = _codec_of(_FULL_CODEC if full_size else _CODEC)
-    write_files(folder, model, codec)
+    write_checkpoint_files(folder, model, codec)
     return folder
 
 
@@ -172,10 +172,10 @@ def _lend_an_end(model: Any, pull: float) -> None:
         talker.codec_head.weight[_CODEC_EOS] = pull * silent / silent.norm()
 
 
-def _codec_of(config: dict[str, Any]) -> Made:
+def _codec_of(config: dict[str, Any]) -> SyntheticModel:
     import torch
 
-    made = made_codec(config)
+    made = build_codec(config)
     with torch.no_grad():
         for name, parameter in made.model.named_parameters():
             _audible(name, parameter)

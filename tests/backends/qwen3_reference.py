@@ -11,9 +11,10 @@ import torch
 from qwen3_speakers import collected, made_backend, speaker
 
 from studio.audio.clip import Samples
-from studio.backends.qwen3.model import Qwen3Model, Task
-from studio.backends.qwen3.request import Sampling
-from studio.speakers.speaker import Sample, Voice
+from studio.backends.qwen3.checkpoint import SamplingParams
+from studio.backends.qwen3.qwen3_model import Qwen3Model
+from studio.backends.qwen3.talker_slots import TalkerRequest
+from studio.voices.speaker import Sample, Voice
 
 FRAMES = 24
 SILENCE = np.zeros(12_000, dtype=np.float32)  # what the backend puts after a sample
@@ -84,14 +85,14 @@ def spoken_twice(case: str, text: str, package: Any, model: Qwen3Model) -> Pair:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "decode", lambda codes: decode(decoded.append(codes) or codes))
         their_audio = package_audio(package, voice, text, language or "auto")
-    task = Task(
-        text=text,
+    task = TalkerRequest(
+        tokens=model.tokens.line(text),
         voice=made_backend(kind)._voice(model, voice),
         language=language,
         seed=0,
-        sampling=Sampling(temperature=0),
+        sampling=SamplingParams(temperature=0),
         max_frames=FRAMES,
-        stop=lambda: None,
+        expected_frames=FRAMES,
     )
     ours = torch.stack(collected(model.frames(task)))
     our_audio = np.concatenate(collected(model.speak(task)))

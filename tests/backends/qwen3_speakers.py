@@ -16,10 +16,10 @@ from studio.backends.base import SpeechRequest
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import SpeechFailed
-from studio.speakers.speaker import Sample, Voice
+from studio.voices.speaker import Sample, Voice
 
 if TYPE_CHECKING:
-    from studio.backends.qwen3.model import Qwen3Model
+    from studio.backends.qwen3.qwen3_model import Qwen3Model
 
 LINE = "The kettle is on, and the door is open."
 TRANSCRIPT = "Hello."
@@ -62,7 +62,7 @@ def loaded_package(kind: str = "base", *, ends: bool = True) -> Any:
 @cache
 def loaded_model(kind: str = "base", *, ends: bool = True) -> Qwen3Model:
     """The backend's model of the same checkpoint, for what the backend doesn't show."""
-    from studio.backends.qwen3.model import load_model
+    from studio.backends.qwen3.qwen3_model import load_model
 
     use_one_core()
     return load_model(small_checkpoint(kind, ends=ends), "cpu")

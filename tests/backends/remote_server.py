@@ -29,10 +29,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.audio.pcm import to_pcm16
+from studio.audio.clip import to_pcm16
 from studio.backends.base import SpeechRequest
-from studio.backends.draft.backend import DraftBackend
-from studio.speakers.speaker import Voice
+from studio.backends.espeak.backend import DraftBackend
+from studio.voices.speaker import Voice
 
 RATE_HZ = 24_000
 TASKS = {"base": "Base", "custom": "CustomVoice", "design": "VoiceDesign"}

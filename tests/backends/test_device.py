@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from studio.api.health import _trouble
 from studio.backends import device
 from studio.backends.device import (
     LOST,
@@ -18,6 +17,7 @@ from studio.backends.device import (
 )
 from studio.backends.faults import speech_faults
 from studio.errors import ModelUnavailable, OutOfMemory
+from studio.server.routes.monitoring import _trouble
 
 pytestmark = pytest.mark.models
 

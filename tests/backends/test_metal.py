@@ -17,13 +17,11 @@ import torch
 from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread, small_architecture, voice_of
 from qwen3_checkpoint import small_checkpoint
 
-from studio.backends import metal
+from studio.backends import device
 from studio.backends.base import Backend, SpeechRequest
-from studio.backends.batched.backend import Qwen3BatchedBackend
-from studio.backends.batched_chatterbox.backend import ChatterboxBatchedBackend
 from studio.backends.chatterbox.backend import ChatterboxBackend
-from studio.backends.chatterbox.sound import Sound
-from studio.backends.metal import in_turns, turn
+from studio.backends.chatterbox.s3gen import S3GenDecoder
+from studio.backends.device import in_turns, turn
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import SpeechFailed
@@ -68,10 +66,10 @@ class Seen:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """The CPU as a device that takes one thread at a time; every model's operation is looked at."""
     seen = Seen()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "cpu", seen.turn)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "cpu", seen.turn)
     for name in WORK:
         monkeypatch.setattr(torch.nn.functional, name, _looked_at(name, seen))
-    monkeypatch.setattr(Sound, "marked", _marked(seen, Sound.marked))
+    monkeypatch.setattr(S3GenDecoder, "marked", _marked(seen, S3GenDecoder.marked))
     return seen
 
 
@@ -104,17 +102,16 @@ def _marked(seen: Seen, plain):
 def loaded(name: str, folders: pytest.TempPathFactory) -> Iterator[Backend]:
     with ExitStack() as stack:
         stack.enter_context(one_thread())
+        batch = TWO if name.endswith("batched") else BatchOptions()
         if name.startswith("qwen3"):
             folder = _folder(name, folders)
-            options = BackendOptions(qwen3_model=folder, device="cpu", batch=TWO)
-            kind = Qwen3BatchedBackend if name.endswith("batched") else Qwen3Backend
-            backend: Backend = kind(options)
+            options = BackendOptions(qwen3_model=folder, device="cpu", batch=batch)
+            backend: Backend = Qwen3Backend(options)
         else:
             stack.enter_context(small_architecture("chatterbox"))
             folder = _folder(name, folders)
-            options = BackendOptions(chatterbox_model=folder, device="cpu", batch=TWO)
-            maker = ChatterboxBatchedBackend if name.endswith("batched") else ChatterboxBackend
-            backend = maker(BY_NAME["chatterbox"], options)
+            options = BackendOptions(chatterbox_model=folder, device="cpu", batch=batch)
+            backend = ChatterboxBackend(BY_NAME["chatterbox"], options)
         backend.load(lambda _progress: None)
         yield backend
         backend.unload()
@@ -129,7 +126,7 @@ def _folder(name: str, folders: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("name", ["qwen3", "qwen3-batched", "chatterbox", "chatterbox-batched"])
+@pytest.mark.parametrize("name", ["qwen3", "qwen3, batched", "chatterbox", "chatterbox, batched"])
 def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) -> None:
     """Two lines and a voice at once, on threads of their own beside the engine's."""
     _folder(name, tmp_path_factory)
@@ -155,14 +152,14 @@ def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) ->
 
 def test_a_turn_is_for_its_device_alone() -> None:
     with turn("cuda:0"), turn("cpu"):
-        assert metal.ONE_AT_A_TIME.keys() == {"mps"}
+        assert device.ONE_AT_A_TIME.keys() == {"mps"}
     with turn("mps"), turn("mps:0"):  # models call each other
         pass
 
 
 def test_between_two_items_others_have_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Turn()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "mps", mine)
     ended = []
 
     def frames() -> Iterator[int]:
@@ -182,7 +179,7 @@ def test_between_two_items_others_have_the_device(monkeypatch: pytest.MonkeyPatc
 
 def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Turn()
-    monkeypatch.setitem(metal.ONE_AT_A_TIME, "mps", mine)
+    monkeypatch.setitem(device.ONE_AT_A_TIME, "mps", mine)
 
     def frames() -> Iterator[int]:
         yield 1

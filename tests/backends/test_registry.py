@@ -3,7 +3,8 @@
 import pytest
 
 from studio.backends import registry
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.aliases import ALIASES, _note_alias
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.errors import ModelUnavailable, SettingError
 
@@ -96,3 +97,13 @@ def test_an_unknown_name(registered):
     registered(draft=DraftBackend())
     with pytest.raises(SettingError, match="draft"):
         registry.choose("nobody")
+
+
+def test_old_names_are_accepted_with_a_notice(caplog):
+    _note_alias.cache_clear()
+    for alias, name in ALIASES.items():
+        assert registry.create(alias).name == name
+        assert registry.choose(alias) == (name, None)
+        assert caplog.text.count(f"“{alias}” is called “{name}” now") == 1
+    assert ALIASES.keys().isdisjoint(registry.BACKENDS)
+    assert set(ALIASES.values()) <= registry.BACKENDS.keys()

@@ -12,21 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from environment import settings_from
 
 from studio.app import _studio
 from studio.backends.base import Conditioning, SpeechRequest
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.zero_gpu import (
     MAX_DURATION_S,
     MIN_DURATION_S,
-    Errand,
-    Lending,
-    can_be_lent,
+    GpuCall,
+    ZeroGpuProxy,
     duration_s,
 )
-from studio.errors import Cancelled, SampleRejected, SettingError, SpeechFailed
-from studio.settings import Settings
-from studio.speakers.speaker import Voice
+from studio.errors import Cancelled, SampleRejected, SpeechFailed
+from studio.voices.speaker import Voice
 
 PATIENCE_S = 240
 END = None
@@ -44,7 +43,7 @@ class Forking:
 
     def __call__(self, *, duration):
         def mark(task):
-            def lent(errand: Errand) -> Iterator[Any]:
+            def lent(errand: GpuCall) -> Iterator[Any]:
                 self.asked_s.append(duration(errand))
                 if not self.processes:
                     self._fork(task)
@@ -98,7 +97,7 @@ class Here:
         self._error = error
 
     def __call__(self, *, duration):
-        def lent(_errand: Errand) -> Iterator[Any]:
+        def lent(_errand: GpuCall) -> Iterator[Any]:
             raise self._error
             yield
 
@@ -146,7 +145,7 @@ def asked(text: str, **fields: object):
 
 @pytest.fixture
 def lent(forking: Forking):
-    backend = Lending(lambda _: Pid(), forking).lent(Pid())
+    backend = ZeroGpuProxy(lambda _: Pid(), forking).lent(Pid())
     backend.load(lambda _: None)
     return backend
 
@@ -182,38 +181,35 @@ def test_a_cancelled_line_gives_the_card_back_for_the_next(lent, forking):
 
 
 def test_a_card_that_is_not_lent_is_told():
-    backend = Lending(lambda _: Pid(), Here(RuntimeError("GPU task aborted"))).lent(Pid())
+    backend = ZeroGpuProxy(lambda _: Pid(), Here(RuntimeError("GPU task aborted"))).lent(Pid())
     with pytest.raises(SpeechFailed, match=r"gave no answer \(GPU task aborted\)"):
         list(backend.speak(asked("Hello.")))
 
 
 def test_the_time_stays_within_what_is_lent() -> None:
     def seconds(text: str) -> int:
-        return duration_s(Errand("pid", "speak", {"request": asked(text)}))
+        return duration_s(GpuCall("pid", "speak", {"request": asked(text)}))
 
     assert MIN_DURATION_S <= seconds("a") < seconds("a" * 5_000) == MAX_DURATION_S
     voice = {"voice": Voice("Ida")}
-    assert duration_s(Errand("pid", "condition", voice)) == MIN_DURATION_S
+    assert duration_s(GpuCall("pid", "condition", voice)) == MIN_DURATION_S
 
 
 def test_the_draft_voice_needs_no_card() -> None:
     backend = DraftBackend()
-    assert Lending(lambda _: backend, Here()).lent(backend) is backend
+    assert ZeroGpuProxy(lambda _: backend, Here()).lent(backend) is backend
     assert "speak" not in vars(backend)
 
 
-def test_backends_with_threads_of_their_own_are_not_offered(monkeypatch, tmp_path):
+def test_no_engine_with_threads_of_its_own_on_a_card_that_is_lent(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=Here()))
-    settings = Settings.from_environment(
+    settings = settings_from(
         {"SPACES_ZERO_GPU": "true", "TABLEREAD_WORKSPACE": str(tmp_path), "TTS_BACKEND": "draft"}
     )
     with _studio(settings) as studio:
-        names = studio.options.backend_names
-        assert all(map(can_be_lent, names))
-        assert {"qwen3", "draft"} <= {*names}
-    batched = settings.model_copy(update={"backend": "qwen3-batched"})
-    with pytest.raises(SettingError, match=r"ZeroGPU.*qwen3"):
-        _studio(batched)
+        assert {"qwen3", "draft"} <= {*studio.options.backend_names}
+        assert not studio.backends()["qwen3"]._batch.enabled
+        assert studio.backends()["qwen3"].capabilities.slots is None
 
 
 @pytest.mark.models
@@ -222,7 +218,7 @@ def test_a_neural_voice_clones_and_speaks_on_the_card_as_it_does_here(forking):
     from qwen3_speakers import collected, loaded_backend, made_backend, request_for, speaker
 
     here = loaded_backend()
-    lent = Lending(lambda _: made_backend(), forking).lent(made_backend())
+    lent = ZeroGpuProxy(lambda _: made_backend(), forking).lent(made_backend())
     lent.load(lambda _: None)
     for number in (1, 2):
         plain = collected(here.speak(request_for(here, speaker(), "No.", seed=number)))

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.command import bench_dialog
+from benchmarks.concurrency import BOUNDS, GpuUse, concurrency_rows
 from studio.app import main
 from studio.backends import registry
 from studio.backends.base import Capabilities
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
-from studio.cli.bench import bench_dialog
-from studio.cli.bench_concurrency import BOUNDS, concurrency_rows
-from studio.cli.gpu_use import GpuUse
 
 
 class Cloning(DraftBackend):
@@ -108,12 +107,12 @@ def test_doctor_tells_of_a_card_that_gives_no_context(
         raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported")
 
     monkeypatch.setattr("studio.cli.doctor.choose_device", broken)
-    monkeypatch.setattr("studio.backends.batched.many_lines.ManyLines.room", broken)
+    monkeypatch.setattr("studio.backends.qwen3.backend.Qwen3Backend.room", broken)
     monkeypatch.setenv("TTS_DEVICE", "cuda")
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"device +cuda \(TTS_DEVICE\): CUDA error", told)
-    assert re.search(r"qwen3-batched +can't be told: RuntimeError: CUDA error", told)
+    assert re.search(r"qwen3 +can't be told: RuntimeError: CUDA error", told)
     assert "kernel errors" not in told
 
 

@@ -17,7 +17,7 @@ from independent_meter import lufs
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import SpeechRequest
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.errors import SpeechFailed, StorageFailed
 
 ASSETS = Path(__file__).parents[2] / "assets" / "dialogs"

@@ -11,8 +11,8 @@ from tiny_hub import TinyHub, safetensors
 from studio.app import main
 from studio.backends import registry
 from studio.backends.base import LoadProgress
-from studio.backends.draft.backend import DraftBackend
-from studio.backends.loading.weights import fetch_weights
+from studio.backends.espeak.backend import DraftBackend
+from studio.backends.hub.weights import fetch_weights
 
 NEEDS = ("*.safetensors",)
 
@@ -47,7 +47,7 @@ def test_progress_comes_on_standard_error_and_the_scene_is_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("studio.engine.model_load.TELL_EVERY_S", 0.0)
+    monkeypatch.setattr("studio.engine.model_manager.REPORT_INTERVAL_S", 0.0)
     assert render(tmp_path) == 0
     told = capsys.readouterr()
     assert "Downloading model.safetensors: 0 of 2 MB" in told.err

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from studio.dialog.formats.exporting import export_dialog, export_notices
 from studio.dialog.formats.file_format import Format
 from studio.dialog.formats.importing import import_dialog
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import Audio, Dialog, Silence, Speech
-from studio.dialog.paragraph import paragraph
 
 CAPTIONS = (Format.SRT, Format.VTT)
 LOSSLESS = tuple(format_ for format_ in Format if format_ not in CAPTIONS)

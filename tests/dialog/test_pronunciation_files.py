@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.formats.pronunciation_files import (
+from studio.dialog.formats.pronunciation_lists import (
     ListFormat,
     read_pronunciations,
     write_pronunciations,
 )
-from studio.dialog.pronouncing import MAX_PRONUNCIATIONS, Pronunciation, checked_pronunciation
+from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, Pronunciation, check_pronunciation
 from studio.errors import BadInput
 
 PAIR = (Pronunciation("Hoxha", "hodja"),)
@@ -21,14 +21,14 @@ entries = (
     st.builds(Pronunciation, words, words, st.booleans(), st.booleans())
     .filter(lambda one: one.written.strip())
     .filter(lambda one: _is_kept(one))
-    .map(checked_pronunciation)
+    .map(check_pronunciation)
 )
 lists = st.lists(entries, min_size=1, max_size=6, unique_by=lambda one: one.written)
 
 
 def _is_kept(entry: Pronunciation) -> bool:
     try:
-        checked_pronunciation(entry)
+        check_pronunciation(entry)
     except BadInput:
         return False
     return True

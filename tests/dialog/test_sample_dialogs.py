@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from studio.dialog.formats.importing import read_dialog
 from studio.dialog.model import Silence, Speech
-from studio.dialog.planning import FailedSegment, Limits, SilenceSegment, plan
-from studio.dialog.read import read_dialog
+from studio.dialog.planning import FailedSegment, SilenceSegment, SpeechLimits, plan
 from studio.dialog.script import parse_script, write_script
 
 FOLDER = Path(__file__).parents[2] / "assets" / "dialogs"
@@ -18,7 +18,7 @@ def dialog(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_are_planned_without_failure_or_notice(name):
     parsed = read_dialog((FOLDER / name).read_bytes(), name=name)
-    result = plan(parsed.dialog, Limits(max_chars=200))
+    result = plan(parsed.dialog, SpeechLimits(max_chars=200))
     assert (parsed.notices, result.notices) == ((), ())
     assert not any(isinstance(segment, FailedSegment) for segment in result.segments)
     assert parse_script(write_script(parsed.dialog)).dialog == parsed.dialog
@@ -37,7 +37,7 @@ def test_the_night_train_has_40_lines_and_pauses_between_and_inside_them():
     between = sum(isinstance(line, Silence) for line in lines)
     silences = [
         segment
-        for segment in plan(lines, Limits(max_chars=300)).segments
+        for segment in plan(lines, SpeechLimits(max_chars=300)).segments
         if isinstance(segment, SilenceSegment)
     ]
     assert between == 6

@@ -13,7 +13,7 @@ def test_a_reader_gets_what_was_there_and_what_comes() -> None:
     for item in (2, 3):
         feed.append(item)
     feed.close()
-    reader.join(timeout=10)
+    reader.join(timeout=60)
     assert heard == [1, 2, 3]
 
 

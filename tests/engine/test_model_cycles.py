@@ -8,8 +8,8 @@ import psutil
 import pytest
 from scenes import OpenStudio, dialog_of, finish
 
-from studio.engine.model_state import EvictionPolicy, ModelState
-from studio.service import Studio
+from studio.engine.model_manager import EvictionPolicy, ModelState
+from studio.services.studio import Studio
 
 
 def cycle(studio: Studio) -> None:

@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 
 from studio.backends.base import LoadProgress
-from studio.engine.memory import Memory
-from studio.engine.model_manager import ModelManager
-from studio.engine.model_state import EvictionPolicy, ModelState
-from studio.engine.models import Models
+from studio.engine.model_manager import EvictionPolicy, MemoryUsage, ModelManager, ModelState
+from studio.engine.model_pool import ModelPool
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable
 
 
@@ -71,9 +69,9 @@ async def in_a_few_steps(work: Callable[[], Any]) -> Any:
     return work()
 
 
-def measured(backend: Any) -> Memory:
+def measured(backend: Any) -> MemoryUsage:
     """What the process would use: the model's 500 bytes on top of 100."""
-    return Memory(600 if backend.resident else 100, 500 if backend.resident else 0)
+    return MemoryUsage(600 if backend.resident else 100, 500 if backend.resident else 0)
 
 
 @pytest.fixture
@@ -196,9 +194,15 @@ async def test_memory_before_and_after_is_told_and_logged(
     caplog.set_level(logging.INFO, logger="studio")
     await manager.load()
     assert manager.memory is not None
-    assert (manager.memory.before, manager.memory.after) == (Memory(100, 0), Memory(600, 500))
+    assert (manager.memory.before, manager.memory.after) == (
+        MemoryUsage(100, 0),
+        MemoryUsage(600, 500),
+    )
     await manager.unload()
-    assert (manager.memory.before, manager.memory.after) == (Memory(600, 500), Memory(100, 0))
+    assert (manager.memory.before, manager.memory.after) == (
+        MemoryUsage(600, 500),
+        MemoryUsage(100, 0),
+    )
     assert "memory 0 -> 0 MB, on the device 0 -> 0 MB" in caplog.text
 
 
@@ -394,8 +398,8 @@ async def _interleave(rng: random.Random) -> None:
 
 
 class TestIdleCheck:
-    def models(self, clock: Clock, **policy: Any) -> Models:
-        return Models(
+    def models(self, clock: Clock, **policy: Any) -> ModelPool:
+        return ModelPool(
             lambda _: WatchedBackend(),
             EvictionPolicy(**{"idle_timeout_s": 100.0, "check_interval_s": 60.0} | policy),
             clock=clock,
@@ -479,7 +483,7 @@ class TestIdleCheck:
             made.append(name)
             return WatchedBackend()
 
-        models = Models(create, EvictionPolicy(), clock=clock)
+        models = ModelPool(create, EvictionPolicy(), clock=clock)
 
         def ask(_: int) -> ModelManager:
             everybody_is_here.wait(timeout=60)

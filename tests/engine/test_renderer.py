@@ -14,13 +14,12 @@ from scenes import OpenStudio, dialog_of, finish
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import write_wav
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Silence, Speech
-from studio.engine.job import Job, JobState
-from studio.engine.record import Event, SegmentState
-from studio.engine.scene import export_job, read_take, timeline_of
+from studio.engine.job import Job, JobEvent, JobState, SegmentState
+from studio.engine.job_results import build_job_timeline, export_job, read_segment_pcm
 from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StorageFailed
-from studio.service import RenderOptions, Studio
+from studio.services.studio import RenderOptions, Studio
 
 
 def until(job: Job, state: SegmentState, count: int) -> list[int]:
@@ -43,7 +42,7 @@ def test_a_dialog_becomes_segments_in_order_exact_to_the_sample(
     samples = [record.samples or 0 for record in job.records]
     assert samples[1] == round(0.75 * STUDIO_RATE_HZ)
     assert samples[3] == STUDIO_RATE_HZ
-    timeline = timeline_of(job)
+    timeline = build_job_timeline(job)
     assert timeline.n_samples == sum(samples)
     assert [entry.segment_idx for entry in timeline.entries] == [0, 1, 2, 3, 4]
     assert job.summary().audio_s == timeline.duration_s
@@ -123,7 +122,7 @@ def test_generation_goes_on_while_files_are_saved(open_studio: OpenStudio) -> No
 def test_generation_waits_when_too_much_is_unsaved(
     open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("studio.engine.lane.MAX_UNSAVED", 4)
+    monkeypatch.setattr("studio.engine.backend_queue.MAX_UNSAVED", 4)
     disk_is_free = threading.Event()
     studio = open_studio(
         max_concurrency=8,
@@ -157,7 +156,7 @@ def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
     assert states(job) == ["saved", "failed", "failed", "failed", "saved"]
     assert [failure.line_number for failure in job.failures()] == [2, 3, 4]
     assert all(failure.message for failure in job.failures())
-    timeline = timeline_of(job)
+    timeline = build_job_timeline(job)
     assert [entry.segment_idx for entry in timeline.entries] == [0, 4]
     assert [part.segment_idx for part in timeline.skipped] == [1, 2, 3]
 
@@ -381,7 +380,7 @@ def test_what_was_saved_before_a_cancel_is_kept(open_studio: OpenStudio) -> None
     studio.cancel(job)
     finish(job)
     assert states(job) == ["saved", "saved", "cancelled", "cancelled", "cancelled"]
-    assert len(timeline_of(job).entries) == 2
+    assert len(build_job_timeline(job).entries) == 2
 
 
 def test_the_play_heads_line_goes_first(open_studio: OpenStudio) -> None:
@@ -524,7 +523,7 @@ def test_audio_of_a_line_is_there_before_the_line_is_done(open_studio: OpenStudi
     assert len(joined) == job.records[0].samples
     path = job.records[0].path
     assert path is not None
-    saved = np.frombuffer(read_take(path), dtype="<i2")
+    saved = np.frombuffer(read_segment_pcm(path), dtype="<i2")
     assert np.abs(saved / 32768 - joined).max() <= 1 / 32768
     assert len(job.records[0].live) == 0, "chunks are freed once the file is there"
 
@@ -562,6 +561,6 @@ def test_a_voice_is_conditioned_once(open_studio: OpenStudio) -> None:
 
 def test_a_job_of_nothing_but_silence_ends_at_once(studio: Studio) -> None:
     job = studio.render(Dialog((Silence(1.0), Silence(0.5))))
-    events: list[Event] = finish(job)
+    events: list[JobEvent] = finish(job)
     assert events[-1].state == JobState.DONE
-    assert timeline_of(job).duration_s == 1.5
+    assert build_job_timeline(job).duration_s == 1.5

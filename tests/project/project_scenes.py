@@ -12,15 +12,15 @@ from typing import BinaryIO
 
 from studio.backends.registry import create
 from studio.engine.engine import Engine
-from studio.engine.model_state import EvictionPolicy
-from studio.project.disk import Disk
-from studio.project.document import Document, Line
+from studio.engine.model_manager import EvictionPolicy
+from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author
-from studio.project.ops import OPS, Op
-from studio.project.session import Session
-from studio.project.surroundings import Tools
-from studio.speakers.library import SpeakerLibrary
+from studio.project.ops import OPS_ADAPTER, Op
+from studio.project.render_context import ProjectDeps
+from studio.project.session import ProjectSession
+from studio.storage.disk import Disk
+from studio.voices.library import SpeakerLibrary
 
 IDA = Author("ida")
 TOM = Author("tom")
@@ -28,7 +28,7 @@ TOM = Author("tom")
 
 def ops(*edits: dict[str, object]) -> list[Op]:
     """Edits as a page sends them."""
-    return OPS.validate_python(list(edits))
+    return OPS_ADAPTER.validate_python(list(edits))
 
 
 def text_edit(line_id: str, text: str) -> dict[str, object]:
@@ -86,7 +86,7 @@ class FullDisk(QuickDisk):
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
-        from studio.audio.atomic_file import storage_errors
+        from studio.storage.disk import storage_errors
 
         with storage_errors(path):
             yield
@@ -102,16 +102,18 @@ class Bench:
         self._engine = Engine(create, EvictionPolicy(), conditioning_folder=root / "conditioning")
         self._threads = ThreadPoolExecutor(1)
 
-    def make(self, document: Document, name: str = "abc") -> Session:
+    def make(self, document: Document, name: str = "abc") -> ProjectSession:
         ProjectFolder.make(self.root / name, document, self.now_s, self.disk)
         return self.open(name)
 
-    def open(self, name: str = "abc") -> Session:
+    def open(self, name: str = "abc") -> ProjectSession:
         library = SpeakerLibrary(self.root / "speakers")
-        tools = Tools(self._engine, library, lambda: "draft", self._threads, lambda: self.now_s)
-        return Session(ProjectFolder(self.root / name, self.disk), tools)
+        tools = ProjectDeps(
+            self._engine, library, lambda: "draft", self._threads, lambda: self.now_s
+        )
+        return ProjectSession(ProjectFolder(self.root / name, self.disk), tools)
 
-    def kill(self, session: Session) -> None:
+    def kill(self, session: ProjectSession) -> None:
         """What the end of a process does: nothing is written, the lock goes."""
         session._core.closed = True
         session._core.journal.close()
@@ -121,7 +123,7 @@ class Bench:
 def document_of(lines: int) -> Document:
     """Lines of Ida and Tom in turn, with ids from 0 up."""
     made = [
-        Line(f"{idx:012x}", speaker=("Ida", "Tom")[idx % 2], text=f"This is line {idx}.")
+        ProjectLine(f"{idx:012x}", speaker=("Ida", "Tom")[idx % 2], text=f"This is line {idx}.")
         for idx in range(lines)
     ]
     return Document("Scene", {line.line_id: line for line in made}, tuple(x.line_id for x in made))
@@ -135,6 +137,6 @@ def until(what: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float =
         time.sleep(every_s)
 
 
-def rendered(session: Session, **how: object) -> None:
+def rendered(session: ProjectSession, **how: object) -> None:
     session.render(None, **how)
     until(lambda: not session.busy)

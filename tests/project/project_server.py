@@ -11,12 +11,12 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from studio.api.errors import answer_error
-from studio.api.routes import studio_routes
 from studio.backends.registry import create
 from studio.errors import StudioError
-from studio.service import Studio, StudioOptions
-from studio.setup_report import NothingToSetUp
+from studio.server.error_responses import answer_error
+from studio.server.route_table import studio_routes
+from studio.services.studio import Studio, StudioOptions
+from studio.setup.models_install import NothingToSetUp
 
 ROOT = Path(__file__).parents[2]
 

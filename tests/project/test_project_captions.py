@@ -8,9 +8,9 @@ import soundfile
 from project_scenes import rendered, until
 
 from studio.dialog.formats.file_format import Format
-from studio.dialog.read import read_dialog_text
-from studio.project.scene import export_scene, export_script
-from studio.service import Studio
+from studio.dialog.formats.importing import read_dialog_text
+from studio.project.scene_export import export_scene, export_script
+from studio.services.studio import Studio
 
 SCRIPT = (
     "Ida: This is a rather long line, which takes its time.\nTom: Well.\n[pause:2s]\nIda: Go now."

@@ -10,13 +10,13 @@ from scenes import dialog_of
 
 from studio.engine.engine import Engine
 from studio.errors import NotFound, StorageFailed
-from studio.project.disk import Disk
-from studio.project.freeing import free
 from studio.project.projects import Projects
-from studio.project.session import Session
-from studio.project.take import read_take_record
-from studio.service import Studio
-from studio.speakers.library import SpeakerLibrary
+from studio.project.reclaim import reclaim_space
+from studio.project.session import ProjectSession
+from studio.project.takes import read_take_record
+from studio.services.studio import Studio
+from studio.storage.disk import Disk
+from studio.voices.library import SpeakerLibrary
 
 MOST_WRITES = 200
 
@@ -26,7 +26,7 @@ def projects_on(disk: Disk, root: Path, engine: Engine) -> Projects:
     return Projects(root / "projects", engine, library, lambda: "draft", disk=disk)
 
 
-def words(session: Session) -> list[tuple[str, str]]:
+def words(session: ProjectSession) -> list[tuple[str, str]]:
     return [(line.line_id, line.text) for line in session.document]
 
 
@@ -38,7 +38,7 @@ class Day:
         self.messages: list[str] = []
         self.removed: str | None = None
         self._projects = projects
-        self._last: Session | None = None
+        self._last: ProjectSession | None = None
 
     def work(self) -> None:
         session = self._tried(lambda: self._projects.create("Scene", dialog_of(2)))
@@ -63,23 +63,23 @@ class Day:
             self.messages.append(session.storage_message)
         self.removed = (copy or session).project_id
         self._tried(lambda: self._projects.remove(self.removed))
-        self._tried(lambda: free(self._projects))
+        self._tried(lambda: reclaim_space(self._projects))
 
-    def _throw_away(self, session: Session) -> None:
+    def _throw_away(self, session: ProjectSession) -> None:
         """Delete a take, free it, and want it back."""
         takes = [view.take for view in session.views() if view.take is not None]
         if not takes:
             return
         delete = ops({"op": "delete_take", "take_id": takes[0].take_id})
         self._tried(lambda: session.edit(delete, IDA, session.rev))
-        freed = free(self._projects, trash=False)
+        freed = reclaim_space(self._projects, trash=False)
         self.messages += [message for _, message in freed.left]
         self._tried(lambda: session.undo(IDA, session.rev))
         self._tried(lambda: session.render(None))
         until(lambda: not session.busy)
         self.messages += [view.message for view in session.views() if view.message]
 
-    def _note(self, session: Session) -> None:
+    def _note(self, session: ProjectSession) -> None:
         self.acknowledged[session.project_id] = words(session)
 
     def _tried(self, work):
@@ -91,7 +91,7 @@ class Day:
             self.messages.append(str(error))
             assert before == (session and (words(session), session.rev)), "refused, and yet done"
             return None
-        self._last = done if isinstance(done, Session) else session
+        self._last = done if isinstance(done, ProjectSession) else session
         return done
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from project_scenes import IDA, TOM, Bench, document_of, ops, text_edit
 
 from studio.errors import BadInput, Conflict, NotFound, StudioError
-from studio.project.delta import applied, difference
+from studio.project.delta import apply_delta, diff_documents
 from studio.project.document import Document
 from studio.project.history import Author
-from studio.project.session import Session
+from studio.project.session import ProjectSession
 
 IDS = [f"{number:012x}" for number in range(40)]
 line_ids = st.sampled_from(IDS[:12])
@@ -86,7 +86,7 @@ edits = st.one_of(
 steps = st.lists(st.lists(edits, min_size=1, max_size=3), max_size=12)
 
 
-def try_edit(session: Session, step: list[dict[str, object]], author: Author = IDA) -> bool:
+def try_edit(session: ProjectSession, step: list[dict[str, object]], author: Author = IDA) -> bool:
     """Make an edit; one that can't be made must change nothing."""
     before = session.document
     try:
@@ -137,9 +137,9 @@ def test_a_difference_leads_there_and_back(steps: list[list[dict[str, object]]])
         before: Document = session.document
         for step in steps:
             try_edit(session, step)
-        delta = difference(before, session.document)
-        assert applied(before, delta) == session.document
-        assert applied(session.document, delta.reversed()) == before
+        delta = diff_documents(before, session.document)
+        assert apply_delta(before, delta) == session.document
+        assert apply_delta(session.document, delta.reversed()) == before
         session.close()
 
 

@@ -15,16 +15,16 @@ from project_scenes import IDA, TOM, Bench, document_of, ops, rendered, text_edi
 from scenes import OpenStudio
 
 from studio.dialog.formats.file_format import Format
-from studio.dialog.limits import Limits
-from studio.dialog.pronouncing import MAX_PRONUNCIATIONS, Pronunciation
-from studio.dialog.read import read_dialog_text
+from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.limits import SpeechLimits
+from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, Pronunciation
 from studio.errors import BadInput
-from studio.project.archive import write_archive
 from studio.project.history import Author
-from studio.project.scene import export_script
-from studio.project.session import Session
-from studio.project.wording import wording_of
-from studio.service import Studio
+from studio.project.project_file import write_archive
+from studio.project.pronunciation_effects import find_pronunciation_effects
+from studio.project.scene_export import export_script
+from studio.project.session import ProjectSession
+from studio.services.studio import Studio
 
 SCRIPT = "Ida: Mr Hoxha is here.\nTom: Who?\nIda: Hoxha, hoxha!\n[pause:1s]\nTom: The Hoxhas?"
 HOXHA = {"written": "Hoxha", "spoken": "hodja"}
@@ -41,27 +41,31 @@ def studio(open_studio: OpenStudio, voice: HearingDraft) -> Studio:
 
 
 @pytest.fixture
-def session(studio: Studio, voice: HearingDraft) -> Session:
+def session(studio: Studio, voice: HearingDraft) -> ProjectSession:
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     rendered(session)
     voice.heard.clear()
     return session
 
 
-def pronounce(session: Session, *put: dict[str, Any], by: Author = IDA, **more: object) -> Any:
+def pronounce(
+    session: ProjectSession, *put: dict[str, Any], by: Author = IDA, **more: object
+) -> Any:
     edit = {"op": "pronounce", "put": list(put), **more}
     return session.edit(ops(edit), by, session.rev)
 
 
-def states(session: Session) -> list[str]:
+def states(session: ProjectSession) -> list[str]:
     return [view.state for view in session.views()]
 
 
-def takes(session: Session) -> list[str | None]:
+def takes(session: ProjectSession) -> list[str | None]:
     return [view.take and view.take.take_id for view in session.views()]
 
 
-def test_exactly_the_touched_lines_are_made_again(session: Session, voice: HearingDraft) -> None:
+def test_exactly_the_touched_lines_are_made_again(
+    session: ProjectSession, voice: HearingDraft
+) -> None:
     before = takes(session)
     news = pronounce(session, HOXHA)
     assert states(session) == ["stale", "ready", "stale", "ready", "ready"]
@@ -75,7 +79,7 @@ def test_exactly_the_touched_lines_are_made_again(session: Session, voice: Heari
     assert changed == [True, False, True, False, False]
 
 
-def test_the_words_stay_as_they_are_written(session: Session) -> None:
+def test_the_words_stay_as_they_are_written(session: ProjectSession) -> None:
     pronounce(session, HOXHA)
     rendered(session)
     view = session.views()[0]
@@ -91,7 +95,7 @@ def test_the_words_stay_as_they_are_written(session: Session) -> None:
 
 @pytest.mark.parametrize("way", ["undo", "remove", "switch off"])
 def test_the_former_takes_come_back_without_being_made(
-    session: Session, voice: HearingDraft, way: str
+    session: ProjectSession, voice: HearingDraft, way: str
 ) -> None:
     before = takes(session)
     pronounce(session, HOXHA)
@@ -117,13 +121,13 @@ def test_the_former_takes_come_back_without_being_made(
     assert voice.heard == []
 
 
-def test_an_entry_that_matches_nothing_touches_nothing(session: Session) -> None:
+def test_an_entry_that_matches_nothing_touches_nothing(session: ProjectSession) -> None:
     news = pronounce(session, {"written": "Zog", "spoken": "zogg"})
     assert news.line_ids == ()
     assert set(states(session)) == {"ready"}
 
 
-def test_takes_of_a_project_without_pronunciations_keep_fitting(session: Session) -> None:
+def test_takes_of_a_project_without_pronunciations_keep_fitting(session: ProjectSession) -> None:
     """Their keys are those of before there were any."""
     ground, line = session.ground, next(iter(session.document))
     digest = [view.take.key for view in session.views() if view.take]
@@ -135,7 +139,7 @@ def test_takes_of_a_project_without_pronunciations_keep_fitting(session: Session
 
 
 def test_a_line_of_which_nothing_is_left_fails_and_says_why(
-    session: Session, voice: HearingDraft
+    session: ProjectSession, voice: HearingDraft
 ) -> None:
     pronounce(session, {"written": "Who", "spoken": ""})
     assert session.views()[1].spoken == "?"
@@ -195,19 +199,19 @@ def test_a_word_gets_another_spelling(bench: Bench) -> None:
     assert list(session.document.pronunciations) == ["Hoxha"]
 
 
-def test_a_line_that_is_being_edited_is_heard_by_the_same_list(session: Session) -> None:
+def test_a_line_that_is_being_edited_is_heard_by_the_same_list(session: ProjectSession) -> None:
     pronounce(session, HOXHA)
     session.edit(ops(text_edit(session.document.order[1], "Who, Hoxha?")), IDA, session.rev)
     assert session.views()[1].spoken == "Who, hodja?"
 
 
-def packed(session: Session, path: Path) -> dict[str, bytes]:
+def packed(session: ProjectSession, path: Path) -> dict[str, bytes]:
     write_archive(session, path)
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def brought(studio: Studio, files: dict[str, bytes]) -> Session:
+def brought(studio: Studio, files: dict[str, bytes]) -> ProjectSession:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in files.items():
@@ -216,7 +220,9 @@ def brought(studio: Studio, files: dict[str, bytes]) -> Session:
     return studio.projects.bring_in(file)
 
 
-def test_a_project_takes_its_list_along(studio: Studio, session: Session, tmp_path: Path) -> None:
+def test_a_project_takes_its_list_along(
+    studio: Studio, session: ProjectSession, tmp_path: Path
+) -> None:
     pronounce(session, HOXHA)
     rendered(session)
     other = brought(studio, packed(session, tmp_path / "x.zip"))
@@ -281,13 +287,15 @@ def spoilt(journal: bytes, side: object) -> bytes:
     return b"".join([*others, b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + b"}\n"])
 
 
-def test_what_a_list_reaches_is_told(session: Session) -> None:
+def test_what_a_list_reaches_is_told(session: ProjectSession) -> None:
     pronounce(session, HOXHA, {"written": "Zog", "spoken": "zogg"})
     pronounce(session, {"written": "Who", "spoken": "[wobble] hoo", "enabled": False})
-    wording = wording_of(session.document, Limits(200))
+    wording = find_pronunciation_effects(session.document, SpeechLimits(200))
     assert wording.lines == {"Hoxha": 2, "Zog": 0, "Who": 1}
     assert list(wording.hints) == ["Who"]
     assert "[wobble] would be read aloud" in wording.hints["Who"][0]
-    asked = wording_of(session.document, Limits(200), Pronunciation("here", "there"))
+    asked = find_pronunciation_effects(
+        session.document, SpeechLimits(200), Pronunciation("here", "there")
+    )
     assert asked.lines["here"] == 1
     assert asked.example == ("Mr Hoxha is here.", "Mr hodja is there.")

@@ -12,12 +12,12 @@ from project_scenes import IDA, Bench, document_of, ops, rendered, text_edit
 from scenes import OpenStudio
 
 from studio.backends.base import Capabilities, Conditioning
-from studio.backends.draft.backend import DraftBackend
-from studio.dialog.read import read_dialog_text
+from studio.backends.espeak.backend import DraftBackend
+from studio.dialog.formats.importing import read_dialog_text
 from studio.errors import StudioError
-from studio.project.session import Session
-from studio.service import Studio
-from studio.speakers.speaker import Voice
+from studio.project.session import ProjectSession
+from studio.services.studio import Studio
+from studio.voices.speaker import Voice
 
 SCRIPT = "Ida: Hello there.\nTom: Well.\nIda: Go now."
 
@@ -34,36 +34,36 @@ class OneVoice(DraftBackend):
 
 
 @pytest.fixture
-def session(studio: Studio) -> Session:
+def session(studio: Studio) -> ProjectSession:
     return read(studio)
 
 
-def read(studio: Studio) -> Session:
+def read(studio: Studio) -> ProjectSession:
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     rendered(session)
     return session
 
 
-def rename(session: Session, former: str, name: str) -> None:
+def rename(session: ProjectSession, former: str, name: str) -> None:
     session.edit(ops({"op": "rename_speaker", "from": former, "to": name}), IDA, session.rev)
 
 
-def states(session: Session) -> list[str]:
+def states(session: ProjectSession) -> list[str]:
     return [view.state for view in session.views()]
 
 
-def sounds(session: Session) -> list[bytes]:
+def sounds(session: ProjectSession) -> list[bytes]:
     return [session.shelf.audio(view.take).read_bytes() for view in session.views()]
 
 
-def made_anew(session: Session) -> list[bytes]:
+def made_anew(session: ProjectSession) -> list[bytes]:
     """The lines as they sound when all of them are made again."""
     session.render(list(session.document.order), again=True)
     rendered(session)
     return sounds(session)
 
 
-def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: Session) -> None:
+def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: ProjectSession) -> None:
     before = sounds(session)
     for former, name in [("Ida", "Ada"), ("ADA", "Eva")]:
         rename(session, former, name)
@@ -76,7 +76,7 @@ def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: Session
     assert states(session) == ["ready"] * 3
 
 
-def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: Session) -> None:
+def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: ProjectSession) -> None:
     rename(session, "Tom", "Ben")
     rename(session, "Ida", "Ben")
     assert session.document.first_names == {"Ben": "Tom"}
@@ -85,7 +85,9 @@ def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: Session) 
     assert states(session) == ["ready"] * 3
 
 
-def test_a_renamed_speaker_keeps_the_librarys_voice(studio: Studio, session: Session) -> None:
+def test_a_renamed_speaker_keeps_the_librarys_voice(
+    studio: Studio, session: ProjectSession
+) -> None:
     recording = session.shelf.audio(session.views()[0].take)
     ida = studio.speakers.add("Ida", sample=studio_sample(recording))
     rendered(session)
@@ -105,7 +107,7 @@ def studio_sample(recording: Path):
     return Clip(clip.samples.repeat(2), clip.rate_hz)
 
 
-def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: Session) -> None:
+def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: ProjectSession) -> None:
     studio.speakers.add("Ada", preset="linda")
     rename(session, "Ida", "Ada")
     assert states(session) == ["stale", "ready", "stale"]
@@ -113,7 +115,7 @@ def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: Sessio
 
 
 def test_another_voice_or_language_tells_its_lines_and_the_way_back_needs_no_render(
-    studio: Studio, session: Session
+    studio: Studio, session: ProjectSession
 ) -> None:
     first, middle, last = session.document.order
     before = sounds(session)
@@ -134,7 +136,7 @@ def test_another_voice_or_language_tells_its_lines_and_the_way_back_needs_no_ren
 
 
 def test_a_speaker_renamed_in_the_library_sounds_as_before(
-    studio: Studio, session: Session
+    studio: Studio, session: ProjectSession
 ) -> None:
     ada = studio.speakers.add("Ada")
     session.edit(ops({"op": "cast", "speaker": "Ida", "voice": ada.speaker_id}), IDA, session.rev)
@@ -176,6 +178,24 @@ def test_takes_from_before_that_was_known_still_fit(open_studio: OpenStudio) -> 
     assert states(session) == ["ready"] * 3
 
 
+@pytest.mark.parametrize("kind", [DraftBackend, OneVoice])
+def test_takes_made_under_an_old_name_of_the_backend_still_fit(
+    open_studio: OpenStudio, kind: type[DraftBackend]
+) -> None:
+    def named(name: str) -> DraftBackend:
+        return type("Named", (kind,), {"name": name})()
+
+    session = read(open_studio(named("qwen3-batched")))
+    made = {view.take.backend for view in session.views()}
+    session.close()
+    session = open_studio(named("qwen3")).projects.open(session.project_id)
+    assert states(session) == ["ready"] * 3
+    assert made == {view.take.backend for view in session.views()} == {"qwen3-batched"}
+    session.close()
+    session = open_studio(named("chatterbox")).projects.open(session.project_id)
+    assert states(session) == ["stale"] * 3
+
+
 def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None:
     studio.speakers.add("Ida", preset="linda")
     studio.speakers.add("Tom", preset="linda")
@@ -192,7 +212,7 @@ def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None
 
 
 def test_a_language_that_the_voice_would_choose_itself_makes_no_take_outdated(
-    studio: Studio, session: Session
+    studio: Studio, session: ProjectSession
 ) -> None:
     speaker = studio.speakers.add("Ida")
     session.edit(ops({"op": "settings", "fields": {"language": "en"}}), IDA, session.rev)
@@ -201,7 +221,7 @@ def test_a_language_that_the_voice_would_choose_itself_makes_no_take_outdated(
 
 
 def test_the_language_of_the_script_serves_lines_whose_voice_has_none(
-    studio: Studio, session: Session
+    studio: Studio, session: ProjectSession
 ) -> None:
     before = sounds(session)
     studio.speakers.add("Tom", language="en")

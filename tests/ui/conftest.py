@@ -22,6 +22,7 @@ from ui_steps import fill
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
+ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
 expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
@@ -108,7 +109,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
     server = started(tmp_path_factory.mktemp("page"), _free_port())
     yield server
     server.process.send_signal(signal.SIGTERM)
-    server.process.wait(timeout=20)
+    server.process.wait(timeout=ENDED_WITHIN_S)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
     yield begin
     for server in alive:
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(timeout=20)
+        server.process.wait(timeout=ENDED_WITHIN_S)
 
 
 @pytest.fixture
@@ -135,14 +136,14 @@ def mortal(tmp_path) -> Iterator[Callable[[], Server]]:
     def begin() -> Server:
         for server in alive:
             server.process.kill()
-            server.process.wait(timeout=20)
+            server.process.wait(timeout=ENDED_WITHIN_S)
         alive[:] = [started(tmp_path, port)]
         return alive[0]
 
     yield begin
     for server in alive:
         server.process.kill()
-        server.process.wait(timeout=20)
+        server.process.wait(timeout=ENDED_WITHIN_S)
 
 
 # One browser a module: its event loop would stand in the way of asyncio tests that follow.

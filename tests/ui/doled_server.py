@@ -13,7 +13,7 @@ import numpy as np
 
 from studio.app import main
 from studio.backends import registry
-from studio.backends.draft.backend import DraftBackend
+from studio.backends.espeak.backend import DraftBackend
 from studio.errors import Cancelled, SpeechFailed
 
 WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]

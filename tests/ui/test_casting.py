@@ -3,7 +3,7 @@
 import pytest
 from ui_steps import make, saved
 
-from studio.speakers.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary
 
 pytestmark = pytest.mark.browser
 

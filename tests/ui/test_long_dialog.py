@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ui_steps import saved
 
-from studio.cli.page_timing import DELAY_KEYS, PAINTED, STRUCTURE_MS, p95, scene
+from benchmarks.page_timing import DELAY_KEYS, PAINTED, STRUCTURE_MS, p95, scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.campaign, pytest.mark.timeout(900)]
 

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
-from studio.api.page_assets import AssetFiles, PageAssets, PreloadLinks
+from studio.server.page_assets import AssetFiles, PageAssets, PreloadLinks
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -34,15 +34,25 @@ def line_id(page, number):
     return page.evaluate("n => window.tableread.project.view.order[n]", number)
 
 
-def test_sound_begins_within_a_second_while_later_lines_are_pending(page, write):
-    write(f"Mara: Good evening.\n{endless_script(300)}", 301)
+def first_sound_ms(page):
     page.click("#read")
     page.wait_for_function(SOUNDS)
-    now = states(page)
-    first_sound_ms = page.evaluate("() => window.tableread.player.first_sound_ms")
-    print(f"from press to sound: {first_sound_ms:.0f} ms")
-    assert first_sound_ms < 1000
-    assert now.get("queued", 0) > 0
+    return page.evaluate("() => window.tableread.player.first_sound_ms")
+
+
+@pytest.mark.campaign
+def test_sound_begins_within_a_second(page, write):
+    write(f"Mara: Good evening.\n{endless_script(300)}", 301)
+    took_ms = first_sound_ms(page)
+    print(f"from press to sound: {took_ms:.0f} ms")
+    assert took_ms < 1000
+    cancel(page)
+
+
+def test_sound_begins_while_later_lines_are_pending(page, write):
+    write(f"Mara: Good evening.\n{endless_script(300)}", 301)
+    first_sound_ms(page)
+    assert states(page).get("queued", 0) > 250
     page.wait_for_function("() => window.tableread.player.clock_s > 0.5")
     cancel(page)
     assert page.is_disabled("#cancel")

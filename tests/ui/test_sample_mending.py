@@ -6,7 +6,7 @@ import soundfile
 from ui_steps import violations
 from voice_like import voice_like
 
-from studio.speakers.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ui_steps import fill, make
 
-from studio.cli.page_timing import NAMES, line_text, scene
+from benchmarks.page_timing import NAMES, line_text, scene
 
 pytestmark = pytest.mark.browser
 

@@ -8,6 +8,8 @@ pytestmark = pytest.mark.browser
 TWO = "Mara: One.\nTomas: Two."
 SCRIPT = "**/script"
 DRAFT = "#script-draft"
+NOTICE = ".notice[data-notice=script-draft]"
+STATE = "**/studio/state"
 
 
 @pytest.fixture
@@ -89,9 +91,9 @@ def test_a_refused_script_stays_until_it_is_mended_or_dropped(page, script):
     changed_by_tom(page, script, 0, "One, by Tom.")
     page.wait_for_function("() => window.tableread.project.lines[0].text === 'One, by Tom.'")
     page.click("#views [data-view=lines]")
-    page.wait_for_selector(".notice[data-notice=draft]")
+    page.wait_for_selector(NOTICE)
     reopened(page)
-    page.click(".notice[data-notice=draft] .notice-act")
+    page.click(f"{NOTICE} .notice-act")
     page.wait_for_selector("#script[aria-invalid=true]")
     assert "Rewritten." in value(page)
     page.click("#draft-drop")
@@ -101,6 +103,20 @@ def test_a_refused_script_stays_until_it_is_mended_or_dropped(page, script):
     assert stored(page, script) == ["One, by Tom.", "Two."]
     reopened(page)
     assert "Rewritten." not in value(page)
+
+
+def test_the_notice_of_a_refused_script_stays_while_the_page_asks_for_the_state(page, script):
+    page.fill("#script", "Mara: One.\n[pause:10h]\nTomas: Rewritten.")
+    page.wait_for_selector(f"{DRAFT}:not([hidden])")
+    page.click("#views [data-view=lines]")
+    page.wait_for_selector(NOTICE)
+    for _ in range(2):  # the page asks again only after it has shown the answer before
+        with page.expect_response(STATE):
+            pass
+    assert page.is_visible(NOTICE)
+    page.click(f"{NOTICE} .notice-act")
+    page.click("#draft-drop")
+    page.wait_for_selector(DRAFT, state="hidden")
 
 
 def test_a_script_typed_while_the_studio_is_away_arrives(page, script):

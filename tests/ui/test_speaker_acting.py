@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from studio.speakers.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary
 
 pytestmark = pytest.mark.browser
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from studio.speakers.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from playwright.sync_api import expect
 
-from studio.speakers.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary
 
 pytestmark = pytest.mark.browser
 

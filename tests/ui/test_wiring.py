@@ -9,7 +9,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from studio.api.page_assets import PageAssets
+from studio.server.page_assets import PageAssets
 from studio.ui.blocks import create_ui, launch_look
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
@@ -69,6 +69,17 @@ def test_page_scripts_write_text_and_never_markup():
     for script in SCRIPTS:
         banned = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
         assert not re.search(banned, script.read_text(encoding="utf-8")), script.name
+
+
+def test_no_two_modules_show_a_notice_of_one_name():
+    shown = [
+        (name, path.name)
+        for path in SCRIPTS
+        for name in set(re.findall(r"[nN]otice\(\"([\w-]+)\", \{\s*\w", path.read_text("utf-8")))
+    ]
+    names = [name for name, _ in shown]
+    assert len(names) > 10
+    assert sorted(names) == sorted(set(names)), sorted(shown)
 
 
 def test_page_modules_import_only_names_that_exist():

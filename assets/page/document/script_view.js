@@ -267,7 +267,7 @@ export class ScriptView {
     setHidden(byId("draft-compare"), this.#trouble?.status !== 409);
     const text = this.#trouble && !this.shown ? this.#trouble.message : null;
     const act = { label: "Show it", press: () => this.#lead() };
-    showNotice("draft", { kind: "warning", title: "The script holds text that isn’t taken over yet.", text, act });
+    showNotice("script-draft", { kind: "warning", title: "The script holds text that isn’t taken over yet.", text, act });
   }
 
   #problems(found, kind) {

@@ -15,6 +15,12 @@ const ASKED_FROM = 3;
 const engine = () => byId("project-engine");
 const seed = () => byId("project-seed");
 
+/**
+ * There were engines of these names for many lines at once; projects and takes may still hold them.
+ * @param {string | null | undefined} name
+ */
+const currentName = (name) => name?.replace(/-batched$/, "");
+
 /** Which engine and which seed a project is rendered with, and a question before another one renders all. */
 export class ProjectEngine {
   #project;
@@ -55,21 +61,23 @@ export class ProjectEngine {
   #show() {
     const { settings } = this.#project.view;
     if (document.activeElement !== engine()) {
-      const able = this.#backends.filter(({ name, reason }) => !reason || name === settings.backend);
+      const chosen = currentName(settings.backend);
+      const able = this.#backends.filter(({ name, reason }) => !reason || name === chosen);
       const options = able.map(({ name, title }) => new Option(title, name));
       engine().replaceChildren(new Option(`The studio’s: ${this.#title(this.#own)}`, ""), ...options);
-      engine().value = settings.backend ?? "";
+      engine().value = chosen ?? "";
     }
     if (document.activeElement !== seed()) seed().value = settings.seed ?? "";
   }
 
   /** Lines whose take another engine made than the one that would speak now. */
   #foreign() {
-    const now = this.#project.view.settings.backend ?? this.#own;
+    const now = currentName(this.#project.view.settings.backend) ?? this.#own;
     const made = new Map();
     for (const { kind, take, locked } of this.#project.lines) {
       if (kind !== "speech" || !take || locked) continue;
-      made.set(take.backend, (made.get(take.backend) ?? 0) + 1);
+      const maker = currentName(take.backend);
+      made.set(maker, (made.get(maker) ?? 0) + 1);
     }
     const [most] = [...made].toSorted((one, other) => other[1] - one[1]);
     if (!most || most[0] === now || most[1] < ASKED_FROM) return null;

@@ -1,1 +1,1 @@
-"""Chatterbox: English, multilingual and turbo, and voice conversion."""
+"""Chatterbox: English, multilingual and turbo, many lines in one pass, and voice conversion."""

@@ -1,4 +1,4 @@
-"""The three Chatterbox models: what each is called, reads, and lets a line set."""
+"""The three Chatterbox models: names, weights, languages, and what a line may set."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ from types import MappingProxyType
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, Param
-from studio.backends.chatterbox.language import guessed_language
+from studio.backends.espeak.espeak_data import language_of_text
 from studio.backends.options import BackendOptions
+
+_OTHER_NAMES = {"cmn": "zh", "nb": "no", "nn": "no", "iw": "he"}
+_UKRAINIAN = frozenset("іїєґІЇЄҐ")
+
+
+def normalize_language(code: str) -> str:
+    """The model's name of a language, whatever its region: "zh" of "cmn" or "zh-TW"."""
+    code = code.partition("-")[0].lower()
+    return _OTHER_NAMES.get(code, code)
+
+
+def guess_language(text: str) -> str:
+    """The language that a text's script suggests; it may be none that the model speaks."""
+    if any(char in _UKRAINIAN for char in text):
+        return "uk"  # by its script alone it would pass for Russian
+    return normalize_language(language_of_text(text))
+
 
 LANGUAGES = MappingProxyType(
     {
@@ -32,7 +49,7 @@ TURBO_TAGS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ChatterboxVariant:
     """One Chatterbox model.
 
     Attributes:
@@ -68,7 +85,7 @@ _REPETITION_PENALTY = Param(
 )  # fmt: skip
 
 
-def _acting_params() -> tuple[Param, ...]:
+def _guidance_params() -> tuple[Param, ...]:
     """What the models with classifier-free guidance let a line set."""
     return (
         Param("exaggeration", "Exaggeration", 0.25, 2.0, 0.5, 0.05, "Higher acts more."),
@@ -97,16 +114,16 @@ def _capabilities(max_chars: int, **more: object) -> Capabilities:
     )
 
 
-ENGLISH = Variant(
+ENGLISH = ChatterboxVariant(
     name="chatterbox",
     title="Chatterbox",
     source="ResembleAI/chatterbox",
     needs=("ve.safetensors", "t3_cfg.safetensors", "s3gen.safetensors", "tokenizer.json",
            "conds.pt"),
-    capabilities=_capabilities(300, languages=ENGLISH_ONLY, params=_acting_params()),
+    capabilities=_capabilities(300, languages=ENGLISH_ONLY, params=_guidance_params()),
 )  # fmt: skip
 
-MULTILINGUAL = Variant(
+MULTILINGUAL = ChatterboxVariant(
     name="chatterbox-multilingual",
     title="Chatterbox Multilingual",
     source="ResembleAI/chatterbox",
@@ -119,13 +136,13 @@ MULTILINGUAL = Variant(
         200,
         wide_weight=2.5,
         languages=LANGUAGES,
-        guess=guessed_language,
+        guess=guess_language,
         asks_language=True,
-        params=_acting_params(),
+        params=_guidance_params(),
     ),
 )  # fmt: skip
 
-TURBO = Variant(
+TURBO = ChatterboxVariant(
     name="chatterbox-turbo",
     title="Chatterbox Turbo",
     source="ResembleAI/chatterbox-turbo",
@@ -148,7 +165,7 @@ TURBO = Variant(
 VARIANTS = (ENGLISH, MULTILINGUAL, TURBO)
 
 
-def source_of(variant: Variant, options: BackendOptions) -> str:
+def resolve_source(variant: ChatterboxVariant, options: BackendOptions) -> str:
     """Where a variant's weights are.
 
     What is set for all three counts for those whose files can be there: a folder that holds

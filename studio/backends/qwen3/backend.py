@@ -1,41 +1,74 @@
-"""The qwen3 backend: Qwen3-TTS, with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
-
-What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
-VoiceDesign makes them from a description.
-"""
+"""Qwen3-TTS as a backend: many lines in one pass, or one line at a time."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studio.audio.clip import Samples
-from studio.backends.base import Capabilities, Conditioning, LoadProgress, SpeechRequest
-from studio.backends.batched.dimensions import weights_bytes
-from studio.backends.device import choose_device, give_back, memory_used_bytes, prepare
+from studio.backends.base import (
+    Capabilities,
+    Conditioning,
+    Health,
+    LoadProgress,
+    SpeechRequest,
+)
+from studio.backends.batching.line_runner import (
+    LineRunner,
+    SequentialRunner,
+    describe_room,
+    fit_runner,
+    known_slots,
+    open_model,
+    start_runner,
+)
+from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
+from studio.backends.device import (
+    check_room,
+    choose_device,
+    give_back,
+    memory_used_bytes,
+    prepare,
+    turn,
+)
 from studio.backends.faults import speech_faults
-from studio.backends.loading.weights import fetch_weights, to_fetch, weights_at_hand
-from studio.backends.metal import turn
+from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.checkpoint import (
     DEFAULT_SOURCE,
     NEEDS,
     Checkpoint,
-    Kind,
-    fingerprint,
+    CheckpointKind,
+    compute_fingerprint,
+    estimate_frame_bound,
     read_checkpoint,
+    read_sampling,
+    strip_speakable,
 )
-from studio.backends.qwen3.request import frame_bound, sampling_of, speakable
-from studio.backends.weights_room import check_room
-from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
-from studio.speakers.speaker import Voice
+from studio.backends.qwen3.qwen3_memory import (
+    RELEASED_DIMS,
+    count_weights_bytes,
+    plan_talker_memory,
+    read_dims,
+)
+from studio.errors import ModelUnavailable, SampleRejected, SpeechFailed
+from studio.voices.speaker import Voice
 
 if TYPE_CHECKING:
-    from studio.backends.qwen3.model import Qwen3Model, Task
-    from studio.backends.qwen3.voice import Qwen3Voice
+    from studio.backends.qwen3.prompt import Qwen3Voice
+    from studio.backends.qwen3.qwen3_model import Qwen3Model
+    from studio.backends.qwen3.talker_slots import TalkerRequest
+
+# One line at a time is spoken with `faster-qwen3-tts` on CUDA and `qwen_tts` elsewhere.
+#
+# What it can do is the checkpoint's: Base clones samples, CustomVoice has voices of its own,
+# VoiceDesign makes them from a description.
 
 _PACKAGES = ("torch", "transformers", "safetensors", "qwen_tts")
 _CHOOSE_ANOTHER = "Or set QWEN3_TTS_MODEL to a"
@@ -44,8 +77,9 @@ _CHOOSE_ANOTHER = "Or set QWEN3_TTS_MODEL to a"
 class Qwen3Backend:
     """Qwen3-TTS as a backend.
 
-    On a CPU and on MPS any number of lines is made at once, each with state of its own; on CUDA
-    the graphs hold one line at a time, and the others wait.
+    It decodes as many lines together as the memory holds, where `should_batch` says so and the
+    checkpoint can be batched. Else each line is made alone: on a CPU and on MPS any number at once,
+    each with state of its own; on CUDA the graphs hold one line at a time, and the others wait.
     """
 
     name = "qwen3"
@@ -59,7 +93,9 @@ class Qwen3Backend:
         self._silence_s = options.reference_silence_s
         self._known: tuple[Path, Checkpoint, str] | None = None  # what is in the folder at hand
         self._device = "cpu"
+        self._batch = options.batch
         self._model: Qwen3Model | None = None
+        self._runner: LineRunner | None = None
 
     @property
     def revision(self) -> str:
@@ -70,8 +106,12 @@ class Qwen3Backend:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the checkpoint can do; that of a Base model while it isn't here."""
-        return self._checkpoint().capabilities
+        """What the checkpoint can do; that of a Base model while it isn't here.
+
+        How many lines it takes at once is known when it is loaded.
+        """
+        slots = known_slots(self._runner, self._batch, self._wanted_device)
+        return replace(self._checkpoint().capabilities, slots=slots or None, beyond_slots=slots)
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its packages are there."""
@@ -106,10 +146,10 @@ class Qwen3Backend:
         progress(LoadProgress("Loading Qwen3-TTS into memory"))
         self._device = choose_device(self._wanted_device)
         prepare(self._device, tf32=self._tf32)
-        check_room(self.title, weights_bytes(folder, self._device), self._device)
+        check_room(self.title, count_weights_bytes(folder, self._device), self._device)
         try:
             with turn(self._device):
-                self._model = self._read_model(folder, progress)
+                self._model, self._runner = self._open(folder, progress)
         except BaseException:
             give_back(self._device)
             raise
@@ -125,13 +165,42 @@ class Qwen3Backend:
         if reason is not None:
             raise ModelUnavailable(reason)
         folder = fetch_weights(self._source, needs=NEEDS, progress=progress)
-        self._known = _known(folder)
+        self._known = _read_known(folder)
         return folder
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
+        self._close_runner()
         self._model = None
         give_back(self._device)
+
+    def _close_runner(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+    def health(self) -> Health:
+        """How the threads are; all is well when there are none."""
+        return Health() if self._runner is None else self._runner.health()
+
+    def room(self) -> str | None:
+        """How many lines fit beside the weights; None while the packages are missing."""
+        if self.unavailable() is not None:
+            return None
+        return describe_room(self._usual_plan, self._batch, self._wanted_device)
+
+    def _usual_plan(self, device: str) -> MemoryPlan:
+        """What fits beside the weights, which may be in memory already, or not even here.
+
+        Raises:
+            BatchingUnavailable: Nothing does.
+        """
+        folder = weights_at_hand(self._source, NEEDS)
+        folder = None if self._at_hand() is None else folder
+        dimensions = RELEASED_DIMS if folder is None else read_dims(folder)
+        taken = 0 if self._runner else count_weights_bytes(folder, device)
+        free_bytes = measure_free_bytes(device) - taken
+        return plan_talker_memory(dimensions, free_bytes, device, self._batch)
 
     def condition(self, voice: Voice) -> Conditioning:
         """Encode a sample, or look up a preset or an instruction.
@@ -148,53 +217,98 @@ class Qwen3Backend:
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         """Write as safetensors."""
-        voice_of(conditioning).write(path)
+        unwrap_voice(conditioning).write(path)
 
     def read_conditioning(self, path: Path) -> Conditioning:
         """Read what `write_conditioning` wrote."""
-        from studio.backends.qwen3.voice import Qwen3Voice
+        from studio.backends.qwen3.prompt import Qwen3Voice
 
         voice = Qwen3Voice.read(path)
         return Conditioning(voice, voice.size_bytes)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
-        """Speak one segment, chunk by chunk.
+        """Speak one segment, beside all others in flight.
 
-        A line that doesn't stop within `frame_bound` of its text is cut there: what was made is
-        yielded, then `SpeechFailed` marks the line.
+        Where lines are decoded together, one at the play-head comes chunk by chunk, the first a
+        single frame, and others come whole; else each comes chunk by chunk. A line that doesn't
+        stop within its `estimate_frame_bound` is cut there: what was made is yielded, then
+        `SpeechFailed` marks the line.
 
         Raises:
-            SpeechFailed: There is nothing to speak, the language is unknown, or it never stops.
+            SpeechFailed: There is nothing to speak, the language is unknown, it never stops, or a
+                step failed.
             OutOfMemory: The line doesn't fit beside the others.
             Cancelled: `request.cancelled` became true.
         """
-        model, task = self._loaded(), self._task(request)
-        with speech_faults(self.title):
-            yield from model.speak(task)
+        line, runner = self._line(request), self._runner
+        if runner is None:
+            raise self._not_loaded()
+        yield from runner.speak(line)
 
-    def _read_model(self, folder: Path, progress: Callable[[LoadProgress], None]) -> Qwen3Model:
-        """Bring the weights in a folder into memory."""
-        from studio.backends.qwen3.model import load_model
+    def _open(
+        self, folder: Path, progress: Callable[[LoadProgress], None]
+    ) -> tuple[Qwen3Model, LineRunner]:
+        """Bring the weights in a folder into memory, with what speaks lines by them."""
+        return open_model(
+            self._device,
+            self._batch,
+            title=self.title,
+            batched=partial(self._open_batched, folder, progress),
+            sequential=partial(self._open_sequential, folder),
+        )
 
-        return load_model(folder, self._device, graphs=self._graphs)
+    def _open_sequential(self, folder: Path) -> tuple[Qwen3Model, LineRunner]:
+        from studio.backends.qwen3.qwen3_model import load_model
 
-    def _task(self, request: SpeechRequest) -> Task:
-        from studio.backends.qwen3.model import Task
+        model = load_model(folder, self._device, graphs=self._graphs)
+        return model, SequentialRunner(model.speak, title=self.title)
 
-        text = speakable(request.text)
+    def _open_batched(
+        self, folder: Path, progress: Callable[[LoadProgress], None]
+    ) -> tuple[Qwen3Model, LineRunner]:
+        from studio.backends.batching.kernel_set import select_kernels
+        from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
+        from studio.backends.qwen3.qwen3_model import load_model
+        from studio.backends.qwen3.talker import TalkerRunner
 
-        def stop() -> None:
-            if request.cancelled():
-                raise Cancelled("The line was stopped before it was finished.")
+        device, batch = self._device, self._batch
+        parts = select_kernels(device, compiles=batch.compiles, fuses=batch.fuses)
 
-        return Task(
-            text=text,
-            voice=voice_of(request.conditioning),
+        def plan_of(_model: Qwen3Model) -> MemoryPlan:
+            return plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
+
+        model, talker, plan = fit_runner(
+            lambda: load_model(folder, device, graphs=False),
+            plan_of,
+            lambda model, layout: TalkerRunner(model.package, layout, release=True, parts=parts),
+            batch,
+            title=self.title,
+        )
+        progress(LoadProgress(f"Preparing {plan.layout.slots} lines at once"))
+        codec = partial(
+            Qwen3CodecWorker,
+            model.codec_decoder,
+            title=self.title,
+            convolved_at_once=plan.codec_frames,
+        )
+        return model, start_runner(talker, codec, batch, title=self.title)
+
+    def _line(self, request: SpeechRequest) -> TalkerRequest:
+        from studio.backends.qwen3.talker_slots import TalkerRequest
+
+        text = strip_speakable(request.text)
+        bound = estimate_frame_bound(text)
+        return TalkerRequest(
+            tokens=self._loaded().tokens.line(text),
+            voice=unwrap_voice(request.conditioning),
             language=self._language(request.language),
-            seed=request.seed,
-            sampling=sampling_of(request, self._checkpoint().sampling),
-            max_frames=frame_bound(text),
-            stop=stop,
+            sampling=read_sampling(request, self._checkpoint().sampling),
+            rest=self._checkpoint().rest,
+            seed=secrets.randbits(63) if request.seed is None else request.seed,
+            max_frames=bound,
+            expected_frames=bound,
+            cancelled=request.cancelled,
+            urgency=request.urgency,
         )
 
     def _language(self, code: str | None) -> str | None:
@@ -211,12 +325,12 @@ class Qwen3Backend:
 
     def _voice(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         match model.checkpoint.kind:
-            case Kind.BASE:
+            case CheckpointKind.BASE:
                 return self._cloned(model, voice)
-            case Kind.CUSTOM_VOICE:
-                return _preset(model, voice)
-            case Kind.VOICE_DESIGN:
-                return _described(model, voice)
+            case CheckpointKind.CUSTOM_VOICE:
+                return _preset_voice(model, voice)
+            case CheckpointKind.VOICE_DESIGN:
+                return _described_voice(model, voice)
 
     def _cloned(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         if voice.sample is None:
@@ -228,8 +342,11 @@ class Qwen3Backend:
 
     def _loaded(self) -> Qwen3Model:
         if self._model is None:
-            raise ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
+            raise self._not_loaded()
         return self._model
+
+    def _not_loaded(self) -> ModelUnavailable:
+        return ModelUnavailable("Qwen3-TTS is not loaded. Load it and try again.")
 
     def _checkpoint(self) -> Checkpoint:
         return self._at_hand() or Checkpoint()
@@ -241,17 +358,17 @@ class Qwen3Backend:
             if folder is None:
                 return None
             try:
-                self._known = _known(folder)
+                self._known = _read_known(folder)
             except ModelUnavailable:  # load tells
                 return None
         return self._known[1]
 
 
-def _known(folder: Path) -> tuple[Path, Checkpoint, str]:
-    return folder, read_checkpoint(folder), fingerprint(folder)
+def _read_known(folder: Path) -> tuple[Path, Checkpoint, str]:
+    return folder, read_checkpoint(folder), compute_fingerprint(folder)
 
 
-def _preset(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+def _preset_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     speakers = model.checkpoint.speakers
     if voice.preset is None and voice.sample is not None:
         raise SampleRejected(
@@ -267,7 +384,7 @@ def _preset(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     return model.preset(name, voice.description if model.checkpoint.takes_instruction else None)
 
 
-def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+def _described_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     if not voice.description or not voice.description.strip():
         raise SampleRejected(
             f"{voice.speaker} has no description, from which this Qwen3-TTS model makes its "
@@ -276,9 +393,9 @@ def _described(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
     return model.described(voice.description)
 
 
-def voice_of(conditioning: Conditioning) -> Qwen3Voice:
+def unwrap_voice(conditioning: Conditioning) -> Qwen3Voice:
     """The voice in a conditioning that this backend made."""
-    from studio.backends.qwen3.voice import Qwen3Voice
+    from studio.backends.qwen3.prompt import Qwen3Voice
 
     voice = conditioning.payload
     assert isinstance(voice, Qwen3Voice), "conditioning of another backend"

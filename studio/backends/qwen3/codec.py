@@ -1,13 +1,431 @@
-"""Codes to audio, chunk by chunk, as if the whole line were decoded at once."""
+"""The codec's decoder with its state outside: the next frames of some lines to samples."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from studio.audio.clip import Samples
-from studio.backends.qwen3.codec_step import CodecStep
+
+# What a codec remembers of its lines: one row of numbers a line, cut into places.
+#
+# All of it lies in one tensor, so that a line is begun, put aside and taken up again by a single
+# copy, and a captured step finds it where it was.
+
+
+@dataclass(frozen=True, slots=True)
+class StateSlice:
+    """Where in a row something is kept.
+
+    Attributes:
+        start: The first number.
+        shape: Of what is kept for one line.
+    """
+
+    start: int
+    shape: tuple[int, ...]
+
+    def of(self, state: torch.Tensor) -> torch.Tensor:
+        """What is kept there: [rows, *shape], a view of `state`."""
+        end = self.start + math.prod(self.shape)
+        return state[:, self.start : end].view(len(state), *self.shape)
+
+
+class StateLayout:
+    """Hands out places, one behind the other."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._numbers = 0
+
+    @property
+    def numbers(self) -> int:
+        """Length of a row."""
+        return self._numbers
+
+    def place(self, *shape: int) -> StateSlice:
+        """One more place."""
+        place = StateSlice(self._numbers, shape)
+        self._numbers += math.prod(shape)
+        return place
+
+
+# The codec's convolutions, each going on from the end of what it read before.
+#
+# A causal convolution pads its input with zeros at the start; here the zeros are what it remembers
+# of a line that has not begun. A transposed one reaches beyond its last frame; what spills over is
+# kept and added to the next frames. So nothing is computed twice, and chunks of any size joined are
+# the whole line.
+#
+# Source: `Qwen3TTSTokenizerV2Decoder` and its blocks of qwen-tts-hf 0.1.1.post1.
+
+CodecLayer = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Takes a wave [rows, channels, time] and the state; gives the next wave. May write over both."""
+
+
+def build_layers(decoder: Any, ledger: StateLayout) -> list[CodecLayer]:
+    """All that lies between the transformer and the samples, in order."""
+    blocks = [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
+    return [_build_layer(block, ledger) for block in blocks]
+
+
+def _build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
+    kinds: dict[str, Callable[[Any, StateLayout], CodecLayer]] = {
+        "CausalConvNet": CausalConv,
+        "CausalTransConvNet": _TransposedConv,
+        "ConvNeXtBlock": _ConvNeXtBlock,
+        "DecoderDecoderBlock": _UpsampleBlock,
+        "DecoderDecoderResidualUnit": _ResidualUnit,
+        "SnakeBeta": _SnakeBeta,
+    }
+    return kinds[type(block).__name__.removeprefix("Qwen3TTSTokenizerV2")](block, ledger)
+
+
+class CausalConv:
+    """A causal convolution that remembers the end of its input."""
+
+    def __init__(self, block: Any, ledger: StateLayout) -> None:
+        """Take the package's `CausalConvNet`; it is only read."""
+        assert block.stride == 1, "a stride would make what is remembered depend on the place"
+        self._conv = block.conv
+        channels, self._length = block.conv.in_channels, block.padding
+        self._before = ledger.place(channels, self._length) if self._length else None
+
+    def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """See `CodecLayer`."""
+        if self._before is not None:
+            before = self._before.of(state)
+            wave = torch.cat([before, wave], dim=-1)
+            before.copy_(wave[..., -self._length :])
+        return self._conv(wave)
+
+
+class _TransposedConv:
+    """A transposed convolution that remembers what reached beyond its output."""
+
+    def __init__(self, block: Any, ledger: StateLayout) -> None:
+        self._conv = block.conv
+        self._length = block.right_pad
+        self._bias = block.conv.bias.detach()[:, None]
+        channels = block.conv.out_channels
+        self._spilled = ledger.place(channels, self._length) if self._length else None
+
+    def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        out = self._conv(wave)
+        if self._spilled is None:
+            return out
+        spilled = self._spilled.of(state)
+        out[..., : self._length] += spilled
+        # The bias is added to every output, so to the next frames' once more.
+        spilled.copy_(out[..., -self._length :] - self._bias)
+        return out[..., : -self._length]
+
+
+class _ConvNeXtBlock:
+    """A ConvNeXt block."""
+
+    def __init__(self, block: Any, ledger: StateLayout) -> None:
+        self._block = block
+        self._depthwise = CausalConv(block.dwconv, ledger)
+
+    def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        block = self._block
+        mixed = block.norm(self._depthwise(wave, state).transpose(1, 2))
+        mixed = block.pwconv2(block.act(block.pwconv1(mixed)))
+        return wave + (block.gamma * mixed).transpose(1, 2)
+
+
+class _SnakeBeta:
+    """The activation x + sin(ax)² / b, with one pass of memory for each of its four steps."""
+
+    def __init__(self, block: Any, _ledger: StateLayout) -> None:
+        self._rate = block.alpha.detach().exp()[:, None]
+        self._depth = 1 / (block.beta.detach().exp() + block.no_div_by_zero)[:, None]
+
+    def __call__(self, wave: torch.Tensor, _state: torch.Tensor) -> torch.Tensor:
+        bent = (wave * self._rate).sin_().square_()
+        return torch.addcmul(wave, bent, self._depth)
+
+
+class _ResidualUnit:
+    """A residual unit."""
+
+    def __init__(self, block: Any, ledger: StateLayout) -> None:
+        self._parts = [
+            _build_layer(part, ledger)
+            for part in (block.act1, block.conv1, block.act2, block.conv2)
+        ]
+
+    def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        return apply_layers(self._parts, wave, state).add_(wave)
+
+
+class _UpsampleBlock:
+    """A stretch and what follows it at that rate."""
+
+    def __init__(self, block: Any, ledger: StateLayout) -> None:
+        self._parts = [_build_layer(part, ledger) for part in block.block]
+
+    def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        return apply_layers(self._parts, wave, state)
+
+
+def apply_layers(
+    parts: Iterable[CodecLayer], wave: torch.Tensor, state: torch.Tensor
+) -> torch.Tensor:
+    """A wave through parts, one after the other."""
+    for part in parts:
+        wave = part(wave, state)
+    return wave
+
+
+# The codec's transformer, going on from the keys and values of the frames before.
+#
+# Each layer looks back on one window of frames, so that many are kept, oldest first; fresh ones are
+# put behind them and the oldest fall off. Which of them a line has yet heard is told by its count
+# of frames, on the device.
+#
+# Source: `Qwen3TTSTokenizerV2DecoderTransformerModel` of qwen-tts-hf 0.1.1.post1.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AttentionView:
+    """What all layers of a pass have in common.
+
+    Attributes:
+        cos: [rows, 1, frames, head_dim].
+        sin: The same.
+        mask: Whom a frame may see: bool [rows, 1, frames, before + frames].
+    """
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+    mask: torch.Tensor
+
+
+class CodecTransformer:
+    """Reads frames behind those that were read before."""
+
+    def __init__(self, model: Any, ledger: StateLayout) -> None:
+        """Take the package's model; it is only read."""
+        config, attention = model.config, model.layers[0].self_attn
+        self._model = model
+        self._head_dim = int(attention.head_dim)
+        self._grouped = attention.num_key_value_groups > 1
+        self._window = int(config.sliding_window)
+        rates = model.rotary_emb.inv_freq.float()
+        self._rates = torch.cat([rates, rates])
+        self._scale = float(model.rotary_emb.attention_scaling)
+        self._heard = ledger.place(1)
+        self._kept = ledger.place(
+            *(len(model.layers), 2, config.num_key_value_heads, self._window - 1, self._head_dim)
+        )
+
+    def __call__(self, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Read the next frames of some lines.
+
+        Args:
+            hidden: [rows, frames, width].
+            state: Of these rows; is moved on.
+
+        Returns:
+            [rows, frames, width].
+        """
+        model, heard = self._model, self._heard.of(state)
+        kept = self._kept.of(state)  # [rows, layers, 2, heads, before, head_dim]
+        x = model.input_proj(hidden)
+        view = self._view(heard, hidden.shape[1])
+        for index, layer in enumerate(model.layers):
+            mixed = self._attended(
+                layer.self_attn, _rms_norm(layer.input_layernorm, x), view, kept[:, index]
+            )
+            x = x + layer.self_attn_layer_scale(mixed)
+            fed = layer.mlp(_rms_norm(layer.post_attention_layernorm, x))
+            x = x + layer.mlp_layer_scale(fed)
+        heard.add_(hidden.shape[1])
+        return model.output_proj(_rms_norm(model.norm, x))
+
+    def _view(self, heard: torch.Tensor, frames: int) -> _AttentionView:
+        """Where the frames are, and whom they see; `heard` is float [rows, 1]."""
+        fresh = torch.arange(frames, device=heard.device)
+        angles = (heard + fresh)[:, None, :, None] * self._rates
+        before = self._window - 1
+        key = torch.arange(before + frames, device=heard.device)
+        near = (key >= fresh[:, None]) & (key <= fresh[:, None] + before)  # [frames, keys]
+        begun = key >= before - heard  # [rows, keys]
+        return _AttentionView(
+            angles.cos() * self._scale, angles.sin() * self._scale, (near & begun[:, None])[:, None]
+        )
+
+    def _attended(
+        self, attention: Any, x: torch.Tensor, view: _AttentionView, kept: torch.Tensor
+    ) -> torch.Tensor:
+        """One layer's attention; `kept`, [rows, 2, heads, before, head_dim], is moved on."""
+        rows, frames, _ = x.shape
+
+        def heads(projection: Any) -> torch.Tensor:
+            return projection(x).view(rows, frames, -1, self._head_dim).transpose(1, 2)
+
+        query = _rotate_by_position(heads(attention.q_proj), view)
+        fresh = torch.stack(
+            [_rotate_by_position(heads(attention.k_proj), view), heads(attention.v_proj)], 1
+        )
+        seen = torch.cat([kept, fresh], dim=3)
+        kept.copy_(seen[:, :, :, frames:])
+        keys, values = seen.unbind(1)
+        mixed = F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=view.mask, enable_gqa=self._grouped
+        )
+        return attention.o_proj(mixed.transpose(1, 2).reshape(rows, frames, -1))
+
+
+def _rotate_by_position(heads: torch.Tensor, view: _AttentionView) -> torch.Tensor:
+    """Rotate by position."""
+    left, right = heads.chunk(2, dim=-1)
+    return heads * view.cos + torch.cat([-right, left], dim=-1) * view.sin
+
+
+def _rms_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, x.shape[-1:], norm.weight, norm.variance_epsilon)
+
+
+# The codec's decoder as a step: the next frames of some lines to samples, state moved on.
+#
+# Nothing here reads a tensor's value on the host, and no shape depends on one: the same code runs
+# at once on a CPU and is captured as a graph on CUDA.
+#
+# Source: `Qwen3TTSTokenizerV2Decoder` of qwen-tts-hf 0.1.1.post1.
+
+
+def count_lookback_frames(decoder: Any) -> int:
+    """Frames of the transformer's output that reach into the audio of a later frame."""
+    frames, rate = 0.0, 1
+    blocks = [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
+    for block in blocks:
+        for module in block.modules():
+            name = type(module).__name__
+            if name.endswith("CausalConvNet"):
+                frames += module.padding / rate
+            elif name.endswith("CausalTransConvNet"):
+                frames += module.right_pad / module.conv.stride[0] / rate
+                rate *= module.conv.stride[0]
+    return math.ceil(frames)
+
+
+class CodecDecoder:
+    """Decodes the next frames of lines whose state is in the rows of a tensor.
+
+    Attributes:
+        groups: Codes of a frame.
+        samples_per_frame: Made of each frame.
+        device: Where the weights are.
+    """
+
+    def __init__(self, decoder: Any) -> None:
+        """Lay out the state, and fold what is constant.
+
+        Args:
+            decoder: The package's `Qwen3TTSTokenizerV2Decoder`, in float32; only read.
+        """
+        ledger = StateLayout()
+        self.groups = int(decoder.config.num_quantizers)
+        self.samples_per_frame = int(decoder.total_upsample)
+        self.device: torch.device = decoder.device
+        self._looked_back = count_lookback_frames(decoder)
+        with torch.no_grad():
+            self._books = _Codebooks(decoder.quantizer)
+            self._before = CausalConv(decoder.pre_conv, ledger)
+            self._transformer = CodecTransformer(decoder.pre_transformer, ledger)
+            self._parts = build_layers(decoder, ledger)
+        self._numbers = ledger.numbers
+
+    @property
+    def tables(self) -> tuple[torch.Tensor, ...]:
+        """What it holds of its own beside the weights: the codebooks."""
+        return self._books.tables
+
+    @property
+    def numbers(self) -> int:
+        """Of a line's state."""
+        return self._numbers
+
+    def fresh(self, rows: int) -> torch.Tensor:
+        """The state of lines that have not begun: float32 [rows, numbers], all zeros."""
+        return torch.zeros(rows, self._numbers, device=self.device)
+
+    def __call__(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Decode the next frames of each row's line.
+
+        Args:
+            codes: int64 [rows, frames, groups].
+            state: float32 [rows, numbers]; is moved on.
+
+        Returns:
+            float32 [rows, frames * samples per frame], within [-1, 1].
+        """
+        wave = apply_layers(self._parts, self._read(codes, state), state)
+        return wave[:, 0].clamp(-1, 1)
+
+    def hear(self, codes: torch.Tensor, state: torch.Tensor) -> None:
+        """Read frames that are not to be sounded; the next ones go on from them.
+
+        The convolutions read only those that reach into a later frame's audio.
+        """
+        latents = self._read(codes, state)
+        apply_layers(self._parts, latents[..., -self._looked_back :], state)
+
+    def _read(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Codes through the transformer: [rows, width, frames]."""
+        hidden = self._before(self._books(codes), state)
+        return self._transformer(hidden.transpose(1, 2), state).transpose(1, 2)
+
+
+class _Codebooks:
+    """The codebooks, divided out once; the package does that for every frame."""
+
+    def __init__(self, quantizer: Any) -> None:
+        self._semantic = int(quantizer.n_q_semantic)
+        self._first = _QuantizerCodebooks(quantizer.rvq_first)
+        self._rest = _QuantizerCodebooks(quantizer.rvq_rest)
+
+    @property
+    def tables(self) -> tuple[torch.Tensor, ...]:
+        return self._first.table, self._rest.table
+
+    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        """What codes stand for: [rows, dim, frames]."""
+        first, rest = codes[..., : self._semantic], codes[..., self._semantic :]
+        return self._first(first) + self._rest(rest)
+
+
+class _QuantizerCodebooks:
+    """The codebooks of one quantizer, one below the other."""
+
+    def __init__(self, quantizer: Any) -> None:
+        tables = [
+            layer.project_out(_codebook_table(layer._codebook)) for layer in quantizer.vq.layers
+        ]
+        sizes = [len(table) for table in tables]
+        self.table = torch.cat(tables)
+        self._offsets = _codebook_offsets(sizes, self.table.device)
+        self._project = quantizer.output_proj
+
+    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        found = F.embedding(codes + self._offsets, self.table).sum(dim=2)
+        return self._project(found.transpose(1, 2))
+
+
+def _codebook_table(book: Any) -> torch.Tensor:
+    return book.embedding_sum / book.cluster_usage.clamp(min=book.epsilon)[:, None]
+
+
+def _codebook_offsets(sizes: Sequence[int], device: torch.device) -> torch.Tensor:
+    return torch.tensor([sum(sizes[:n]) for n in range(len(sizes))], device=device)
 
 
 class CodecStream:
@@ -24,7 +442,7 @@ class CodecStream:
             decoder: The package's `Qwen3TTSTokenizerV2Decoder`; only read.
         """
         with torch.inference_mode():
-            self._step = CodecStep(decoder)
+            self._step = CodecDecoder(decoder)
             self._state = self._step.fresh(1)
 
     def skip(self, codes: torch.Tensor) -> None:

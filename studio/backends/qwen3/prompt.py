@@ -1,20 +1,113 @@
-"""The prompt of Qwen3-TTS: text and codes laid over each other, as embeddings.
-
-Every position is the sum of a text embedding and a codec embedding. What of the text doesn't fit
-into the prompt is added to the frames as they are made, one token a frame.
-
-Source: `Qwen3TTSForConditionalGeneration.generate` and `generate_icl_prompt` of qwen-tts-hf
-0.1.1.post1, for a batch of one. Nothing here changes the model.
-"""
+"""Prompts of Qwen3-TTS as embeddings; what all lines of a voice share is built once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
-from studio.backends.qwen3.voice import Qwen3Voice
+from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.slots import to_device
+
+
+class Qwen3Tokenizer:
+    """The checkpoint's tokenizer, safe from many threads."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        """Take a loaded tokenizer of the transformers package."""
+        self._tokenizer = tokenizer
+        self._commands = tuple(tokenizer.get_added_vocab())
+        # The tokenizer sets padding on itself at each call; two at once fail as "already borrowed".
+        self._lock = threading.Lock()
+
+    def line(self, text: str) -> torch.Tensor:
+        """A line to speak: int64 [tokens]; the first 3 and the last 5 are its roles."""
+        return self._numbers(
+            f"<|im_start|>assistant\n{self._plain(text)}<|im_end|>\n<|im_start|>assistant\n"
+        )
+
+    def transcript(self, text: str) -> torch.Tensor:
+        """What a sample says: int64 [tokens]; the first 3 and the last 2 are its role."""
+        return self._numbers(f"<|im_start|>assistant\n{self._plain(text)}<|im_end|>\n")
+
+    def instruction(self, text: str) -> torch.Tensor:
+        """How to speak: int64 [tokens]."""
+        return self._numbers(f"<|im_start|>user\n{self._plain(text)}<|im_end|>\n")
+
+    def _plain(self, text: str) -> str:
+        """Keep a person's text from holding the model's own commands, such as the end of a role."""
+        for command in self._commands:
+            text = text.replace(command, f"{command[0]} {command[1:]}")
+        return text.strip()
+
+    def _numbers(self, text: str) -> torch.Tensor:
+        with self._lock:
+            return torch.tensor(self._tokenizer(text)["input_ids"], dtype=torch.long)
+
+
+_PRESET = "preset"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Qwen3Voice:
+    """A speaker as the model hears it; all on the CPU, a few kilobytes.
+
+    Attributes:
+        preset: One of the checkpoint's own voices.
+        instruction: Words on the voice or the manner: int64 [tokens].
+        embedding: The timbre of a sample: float32 [hidden].
+        ref_codes: The sample in the codec's codes: int64 [frames, groups]; with it the model goes
+            on from the sample rather than from its timbre alone.
+        ref_tokens: The sample's transcript: int64 [tokens]; there when `ref_codes` is.
+    """
+
+    preset: str | None = None
+    instruction: torch.Tensor | None = None
+    embedding: torch.Tensor | None = None
+    ref_codes: torch.Tensor | None = None
+    ref_tokens: torch.Tensor | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory it holds."""
+        return 256 + sum(tensor.nbytes for tensor in self._tensors().values())
+
+    def write(self, path: Path) -> None:
+        """Write as safetensors."""
+        save_file(self._tensors(), path, metadata={_PRESET: self.preset or ""})
+
+    @classmethod
+    def read(cls, path: Path) -> Qwen3Voice:
+        """Read what `write` wrote.
+
+        Raises:
+            OSError: The file isn't there.
+            SafetensorError: It is no such file.
+        """
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return cls(preset=file.metadata()[_PRESET] or None, **tensors)
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.contiguous() for name, value in values.items() if torch.is_tensor(value)
+        }
+
+
+# The prompt of Qwen3-TTS: text and codes laid over each other, as embeddings.
+#
+# Every position is the sum of a text embedding and a codec embedding. What of the text doesn't fit
+# into the prompt is added to the frames as they are made, one token a frame.
+#
+# Source: `Qwen3TTSForConditionalGeneration.generate` and `generate_icl_prompt` of qwen-tts-hf
+# 0.1.1.post1, for a batch of one. Nothing here changes the model.
 
 ROLE_TOKENS = 3
 LINE_END_TOKENS = 5
@@ -22,7 +115,7 @@ TRANSCRIPT_END_TOKENS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prompt:
+class TalkerPrompt:
     """What the talker is given before the first frame, and with each frame.
 
     Attributes:
@@ -52,7 +145,7 @@ class PromptBuilder:
         self._codec_ids = model.config.talker_config
         self._dialects = model.config.talker_config.spk_is_dialect or {}
 
-    def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> Prompt:
+    def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> TalkerPrompt:
         """Lay out one line.
 
         Args:
@@ -76,7 +169,7 @@ class PromptBuilder:
             trailing = torch.cat([self._text(words[1:]), eos], dim=1)
         else:
             body, trailing = self._whole_text(words, eos, pad), pad
-        return Prompt(torch.cat([*parts, body], dim=1), trailing, pad)
+        return TalkerPrompt(torch.cat([*parts, body], dim=1), trailing, pad)
 
     def _codec_head(self, voice: Qwen3Voice, language: str | None) -> torch.Tensor:
         """Language, speaker, and the two codes with which codes begin: [1, n, hidden]."""
@@ -146,3 +239,129 @@ class PromptBuilder:
     def _code(self, ids: list[int]) -> torch.Tensor:
         numbers = torch.tensor([ids], device=self._talker.device)
         return self._talker.get_input_embeddings()(numbers)
+
+
+MAX_CACHED_PARTS = 512
+"""Parts; each is some kilobytes, a sample's up to a megabyte."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixedPrompt(TalkerPrompt):
+    """A prompt, and what of it is the voice's alone.
+
+    Attributes:
+        voice: Whose.
+        shared: Positions at the start that all prompts of `part` have in common.
+        part: What they are known by, as long as `voice` is held.
+    """
+
+    voice: Qwen3Voice
+    shared: int
+    part: Hashable
+
+
+class CachingPromptBuilder(PromptBuilder):
+    """Lays out prompts and keeps the parts that come again.
+
+    Kept are all before the line's own words, and the codes and transcript of a sample. Parts are
+    known by the voice they were made from, which is held as long as they are.
+    """
+
+    def __init__(self, model: Any, kept: int = MAX_CACHED_PARTS) -> None:
+        """Begin with nothing.
+
+        Args:
+            model: The package's `Qwen3TTSForConditionalGeneration`.
+            kept: Parts to keep; the one longest unused goes first.
+        """
+        super().__init__(model)
+        self._parts = EmbeddingCache(kept)
+
+    @property
+    def computed(self) -> int:
+        """Parts that were made so far."""
+        return self._parts.computed
+
+    @property
+    def kept(self) -> int:
+        """Parts at hand."""
+        return len(self._parts)
+
+    def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
+        """Lay out one line; see `PromptBuilder.build`."""
+        part = (id(voice), language)
+        bos, eos, pad = self._parts.once("marks", None, self._marks).chunk(3, dim=1)
+        # The role at a line's start is the same in every line.
+        start = self._parts.once(
+            ("start", *part),
+            voice,
+            lambda: self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad),
+        )
+        words = line[ROLE_TOKENS:-LINE_END_TOKENS]
+        if voice.ref_codes is not None:
+            body, trailing = self._after_sample(words, voice, eos, pad)
+        elif voice.embedding is not None:
+            text = torch.cat([self._text(words), eos], dim=1)
+            body, trailing = text[:, :1] + self._code([self._codec_ids.codec_bos_id]), text[:, 1:]
+        else:
+            body, trailing = self._whole_text(words, eos, pad), pad
+        shared = start.shape[1] + min(len(_transcript_tokens(voice)), body.shape[1] - 1)
+        return PrefixedPrompt(torch.cat([start, body], dim=1), trailing, pad, voice, shared, part)
+
+    def _marks(self) -> torch.Tensor:
+        ids = self._ids
+        return self._text([ids.tts_bos_token_id, ids.tts_eos_token_id, ids.tts_pad_token_id])
+
+    def _start(
+        self,
+        role: torch.Tensor,
+        voice: Qwen3Voice,
+        language: str | None,
+        *,
+        bos: torch.Tensor,
+        pad: torch.Tensor,
+    ) -> torch.Tensor:
+        """Instruction, role, language and speaker: [1, positions, hidden]."""
+        codec = self._codec_head(voice, language)
+        over_codec = torch.cat([pad.expand(-1, codec.shape[1] - 2, -1), bos], dim=1)
+        parts = [self._text(role), over_codec + codec[:, :-1]]
+        if voice.instruction is not None:
+            parts.insert(0, self._text(voice.instruction))
+        return torch.cat(parts, dim=1)
+
+    def _after_sample(
+        self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Transcript and line over the sample's codes, and what of them is left over."""
+        said = self._parts.once(("said", id(voice)), voice, lambda: self._said(voice))
+        codes = self._parts.once(("heard", id(voice)), voice, lambda: self._heard(voice))
+        text = torch.cat([said, self._text(words), eos], dim=1)
+        lacking = codes.shape[1] - text.shape[1]
+        if lacking < 0:
+            return text[:, :lacking] + codes, text[:, lacking:]
+        return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
+
+    def _said(self, voice: Qwen3Voice) -> torch.Tensor:
+        return self._text(_transcript_tokens(voice))
+
+    def _heard(self, voice: Qwen3Voice) -> torch.Tensor:
+        assert voice.ref_codes is not None
+        start = self._code([self._codec_ids.codec_bos_id])
+        return torch.cat([start, self._sample(voice.ref_codes)], dim=1)
+
+    def _text(self, ids: list[int] | torch.Tensor) -> torch.Tensor:
+        numbers = to_device(torch.as_tensor(ids), self._talker.device)
+        return self._talker.text_projection(self._talker.get_text_embeddings()(numbers))[None]
+
+    def _code(self, ids: list[int]) -> torch.Tensor:
+        return self._talker.get_input_embeddings()(
+            to_device(torch.tensor([ids]), self._talker.device)
+        )
+
+
+def _transcript_tokens(voice: Qwen3Voice) -> torch.Tensor:
+    """What the sample says, which lies over its codes before the line's own words: int64 [n]."""
+    if voice.ref_codes is None:
+        return torch.zeros(0, dtype=torch.long)
+    assert voice.ref_tokens is not None
+    return voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]

@@ -1,148 +1,174 @@
-"""Frames of one line, one after the other, with all state in the request.
-
-The talker makes a frame's first code and then the code predictor the other 15. The package's own
-`forward` of the talker keeps position offsets on the module (`rope_deltas`) and calls `generate`
-on the predictor, which draws from the process's global chance: lines in flight at once would
-change each other. So the modules below both are called here, with caches of the request's own.
-
-Source: `Qwen3TTSTalkerForConditionalGeneration.forward` of qwen-tts-hf 0.1.1.post1.
-"""
+"""The batched talker: its model runner, and the step that makes a frame of all lines in flight."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-from transformers import DynamicCache
+import torch.nn.functional as F
 
-from studio.backends.qwen3.prompt import Prompt
-from studio.backends.qwen3.request import FRAMES_PER_S
-from studio.backends.qwen3.sampling import Sampler, first_code_rules
-from studio.errors import SpeechFailed
+from studio.backends.batching.decoder_stack import KernelSet, linear
+from studio.backends.batching.kernel_set import select_eager
+from studio.backends.batching.model_runner import SlotModelRunner
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.sampling import SamplingBounds
+from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
+from studio.backends.qwen3.code_predictor import CodePredictor
+from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
+from studio.backends.qwen3.talker_slots import (
+    TalkerAdmission,
+    TalkerFloatColumn,
+    TalkerIntColumn,
+    TalkerSlots,
+)
+from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
+
+# One frame of all lines in flight, with everything that decides on the device.
+#
+# Nothing here reads a tensor's value on the host, and no shape depends on one: the same code runs
+# at once on a CPU and is captured as a graph on CUDA.
+#
+# Source: `Qwen3TTSTalkerForConditionalGeneration.forward` of qwen-tts-hf 0.1.1.post1, and the
+# logits processors of the transformers package that its `generate` asks for.
+
+_MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
 
 
-class Steps(Protocol):
-    """One way to run the two models; holds the state of one line."""
+class TalkerStep(DecodeStep):
+    """Advances slots by a frame."""
 
-    def start(self, embeds: torch.Tensor) -> torch.Tensor:
-        """Read the prompt [1, positions, hidden]; returns the last hidden state [1, 1, hidden]."""
-        ...
+    def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
+        """Hold the constants that a frame needs; both arguments are used, not copied."""
+        super().__init__(slots)
+        self._weights = weights
+        self._slots = slots
+        self._groups = torch.arange(weights.groups, device=weights.head.device)
+        self._most_codes = max(len(head) for head in (weights.head, *weights.rest_heads))
+        self._rest = CodePredictor(weights, slots)
 
-    def fill(self, hidden: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """The codes after a frame's first one.
+    def __call__(self, shape: StepShape) -> None:
+        """Make a frame in every slot of the first `shape.rows` that runs."""
+        slots, rows = self._slots, shape.rows
+        frame = slots.column(IntColumn.FRAME, rows)
+        parts = self._weights.talker.parts
+        key = slots.column(IntColumn.KEY, rows)
+        chance = parts.chance(key, frame, self._groups, self._most_codes)
+        rules = slots.first_rules(rows)
+        first = parts.choose(self._first_scores(rows), chance[0], rules, shape.breadth)
+        goes = self._decided(first == self._weights.end)
+        codes = self._rest(first, chance, shape.breadth)  # [rows, groups]
+        self._keep(codes, goes)
+        self._finish(first, self._advanced(codes, shape), goes)
+
+    def _first_scores(self, rows: int) -> torch.Tensor:
+        """What may be a frame's first code: float32 [rows, vocabulary]."""
+        slots = self._slots
+        scores = linear(slots.hidden[:rows], self._weights.head).float()
+        penalty = slots.real[:rows, TalkerFloatColumn.PENALTY, None]
+        less = torch.where(scores < 0, scores * penalty, scores / penalty)
+        scores = torch.where(slots.said[:rows], less, scores) + self._weights.banned
+        scores[:, self._weights.end].masked_fill_(
+            slots.column(IntColumn.FRAME, rows) < _MIN_FRAMES, -torch.inf
+        )
+        return scores
+
+    def _advanced(self, codes: torch.Tensor, shape: StepShape) -> torch.Tensor:
+        """Read the frame with the text that goes with it; the next frame's state."""
+        weights, slots, rows = self._weights, self._slots, shape.rows
+        heard = F.embedding(codes + weights.offsets, weights.tables).sum(dim=1)
+        spoken = torch.minimum(
+            slots.column(IntColumn.FRAME, rows), slots.column(TalkerIntColumn.TEXT, rows)
+        )
+        at = self._places(shape)
+        attend = self._attention(at, shape, weights.talker.group)
+        return weights.talker.read(heard + slots.text[self._rows[:rows], spoken], at, attend)
+
+
+MAX_TOP_K = 256
+"""The most codes that compete; far above what a person can set."""
+
+
+class TalkerRunner(SlotModelRunner[TalkerAdmission]):
+    """Many lines of one Qwen3-TTS checkpoint, decoded together."""
+
+    _too_long = (
+        "The speaker's sample and this line are too long together. Cut the sample to "
+        "under 30 s, or split the line."
+    )
+
+    def __init__(
+        self,
+        model: Any,
+        layout: SlotLayout,
+        *,
+        prefill_positions: int | None = None,
+        release: bool = False,
+        parts: KernelSet | None = None,
+    ) -> None:
+        """Pack the weights and allocate the slots.
 
         Args:
-            hidden: The state that gave the first code: [1, 1, hidden].
-            first: Its embedding: [1, 1, hidden].
-
-        Returns:
-            int64 [groups - 1].
-        """
-        ...
-
-    def advance(self, embeds: torch.Tensor) -> torch.Tensor:
-        """Read one frame [1, 1, hidden]; returns the hidden state [1, 1, hidden]."""
-        ...
-
-
-class EagerSteps:
-    """The package's modules as they are; any number of lines at once."""
-
-    def __init__(self, talker: Any, sampler: Sampler) -> None:
-        """Begin a line.
-
-        Args:
-            talker: The package's `Qwen3TTSTalkerForConditionalGeneration`; only read.
-            sampler: The line's own.
-        """
-        self._talker = talker
-        self._sampler = sampler
-        self._cache = DynamicCache()
-
-    def start(self, embeds: torch.Tensor) -> torch.Tensor:
-        """Read the prompt; see `Steps`."""
-        return self.advance(embeds)
-
-    def advance(self, embeds: torch.Tensor) -> torch.Tensor:
-        """Read positions; see `Steps`. Without positions given, the talker counts the cache's."""
-        out = self._talker.model(inputs_embeds=embeds, past_key_values=self._cache, use_cache=True)
-        return out.last_hidden_state[:, -1:]
-
-    def fill(self, hidden: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """Run the predictor; see `Steps`."""
-        predictor = self._talker.code_predictor
-        cache, codes = DynamicCache(), []
-        embeds = torch.cat([hidden, first], dim=1)  # [1, 2, hidden]
-        for head, table in zip(predictor.lm_head, predictor.model.codec_embedding, strict=True):
-            out = predictor.model(
-                inputs_embeds=predictor.small_to_mtp_projection(embeds),
-                past_key_values=cache,
-                use_cache=True,
-            )
-            codes.append(self._sampler.rest(head(out.last_hidden_state[:, -1])))
-            embeds = table(codes[-1])[:, None]
-        return torch.cat(codes)
-
-
-class Line:
-    """One line in the making."""
-
-    def __init__(self, talker: Any, prompt: Prompt, sampler: Sampler, steps: Steps) -> None:
-        """Begin with a prompt; nothing is computed yet."""
-        self._talker = talker
-        self._prompt = prompt
-        self._sampler = sampler
-        self._steps = steps
-        self._rules = first_code_rules(talker.config, sampler.sampling, prompt.embeds.device)
-        self._end = talker.config.codec_eos_token_id
-
-    def frames(self, max_frames: int) -> Iterator[torch.Tensor]:
-        """Make frames until the line ends by itself.
-
-        Yields:
-            int64 [groups].
+            model: The package's `Qwen3TTSForConditionalGeneration`; its device and precision hold.
+            layout: How much is allocated.
+            prefill_positions: See `prefill.group_by_length`; None for the device's.
+            release: Take the package's own layers away, which can't run afterwards.
+            parts: What a frame is made of; None for what suits the device.
 
         Raises:
-            SpeechFailed: It didn't end within `max_frames`, all of which were yielded.
+            BatchingUnavailable: The checkpoint isn't one that can be run like this.
+            torch.OutOfMemoryError: There is no room for the slots.
         """
-        said = torch.zeros(1, 0, dtype=torch.long, device=self._prompt.embeds.device)
-        hidden = self._begin()
-        for frame in range(max_frames):
-            first = self._first(hidden, said)
-            if self._is_end(first):
-                return
-            said = torch.cat([said, first[None]], dim=1)
-            codes, hidden = self._step(hidden, first, frame)
-            yield codes
-        if not self._is_end(self._first(hidden, said)):
-            raise SpeechFailed(
-                f"This line did not stop by itself; it was cut after "
-                f"{max_frames / FRAMES_PER_S:.0f} s. Generate it again with another seed, or "
-                "change its words."
-            )
-
-    def _begin(self) -> torch.Tensor:
+        self._prompts = CachingPromptBuilder(model)
+        self._parts = parts or select_eager(model.talker.device.type)
         with torch.inference_mode():
-            return self._steps.start(self._prompt.embeds)
+            weights = pack_talker(model.talker, layout.positions, release=release)
+            self._lines = TalkerSlots.allocate(weights, layout)
+        step = TalkerStep(weights.made_of(self._parts), self._lines)
+        super().__init__(
+            layout, weights.talker, self._lines, step, prefill_positions=prefill_positions
+        )
 
-    def _first(self, hidden: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
+    @property
+    def prompts(self) -> CachingPromptBuilder:
+        """Where prompts are laid out."""
+        return self._prompts
+
+    @property
+    def parts(self) -> KernelSet:
+        """What a frame is made of."""
+        return self._parts
+
+    def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
+        """Lay out a line; what all lines of a voice share is computed once.
+
+        Args:
+            line: int64 [tokens], from `Tokens.line`.
+            voice: Whose.
+            language: The model's own name; None lets it find out.
+        """
         with torch.inference_mode():
-            logits = self._talker.codec_head(hidden[:, -1]).float()  # [1, vocabulary]
-            return self._sampler.first(self._rules(said, logits))
+            return self._prompts.build(line, voice, language)
 
-    def _is_end(self, first: torch.Tensor) -> bool:
-        """The one value that the host has to read in a frame: whether to go on."""
-        return bool(first.item() == self._end)
+    def close(self) -> None:
+        """Give up graphs and state."""
+        super().close()
+        del self._lines, self._prompts
 
-    def _step(
-        self, hidden: torch.Tensor, first: torch.Tensor, frame: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        with torch.inference_mode():
-            first_embed = self._talker.get_input_embeddings()(first)[None]  # [1, 1, hidden]
-            rest = self._steps.fill(hidden, first_embed)
-            tables = self._talker.code_predictor.get_input_embeddings()
-            embeds = [table(code) for table, code in zip(tables, rest, strict=True)]
-            summed = torch.stack([first_embed[0, 0], *embeds]).sum(dim=0)[None, None]
-            heard = summed + self._prompt.text_of_frame(frame)
-            return torch.cat([first, rest]), self._steps.advance(heard)
+    def _put(
+        self, lines: Sequence[TalkerAdmission], turns: Sequence[int], limits: Sequence[int]
+    ) -> None:
+        self._lines.put(lines, turns, limits)
+
+    def _breadth(self, line: TalkerAdmission) -> SamplingBounds:
+        drawn = [how for how in (line.sampling, line.rest) if not line.sampling.greedy]
+        widest = max((how.top_k for how in drawn), default=1)
+        return SamplingBounds(
+            self._usual.candidates if widest <= self._usual.candidates else MAX_TOP_K,
+            any(how.top_p < 1 for how in drawn),
+            line.sampling.greedy or line.rest.greedy,
+        )
+
+    def _check_line(self, line: TalkerAdmission) -> None:
+        if not all(1 <= how.top_k <= MAX_TOP_K for how in (line.sampling, line.rest)):
+            raise ValueError(f"A top-k is out of range; it is 1 to {MAX_TOP_K}.")

@@ -1,28 +1,95 @@
-"""The remote backend: OpenAI's speech API on one or several servers, vLLM-Omni's among them.
-
-Lines are shared out among the servers, each of which takes a bounded number at once. What they
-can do is asked of them when the backend loads.
-"""
+"""The remote backend: OpenAI's speech API on one or several servers, vLLM-Omni's among them."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from queue import Empty, SimpleQueue
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Preset, SpeechRequest
-from studio.backends.options import BackendOptions
-from studio.backends.qwen3.request import speakable
-from studio.backends.remote.abilities import Abilities
-from studio.backends.remote.address import Address
-from studio.backends.remote.body import MAX_CHARS, PARAMS, Line
-from studio.backends.remote.voice import RemoteVoice, remote_voice
-from studio.errors import ModelUnavailable, SampleRejected, SpeechFailed
-from studio.speakers.speaker import Voice
+from studio.backends.options import BackendOptions, RemoteOptions
+from studio.backends.qwen3.checkpoint import strip_speakable
+from studio.backends.remote.discovery import ServerCapabilities
+from studio.backends.remote.line_retries import LineTries
+from studio.backends.remote.remote_voice import RemoteVoice, remote_voice
+from studio.backends.remote.server_pool import ServerPool
+from studio.backends.remote.speech_body import MAX_CHARS, PARAMS, RemoteLine
+from studio.backends.remote.speech_server import Address, SpeechServer
+from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.voices.speaker import Voice
 
-if TYPE_CHECKING:
-    from studio.backends.remote.bridge import Bridge
+_POLL_S = 0.05  # how late a cancelled line is noticed
+
+
+class LoopBridge:
+    """An event loop in a thread of its own, with the servers on it."""
+
+    def __init__(self, addresses: tuple[Address, ...], options: RemoteOptions) -> None:
+        """Start the loop and ask the servers.
+
+        Raises:
+            ModelUnavailable: None of them can speak.
+        """
+        self._options = options
+        with ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal(name="speech servers"))
+            self._portal: BlockingPortal = portal
+            self.pool = portal.call(_pool, addresses, options)
+            # Before the loop ends; tasks that still ask for a server would keep it alive.
+            stack.callback(portal.call, portal.stop, True)
+            stack.callback(portal.call, self.pool.close)
+            portal.call(self.pool.open)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Close all connections and end the loop."""
+        self._stack.close()
+
+    def speak(self, line: RemoteLine, cancelled: Callable[[], bool]) -> Iterator[Samples]:
+        """Speak a line; yields its samples as they arrive, each once.
+
+        Closing the iterator drops the connection, which tells the server to stop.
+
+        Raises:
+            SpeechFailed: No server could, or none will.
+            ModelUnavailable: No server answers any more.
+            Cancelled: `cancelled` became true.
+        """
+        chunks: SimpleQueue[Samples | None] = SimpleQueue()
+        tries = LineTries(line, self.pool, self._options, chunks.put)
+        running = self._portal.start_task_soon(tries.run)
+        running.add_done_callback(lambda _: chunks.put(None))
+        try:
+            while (chunk := _next(chunks, cancelled)) is not None:
+                yield chunk
+            running.result()
+        finally:
+            running.cancel()
+
+
+async def _pool(addresses: tuple[Address, ...], options: RemoteOptions) -> ServerPool:
+    """On the loop, to which the servers' clients belong."""
+    return ServerPool([SpeechServer(address, options) for address in addresses], options)
+
+
+def _next(chunks: SimpleQueue[Samples | None], cancelled: Callable[[], bool]) -> Samples | None:
+    while True:
+        if cancelled():
+            raise Cancelled("The line was stopped before it was finished.")
+        try:
+            return chunks.get(timeout=_POLL_S)
+        except Empty:
+            continue
+
+
+# The remote backend: OpenAI's speech API on one or several servers, vLLM-Omni's among them.
+#
+# Lines are shared out among the servers, each of which takes a bounded number at once. What they
+# can do is asked of them when the backend loads.
 
 _MAX_SEED = 2**31
 
@@ -41,8 +108,8 @@ class RemoteBackend:
         """Connect to nothing yet."""
         self._options = options.remote
         self._addresses = tuple(Address.read(url) for url in self._options.urls)
-        self._bridge: Bridge | None = None
-        self._known: tuple[Abilities, ...] = ()
+        self._bridge: LoopBridge | None = None
+        self._known: tuple[ServerCapabilities, ...] = ()
 
     @property
     def revision(self) -> str:
@@ -91,11 +158,10 @@ class RemoteBackend:
         reason = self.unavailable()
         if reason is not None:
             raise ModelUnavailable(reason)
-        from studio.backends.remote.bridge import Bridge
 
         names = ", ".join(address.shown for address in self._addresses)
         progress(LoadProgress(f"Asking {names} for models and voices", 0.0))
-        self._bridge = Bridge(self._addresses, self._options)
+        self._bridge = LoopBridge(self._addresses, self._options)
         self._look()
         ready = ", ".join(self._bridge.pool.names)
         progress(LoadProgress(f"{self._models()} is ready on {ready}", 1.0))
@@ -130,11 +196,11 @@ class RemoteBackend:
         """
         yield from self._loaded().speak(self._line(request), request.cancelled)
 
-    def _line(self, request: SpeechRequest) -> Line:
+    def _line(self, request: SpeechRequest) -> RemoteLine:
         voice = request.conditioning.payload
         assert isinstance(voice, RemoteVoice), "conditioning of another backend"
-        return Line(
-            text=speakable(request.text),
+        return RemoteLine(
+            text=strip_speakable(request.text),
             voice=voice,
             seed=secrets.randbelow(_MAX_SEED) if request.seed is None else request.seed,
             language=self._language(request.language),
@@ -155,7 +221,7 @@ class RemoteBackend:
             )
         return short
 
-    def _loaded(self) -> Bridge:
+    def _loaded(self) -> LoopBridge:
         if self._bridge is None:
             raise ModelUnavailable("The speech servers were not asked yet. Load and try again.")
         return self._bridge
@@ -170,12 +236,12 @@ class RemoteBackend:
             self._known = bridge.pool.abilities
 
 
-def _describes(can: Abilities) -> bool:
+def _describes(can: ServerCapabilities) -> bool:
     """Whether words have a say in a voice; a server that tells what it can outranks a guess."""
     return can.designs or can.designs_too or (can.told is None and can.instructed)
 
 
-def _common_languages(known: tuple[Abilities, ...]) -> dict[str, str]:
+def _common_languages(known: tuple[ServerCapabilities, ...]) -> dict[str, str]:
     """Those of every server; none are named where a server doesn't tell."""
     named = [dict(can.languages) for can in known]
     if not named or not all(named):

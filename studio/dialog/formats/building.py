@@ -1,26 +1,58 @@
-"""From what a reader finds in a file to the lines of a dialog."""
+"""Notices about an import, one for each cause however many lines share it."""
 
 from __future__ import annotations
 
-from studio.dialog.attributes import Attributes
-from studio.dialog.audio_path import checked_path
-from studio.dialog.formats.remarks import Remarks
+from studio.dialog.attributes import Attributes, check_audio_path
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINES,
     MAX_PAUSE_S,
     Audio,
     Dialog,
     Line,
+    Notice,
     ParsedScript,
     Silence,
     Speech,
+    spelling_notices,
+    with_place,
 )
 from studio.dialog.names import MAX_NAME_CHARS, clean_name
-from studio.dialog.paragraph import paragraph
-from studio.dialog.place import placed
-from studio.dialog.spelling import spelling_notices
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
+
+_SHOWN_LINES = 5
+
+
+class ImportNotices:
+    """Collects what the person should know, in order of the first line concerned."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lines: dict[str, list[int]] = {}
+
+    def add(self, message: str, line_number: int) -> None:
+        """Remark on a line; the same message again joins the first."""
+        lines = self._lines.setdefault(message, [])
+        if not lines or lines[-1] != line_number:
+            lines.append(line_number)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """One notice a message, at the first line that has it; the others are named in it."""
+        return tuple(
+            Notice(message + _further(lines[1:]), lines[0])
+            for message, lines in self._lines.items()
+        )
+
+
+def _further(lines: list[int]) -> str:
+    if not lines:
+        return ""
+    shown = ", ".join(str(line) for line in lines[:_SHOWN_LINES])
+    more = len(lines) - _SHOWN_LINES
+    noun = "line" if len(lines) == 1 else "lines"
+    return f" (Also {noun} {shown}{f' and {more:,} more' if more > 0 else ''}.)"
+
 
 FIRST_SPEAKER = "Narrator"
 """Who speaks where a file has no name yet."""
@@ -33,7 +65,7 @@ _NAME_MARKS = str.maketrans("[]|", "()/")
 class DialogBuilder:
     """Keeps every text it is given, and remarks on what it had to change."""
 
-    def __init__(self, remarks: Remarks) -> None:
+    def __init__(self, remarks: ImportNotices) -> None:
         """Begin an empty dialog."""
         self.remarks = remarks
         self._lines: list[Line] = []
@@ -51,7 +83,7 @@ class DialogBuilder:
         Raises:
             ScriptError: The text is too long or holds a pause that can't be read.
         """
-        with placed(line_number):
+        with with_place(line_number):
             text = paragraph(text)
             cut_pauses(text)
         if speaker is None:
@@ -74,8 +106,8 @@ class DialogBuilder:
         Raises:
             ScriptError: No file can have that path.
         """
-        with placed(line_number):
-            self._append(Audio(checked_path(path), line_number))
+        with with_place(line_number):
+            self._append(Audio(check_audio_path(path), line_number))
 
     def finish(self, *, nothing_found: str) -> ParsedScript:
         """Make the dialog.

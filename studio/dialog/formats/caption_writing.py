@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import regex
 
 from studio.dialog.attributes import Attributes
-from studio.dialog.header import write_header
+from studio.dialog.line_text import paragraph
 from studio.dialog.model import Dialog, Line, Silence, Speech
 from studio.dialog.names import clean_name
-from studio.dialog.paragraph import paragraph
+from studio.dialog.script import write_header
 from studio.dialog.tags import cut_pauses
 
 CHARS_PER_S = 14.0
@@ -23,7 +23,7 @@ _CHARS_IN_A_WIDE_ONE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
+class _TimedCue:
     line: Speech
     start_ms: int
     end_ms: int
@@ -65,14 +65,14 @@ def estimated_s(line: Line) -> float:
     return max(_SHORTEST_S, chars / CHARS_PER_S) + pauses_s
 
 
-def _timed(dialog: Dialog, durations_s: Sequence[float] | None) -> Iterator[_Timed]:
+def _timed(dialog: Dialog, durations_s: Sequence[float] | None) -> Iterator[_TimedCue]:
     if durations_s is None:
         durations_s = [estimated_s(line) for line in dialog]
     start_s = 0.0
     for line, duration_s in zip(dialog, durations_s, strict=True):
         end_s = start_s + duration_s
         if isinstance(line, Speech):
-            yield _Timed(line, round(1000 * start_s), round(1000 * end_s))
+            yield _TimedCue(line, round(1000 * start_s), round(1000 * end_s))
         start_s = end_s
 
 

@@ -2,13 +2,314 @@
 
 from __future__ import annotations
 
-from studio.dialog.attributes import Attributes, checked_language
-from studio.dialog.formats.building import DialogBuilder
-from studio.dialog.formats.cue_text import CueReader, Utterance
-from studio.dialog.formats.cues import Cue, read_cues
-from studio.dialog.formats.remarks import Remarks
+import html
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import regex
+
+from studio.dialog.attributes import Attributes, check_language
+from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import MAX_PAUSE_S, ParsedScript
-from studio.errors import ScriptError
+from studio.dialog.names import name_key
+from studio.dialog.script import Header, parse_header
+from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
+from studio.errors import NameRejected, ScriptError
+
+# Subtitle files cut into cues: what is shown, and when.
+#
+# Read by hand rather than by a library, since what is broken has to be kept and named with its
+# line: webvtt-py 0.6.0 drops a cue whose timing it can't read, pysubs2 1.8.1 adds the timing to the
+# words of the cue before, and neither knows line numbers.
+
+NumberedLine = tuple[int, str]
+
+_TIME = regex.compile(
+    r"(?:(?P<hours>\d{1,4})\s?:\s?)?(?P<minutes>[0-5]?\d)\s?:\s?(?P<seconds>[0-5]?\d)"
+    r"(?:\s?[.,;:]\s?(?P<fraction>\d{1,9}))?"
+)
+_ARROW = regex.compile(r"\s*(?:[-–—]{1,3}\s?>|→)\s*")
+_LIKE_A_TIME = regex.compile(r"[-+]?\d{1,9}\s?:[\d\s:.,;]{0,40}")
+_SURELY_A_TIME = regex.compile(r"\d{1,4}\s?:\s?\d{1,3}\s?[:.,;][\d\s:.,;]{1,40}")
+_BEGINS_TIMED = regex.compile(
+    r"\s*(?:\d{1,9}\s*\n\s*)?(?:\d{1,4}:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*\d{1,4}:\d"
+)
+_INDEX = regex.compile(r"\s*\d{1,9}\s*")
+_COMMENT = regex.compile(r"(?:NOTE|STYLE|REGION|WEBVTT)(?:\s|$)")
+_MAX_TIMING_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Text shown from `start_ms` to `end_ms`; both None where the timing is broken or missing.
+
+    `line_number` is that of the timing; `timing` is as written, "" where there is none.
+    """
+
+    line_number: int
+    timing: str
+    start_ms: int | None
+    end_ms: int | None
+    lines: tuple[NumberedLine, ...]
+
+
+def read_cues(text: str, *, is_vtt: bool) -> list[Cue]:
+    """Cut a subtitle file into cues; every text of it is in one of them.
+
+    Args:
+        text: The whole file, SRT or WebVTT.
+        is_vtt: Leave out the blocks that only WebVTT has: its header, notes, styles, regions.
+    """
+    cues: list[Cue] = []
+    for block in _blocks(text):
+        if is_vtt and _COMMENT.match(block[0][1]):
+            continue
+        found = list(_cues(block, is_vtt=is_vtt))
+        if cues and not cues[-1].lines and found and not found[0].timing:
+            last = cues.pop()  # an empty line stands between the timing and its text
+            found[0] = Cue(
+                last.line_number, last.timing, last.start_ms, last.end_ms, found[0].lines
+            )
+        cues += found
+    return cues
+
+
+def begins_timed(text: str) -> bool:
+    """Whether text begins with a cue, as no other kind of file does."""
+    return _BEGINS_TIMED.match(text) is not None
+
+
+def is_timed(text: str) -> bool:
+    """Whether any line may be meant as a timing, even a broken one."""
+    return "-->" in text
+
+
+def _blocks(text: str) -> Iterator[list[NumberedLine]]:
+    """Runs of lines between empty ones."""
+    block: list[NumberedLine] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            block.append((number, line.strip()))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _cues(block: list[NumberedLine], *, is_vtt: bool) -> Iterator[Cue]:
+    starts = [idx for idx in range(len(block)) if _is_timing(block, idx)]
+    yield from _untimed(block[: starts[0]] if starts else block, is_vtt and bool(starts))
+    for start, end in pairwise([*starts, len(block)]):
+        number, line = block[start]
+        payload = block[start + 1 : end]
+        if end < len(block) and payload and _INDEX.fullmatch(payload[-1][1]):
+            payload.pop()  # the number of the next cue, which no empty line sets apart
+        yield Cue(number, line, *_times(line), tuple(payload))
+
+
+def _untimed(lines: list[NumberedLine], has_identifier: bool) -> Iterator[Cue]:
+    """Text that no timing stands above; a cue's number or identifier is none."""
+    if has_identifier or (lines and _INDEX.fullmatch(lines[-1][1])):
+        lines = lines[:-1]
+    if lines and _INDEX.fullmatch(lines[0][1]):
+        lines = lines[1:]
+    if lines:
+        yield Cue(lines[0][0], "", None, None, tuple(lines))
+
+
+def _is_timing(block: list[NumberedLine], idx: int) -> bool:
+    line = block[idx][1]
+    is_behind_index = idx == 1 and _INDEX.fullmatch(block[0][1]) is not None
+    return _timing(line) is not None or (is_behind_index and "-->" in line)
+
+
+def _timing(line: str) -> str | None:
+    """The line when it is meant as a timing, even a broken one."""
+    line = line.strip()
+    if len(line) > _MAX_TIMING_CHARS or not (":" in line or "->" in line):
+        return None
+    arrow = _ARROW.search(line)
+    if arrow is None:
+        parts = line.split()
+        both = len(parts) == 2 and all(map(_SURELY_A_TIME.fullmatch, parts))
+        return line if both else None
+    before, behind = line[: arrow.start()], line[arrow.end() :]
+    like_a_time = _LIKE_A_TIME if arrow[0].strip() == "-->" else _SURELY_A_TIME
+    begins = like_a_time.fullmatch(before) and (not behind or behind[0] in "-+0123456789")
+    ends = not before and like_a_time.match(behind)
+    return line if begins or ends else None
+
+
+def _times(line: str) -> tuple[int | None, int | None]:
+    arrow = _ARROW.search(line)
+    if arrow is None:
+        return None, None
+    start = _TIME.fullmatch(line[: arrow.start()])
+    end = _TIME.match(line, arrow.end())
+    if start is None or end is None:
+        return None, None
+    start_ms, end_ms = _milliseconds(start), _milliseconds(end)
+    return (start_ms, end_ms) if start_ms <= end_ms else (None, None)
+
+
+def _milliseconds(time: regex.Match[str]) -> int:
+    seconds = (int(time["hours"] or 0) * 60 + int(time["minutes"])) * 60 + int(time["seconds"])
+    return 1000 * seconds + int((time["fraction"] or "0")[:3].ljust(3, "0"))
+
+
+_TAG = regex.compile(r"<(?P<inside>/?(?:[biuscv]|ruby|rt|font|lang)\b[^<>\n]*|\d[\d:.]{4,20})>")
+_VOICE = regex.compile(r"v(?:\.[^\s]*)?[ \t]+(?P<name>.*)")
+_LANGUAGE = regex.compile(r"lang(?:\.[^\s]*)?[ \t]+(?P<code>[^\s]+)")
+_OVERRIDE = regex.compile(r"\{\\[^{}]{0,100}\}")
+_TURN = regex.compile(r"(?:[-‐–](?:\s+|(?=[\p{Lu}\p{Lo}\"“¿¡]))|>{2,3}\s*)(?=\S)")
+_SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+")
+
+
+@dataclass(slots=True)
+class CueUtterance:
+    """One speaker's words in a cue; `speaker` is None where no name is given.
+
+    `parts` joined are the words, with the line breaks of the file.
+    """
+
+    line_number: int
+    speaker: str | None = None
+    attributes: Attributes = field(default_factory=Attributes)
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return "".join(self.parts).strip()
+
+    @property
+    def is_only_a_sound(self) -> bool:
+        """Whether it describes what is heard, such as `[door creaks]`, and nobody says it."""
+        match = _SOUND_TAG.fullmatch(self.text)
+        if match is None or self.speaker is not None:
+            return False
+        return match["inside"] is None or not _is_spoken_tag(self.text, match["inside"])
+
+
+class CueReader:
+    """Reads the text of one file's cues; knows which names before a colon are speakers."""
+
+    def __init__(self, cues: Iterable[Cue], *, is_vtt: bool) -> None:
+        """Look through all the cues for names.
+
+        Where at least half of the cues begin with a name, every name counts. Elsewhere `Listen:`
+        may begin a sentence, and only names in capitals or given twice do.
+        """
+        self._is_vtt = is_vtt
+        found = [_first_name(cue) for cue in cues if cue.lines]
+        names = Counter(name_key(name) for name in found if name)
+        self._trusts_all = 2 * names.total() >= len(found)
+        shouted = {name_key(name) for name in found if name and name.isupper()}
+        self._names = shouted.union(name for name, count in names.items() if count > 1)
+
+    def read(self, cue: Cue) -> list[CueUtterance]:
+        """Divide a cue among those who speak in it; without text there is none."""
+        utterances: list[CueUtterance] = []
+        for utterance in self._voices(cue):
+            if utterance.speaker is not None:
+                utterances.append(utterance)
+            else:
+                utterances += self._turns(utterance)
+        return utterances
+
+    def _voices(self, cue: Cue) -> list[CueUtterance]:
+        """Cut at voice tags; the parts of each are lines still, with their numbers."""
+        current = CueUtterance(cue.line_number)
+        utterances = [current]
+        for number, line in cue.lines:
+            end = 0
+            for tag in _TAG.finditer(line := _OVERRIDE.sub("", line)):
+                self._add(current, line[end : tag.start()], number)
+                end = tag.end()
+                if changed := self._changed(current, tag["inside"], number):
+                    current = changed
+                    utterances.append(current)
+            self._add(current, line[end:], number)
+            self._add(current, "\n", number)
+        return utterances
+
+    def _changed(self, current: CueUtterance, tag: str, number: int) -> CueUtterance | None:
+        """A new utterance where a tag begins or ends a voice."""
+        if voice := _VOICE.fullmatch(tag):
+            return CueUtterance(number, html.unescape(voice["name"]))
+        if tag.startswith("/v"):
+            return CueUtterance(number)
+        language = _LANGUAGE.fullmatch(tag)
+        if language and current.attributes.language is None:
+            current.attributes = Attributes(language=language["code"])
+        return None
+
+    def _add(self, current: CueUtterance, text: str, number: int) -> None:
+        if not current.parts and text.strip():
+            current.line_number = number
+        if current.parts or text.strip():
+            current.parts.append(html.unescape(text) if self._is_vtt else text)
+
+    def _turns(self, unnamed: CueUtterance) -> list[CueUtterance]:
+        """Cut text outside of voice tags where a name or a dash begins a line."""
+        utterances: list[CueUtterance] = []
+        lines = "".join(unnamed.parts).splitlines()
+        first = unnamed.line_number
+        for number, line in enumerate(lines, start=first):
+            turn = _TURN.match(line)
+            line = line[turn.end() :] if turn else line
+            header = self._header(line)
+            if header:
+                new = CueUtterance(number, header.speaker, header.attributes, [header.text])
+                utterances.append(new)
+            elif line.strip() and (turn or not utterances):
+                utterances.append(CueUtterance(number, None, unnamed.attributes, [line.strip()]))
+            elif line.strip():
+                utterances[-1].parts.append(f"\n{line.strip()}")
+        return utterances
+
+    def _header(self, line: str) -> Header | None:
+        header = _header(line)
+        if header is None:
+            return None
+        is_known = self._trusts_all or name_key(header.speaker) in self._names
+        return header if is_known else None
+
+
+def _first_name(cue: Cue) -> str | None:
+    """The name that a cue's text begins with, whether it is one or not."""
+    _, line = cue.lines[0]
+    voice = _TAG.match(line)
+    if voice and (named := _VOICE.fullmatch(voice["inside"])):
+        return str(named["name"])
+    line = _TAG.sub("", _OVERRIDE.sub("", line))
+    turn = _TURN.match(line)
+    header = _header(line[turn.end() :] if turn else line)
+    return header.speaker if header else None
+
+
+def _header(line: str) -> Header | None:
+    """A header as in scripts; brackets with nothing behind them describe a sound."""
+    line = line.strip()
+    try:
+        header = parse_header(line)
+    except (ScriptError, NameRejected):
+        return None
+    is_sound = header and not header.text and line.startswith("[") and "|" not in line
+    return None if is_sound else header
+
+
+def _is_spoken_tag(text: str, inside: str) -> bool:
+    if sound_name(inside) in SOUND_TAGS:
+        return text.startswith("[")
+    try:
+        return bool(leading_pauses(text)[0])
+    except ScriptError:
+        return True
+
 
 _UNREADABLE = (
     "This timing can't be read. The text is kept, without a pause before it. "
@@ -27,7 +328,9 @@ _NOTHING = (
 )
 
 
-def read_captions(text: str, remarks: Remarks, *, is_vtt: bool, min_gap_s: float) -> ParsedScript:
+def read_captions(
+    text: str, remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
+) -> ParsedScript:
     """Read SRT or WebVTT.
 
     Args:
@@ -56,7 +359,7 @@ class _Scene:
         self._end_ms: int | None = 0
         self._is_first = True
 
-    def add(self, cue: Cue, utterances: list[Utterance]) -> None:
+    def add(self, cue: Cue, utterances: list[CueUtterance]) -> None:
         if not utterances:
             return
         self._remark_on_timing(cue)
@@ -88,7 +391,7 @@ class _Scene:
         elif gap_ms and gap_ms >= self._min_gap_ms:
             self.builder.silence(gap_ms / 1000, cue.line_number)
 
-    def _speak(self, utterance: Utterance) -> None:
+    def _speak(self, utterance: CueUtterance) -> None:
         number = utterance.line_number
         attributes = self._checked(utterance.attributes, number)
         self.builder.speech(utterance.speaker, utterance.text, number, attributes)
@@ -97,7 +400,7 @@ class _Scene:
         if attributes.language is None:
             return attributes
         try:
-            language = checked_language(attributes.language)
+            language = check_language(attributes.language)
         except ScriptError as error:
             self.builder.remarks.add(f"{error} It is left out.", number)
             return Attributes(None, attributes.seed, attributes.params)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import regex
 
-from studio.dialog.formats.building import DialogBuilder
-from studio.dialog.formats.remarks import Remarks
+from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import ParsedScript
 from studio.dialog.names import name_key
 
@@ -65,7 +64,7 @@ class _Said:
 _Row = tuple[int, str]
 
 
-def read_chat(text: str, remarks: Remarks) -> ParsedScript | None:
+def read_chat(text: str, remarks: ImportNotices) -> ParsedScript | None:
     """Read a chat; None for a script, and for everything else that is none.
 
     Raises:

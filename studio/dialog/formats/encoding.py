@@ -7,7 +7,7 @@ import codecs
 import charset_normalizer
 import regex
 
-from studio.dialog.formats.remarks import Remarks
+from studio.dialog.formats.building import ImportNotices
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES
 from studio.errors import ScriptError
 
@@ -38,7 +38,7 @@ _GUESSED_BYTES = 200_000
 _MAX_TEXT_LINES = 10 * MAX_LINES  # a cue of a subtitle takes four
 
 
-def decode(data: bytes, name: str, remarks: Remarks) -> str:
+def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
     """Decode a file; what is guessed is remarked on.
 
     Args:
@@ -82,7 +82,7 @@ def _refuse_documents(data: bytes, name: str) -> None:
         )
 
 
-def _decoded(data: bytes, name: str, remarks: Remarks) -> str:
+def _decoded(data: bytes, name: str, remarks: ImportNotices) -> str:
     marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
     encoding = marked or _unmarked_wide(data) or "utf-8"
     try:
@@ -108,7 +108,7 @@ def _unmarked_wide(data: bytes) -> str | None:
     return None
 
 
-def _mixed(data: bytes, remarks: Remarks) -> str | None:
+def _mixed(data: bytes, remarks: ImportNotices) -> str | None:
     """UTF-8 with some lines in Windows-1252, as files put together from others have."""
     lines = data.split(b"\n")
     foreign = [number for number, line in enumerate(lines) if not _is_utf8(line)]
@@ -134,7 +134,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _guessed(data: bytes, name: str, remarks: Remarks) -> str:
+def _guessed(data: bytes, name: str, remarks: ImportNotices) -> str:
     """An older code page, guessed from what the text would be in it."""
     text, encoding = data.decode("cp1252", "replace"), "cp1252"
     if not _is_western(text):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writing import write_srt, write_vtt
 from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.fountain_writing import write_fountain
-from studio.dialog.formats.remarks import Remarks
-from studio.dialog.formats.table_writing import write_table
+from studio.dialog.formats.fountain import write_fountain
+from studio.dialog.formats.tables import write_table
 from studio.dialog.items import write_items, write_json_lines
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech
 from studio.dialog.script import write_script
@@ -48,7 +48,7 @@ def export_dialog(
 
 def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
     """What a format can't hold of a dialog, to be told before or after it is written."""
-    remarks = Remarks()
+    remarks = ImportNotices()
     if format_ in TIMED:
         for number, line in enumerate(dialog, start=1):
             for what in _left_out(line, format_):

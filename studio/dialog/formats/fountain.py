@@ -11,16 +11,123 @@ from collections.abc import Iterator
 
 import regex
 
-from studio.dialog.attributes import Attributes, parse_attributes
-from studio.dialog.audio_path import read_path
-from studio.dialog.formats.building import DialogBuilder
-from studio.dialog.formats.fountain_marks import plain
-from studio.dialog.formats.fountain_notes import NOTE, visible_lines
-from studio.dialog.formats.remarks import Remarks
-from studio.dialog.model import ParsedScript
-from studio.dialog.names import MAX_NAME_CHARS
-from studio.dialog.place import placed
+from studio.dialog.attributes import (
+    Attributes,
+    parse_attributes,
+    quote,
+    read_audio_path,
+    write_attributes,
+    write_audio_path,
+)
+from studio.dialog.formats.building import DialogBuilder, ImportNotices
+from studio.dialog.line_text import paragraph
+from studio.dialog.model import Audio, Dialog, Line, ParsedScript, Silence, Speech, with_place
+from studio.dialog.names import MAX_NAME_CHARS, clean_name
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
+
+_SIGNS = r"\*_[]/()~!>@.#=^"
+_ESCAPED = regex.compile(rf"\\([{regex.escape(_SIGNS)}])")
+# A NUL stands for an escape while emphasis is taken out; no text file holds one.
+_HELD = regex.compile(r"\x00([\u0100-\u017f])")
+_STARS = regex.compile(r"(?<star>\*{1,3})(?=\S)(?<inside>[^*]+)(?<=\S)(?P=star)")
+_UNDERLINE = regex.compile(r"(?<!\w)_(?=\S)(?<inside>[^_]+)(?<=\S)_(?!\w)")
+_DEEPEST = 3
+_MARKS = regex.compile(r"[\\*_]|\[(?=\[)|(?<=\[)\[")
+_NAME_MARKS = regex.compile(r"[\\*_^(]")
+
+
+def plain(marked: str) -> str:
+    """Take emphasis out and make escaped signs literal."""
+    held = _ESCAPED.sub(lambda match: f"\0{chr(ord(match[1]) + 0x100)}", marked)
+    for _ in range(_DEEPEST):
+        held = _STARS.sub(lambda match: match["inside"], held)
+    held = _UNDERLINE.sub(lambda match: match["inside"], held)
+    return _HELD.sub(lambda match: chr(ord(match[1]) - 0x100), held)
+
+
+def marked(text: str) -> str:
+    """Write text so that `plain` gives it back and no sign in it is a mark."""
+    escaped = _MARKS.sub(_backslashed, text)
+    return f"\\{escaped}" if escaped.startswith(("(", "~")) else escaped
+
+
+def marked_name(name: str) -> str:
+    """Write a name so that `plain` gives it back and nothing in it ends it."""
+    return _NAME_MARKS.sub(_backslashed, name)
+
+
+def _backslashed(match: regex.Match[str]) -> str:
+    return f"\\{match[0]}"
+
+
+# What Fountain hides from the reader: the boneyard `/* … */`, and notes `[[ … ]]`.
+#
+# Notes carry what Fountain has no words for: `[[pause:1.5s]]`, `[[audio: bell.wav]]` and, behind
+# what someone says, `[[voice | lang:de | seed:7]]`. All others are comments.
+
+NOTE = regex.compile(
+    r"""\[\[\s* (?:
+        (?P<kind>pause) (?P<inside>\s*[:=\d][^\[\]]*|\s*)
+      | (?P<kind>audio) \s*:(?P<inside>[^\[\]]*)
+      | (?P<kind>voice) \s*\|(?P<inside>[^\[\]]*)
+    ) \]\]""",
+    regex.VERBOSE,
+)
+
+# A line that holds nothing but hidden text is no empty line; a NUL marks it.
+_HIDDEN = "\0"
+
+
+def visible_lines(text: str, remarks: ImportNotices) -> Iterator[tuple[int, str]]:
+    """Number the lines and take out what is hidden, but the notes that are `NOTE`.
+
+    Args:
+        text: The whole file.
+        remarks: Told of a boneyard without an end; it is read as text.
+    """
+    joined = "\n".join(text.splitlines())
+    shown = _without_notes(_without_boneyard(joined, remarks))
+    for number, line in enumerate(shown.split("\n"), start=1):
+        visible = line.replace(_HIDDEN, "")
+        if visible.strip() or visible == line:
+            yield number, visible
+
+
+def _without_boneyard(text: str, remarks: ImportNotices) -> str:
+    pieces = []
+    end = 0
+    while (start := text.find("/*", end)) >= 0:
+        close = text.find("*/", start + 2)
+        if close < 0:
+            message = "This comment has no end; it is read as text. Close it with */."
+            remarks.add(message, text.count("\n", 0, start) + 1)
+            break
+        pieces += [text[end:start], _hidden(text[start:close])]
+        end = close + 2
+    return "".join(pieces) + text[end:]
+
+
+def _without_notes(text: str) -> str:
+    """A note goes on to its `]]` but not across an empty line; each place is searched once."""
+    pieces = []
+    end, close, gap = 0, 0, 0
+    start = text.find("[[")
+    while start >= 0 and close >= 0:
+        close = text.find("]]", start) if close <= start else close
+        gap = text.find("\n\n", start) if 0 <= gap <= start else gap
+        if close < 0 or 0 <= gap < close:
+            start = text.find("[[", start + 2)
+            continue
+        note = text[start : close + 2]
+        pieces += [text[end:start], note if NOTE.fullmatch(note) else _hidden(note)]
+        end = close + 2
+        start = text.find("[[", end)
+    return "".join(pieces) + text[end:]
+
+
+def _hidden(comment: str) -> str:
+    return "\n".join([_HIDDEN] * (comment.count("\n") + 1))
+
 
 NumberedLine = tuple[int, str]
 
@@ -47,7 +154,7 @@ _NOTHING = (
 )
 
 
-def read_fountain(text: str, remarks: Remarks, *, narrator: str | None) -> ParsedScript:
+def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) -> ParsedScript:
     """Read the dialogue of a screenplay.
 
     Args:
@@ -124,7 +231,7 @@ class _Screenplay:
         if name is None:
             self._narrate(block)
         else:
-            with placed(number):
+            with with_place(number):
                 self._speak(name, block)
 
     def _add_note(self, line: str, number: int) -> bool:
@@ -132,9 +239,9 @@ class _Screenplay:
         note = NOTE.fullmatch(line)
         if note is None:
             return False
-        with placed(number):
+        with with_place(number):
             if note["kind"] == "audio":
-                self.builder.audio(read_path(note["inside"].strip()), number)
+                self.builder.audio(read_audio_path(note["inside"].strip()), number)
             elif note["kind"] == "pause":
                 for duration_s in leading_pauses(line[1:-1])[0]:
                     self.builder.silence(duration_s, number)
@@ -185,7 +292,7 @@ def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
         has_names: Whether some lines begin with a name and a colon, as a script's do; then cues
             alone are no proof, only a title page or a scene heading.
     """
-    blocks = list(_blocks(visible_lines(beginning, Remarks())))
+    blocks = list(_blocks(visible_lines(beginning, ImportNotices())))
     speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
     if any(SCENE_HEADING.match(block[0][1]) for block in blocks) or _TITLE_KEY.match(beginning):
         return speeches > 0
@@ -197,3 +304,41 @@ def writes_as_cue(name: str) -> bool:
     is_plain = regex.fullmatch(r"[A-Z][A-Z0-9 '.-]*", name) is not None
     is_other = SCENE_HEADING.match(name) or name.startswith("WEBVTT")
     return is_plain and not is_other
+
+
+def write_fountain(dialog: Dialog) -> str:
+    """Write a screenplay; what Fountain has no words for goes into notes.
+
+    Raises:
+        NameRejected: A speaker's name can't stand in any file.
+        ScriptError: A text is too long.
+    """
+    return "\n".join(f"{_block(line)}\n" for line in dialog)
+
+
+def _block(line: Line) -> str:
+    match line:
+        case Silence():
+            return f"[{write_pause(line.duration_s)}]"
+        case Audio():
+            return f"[[audio: {_without_comment(write_audio_path(line.path), line.path)}]]"
+        case Speech():
+            return _speech(line)
+
+
+def _speech(line: Speech) -> str:
+    name, words = clean_name(line.speaker), _words(line)
+    if words and writes_as_cue(name):
+        return f"{name}\n{words}"
+    return f"@{marked_name(name)}\n{words}".rstrip()
+
+
+def _words(line: Speech) -> str:
+    parts = write_attributes(Attributes(line.language, line.seed, line.params))
+    note = f"[[voice | {' | '.join(parts)}]]".replace("/*", r"/\u002a") if parts else ""
+    return " ".join(filter(None, (marked(paragraph(line.text)), note)))
+
+
+def _without_comment(written: str, path: str) -> str:
+    """A path in which no `/*` begins a comment."""
+    return quote(path).replace("/*", r"/\u002a") if "/*" in path else written

@@ -1,0 +1,1 @@
+"""Benchmarks of the studio and of its engines: `python launch.py bench`."""

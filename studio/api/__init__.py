@@ -1,1 +1,0 @@
-"""HTTP routes beside the page."""

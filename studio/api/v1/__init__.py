@@ -1,1 +1,0 @@
-"""The speech API that other programs know: OpenAI's shape, and what vLLM-Omni adds to it."""

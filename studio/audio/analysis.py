@@ -1,0 +1,339 @@
+"""Analysis of a clip: levels, speech, silences, pitch, background music and outline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import soxr
+
+from studio.audio.clip import Clip, Samples
+
+FLOOR_DB = -120.0
+"""Level of digital silence; no level is given below it."""
+
+MIN_FUNDAMENTAL_HZ = 60.0
+MAX_FUNDAMENTAL_HZ = 400.0
+
+_CLIPPED_LEVEL = 0.999
+_SILENT_DB = -60.0
+_SPEECH_BELOW_LOUDEST_DB = 35.0
+FRAME_S = 0.02
+"""Length of the frames that count as speech or as silence."""
+
+_PITCH_RATE_HZ = 8_000
+_PITCH_FRAME_SAMPLES = 400  # 50 ms: three periods of the lowest voice
+_PITCH_HOP_SAMPLES = 160
+_PITCH_FFT_SAMPLES = 1_024  # holds a frame and its longest lag without wrapping round
+_SHORTEST_LAG_SAMPLES = 8  # below the range, so that a whistle isn't taken for its own octave
+_LONGEST_LAG_SAMPLES = 140
+_VOICED_CLARITY = 0.6
+_FIRST_PEAK_SHARE = 0.9  # of the highest peak; a lower share finds octaves above the voice
+_MIN_VOICED_FRAMES = 5
+_MAX_PITCH_S = 60.0
+
+_Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How loud, how clean and how full of speech a clip is.
+
+    Attributes:
+        peak_db: Highest sample, dB of full scale; `FLOOR_DB` for digital silence.
+        rms_db: Mean power of the whole clip, dB of full scale.
+        speech_db: Mean power of the frames that hold speech, dB of full scale.
+        noise_db: Level of the quietest tenth of the frames, dB of full scale. Where a clip holds
+            no gap between words this is speech, so read it beside `speech_share`.
+        clipped_share: Share of samples at full scale, 0 to 1.
+        speech_share: Share of 20 ms frames within 35 dB of the loudest, 0 to 1.
+        leading_silence_s: Before the first speech frame; the whole clip when there is none.
+        trailing_silence_s: After the last speech frame; the whole clip when there is none.
+    """
+
+    peak_db: float
+    rms_db: float
+    speech_db: float
+    noise_db: float
+    clipped_share: float
+    speech_share: float
+    leading_silence_s: float
+    trailing_silence_s: float
+
+
+def measure_levels(clip: Clip) -> Levels:
+    """Measure a clip; an empty one counts as silence."""
+    samples = clip.samples
+    frame_power = _compute_frame_power(samples, max(1, round(FRAME_S * clip.rate_hz)))
+    frame_db = _compute_frame_db(frame_power)
+    speech = is_speech(frame_db)
+    leading_s, trailing_s = _measure_edge_silence(speech, clip)
+    return Levels(
+        peak_db=_power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
+        rms_db=_power_to_db(_mean_or_zero(np.square(samples, dtype=np.float64))),
+        speech_db=_power_to_db(_mean_or_zero(frame_power[speech])),
+        noise_db=float(np.percentile(frame_db, 10)) if len(frame_db) else FLOOR_DB,
+        clipped_share=_mean_or_zero(np.abs(samples) >= _CLIPPED_LEVEL),
+        speech_share=_mean_or_zero(speech),
+        leading_silence_s=leading_s,
+        trailing_silence_s=trailing_s,
+    )
+
+
+def detect_speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
+    """Whether each whole 20 ms frame is loud enough to hold speech: [frames].
+
+    Loud enough is within 35 dB of the loudest frame and above -60 dB of full scale.
+    """
+    return is_speech(measure_frame_levels(clip))
+
+
+def measure_frame_levels(clip: Clip) -> _Array:
+    """Level of each whole 20 ms frame, dB of full scale: [frames]."""
+    return _compute_frame_db(
+        _compute_frame_power(clip.samples, max(1, round(FRAME_S * clip.rate_hz)))
+    )
+
+
+def is_speech(frame_db: _Array) -> npt.NDArray[np.bool_]:
+    """Whether each frame is within 35 dB of the loudest and above -60 dB of full scale."""
+    loudest_db = float(frame_db.max(initial=FLOOR_DB))
+    speech: npt.NDArray[np.bool_] = frame_db > max(
+        loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB
+    )
+    return speech
+
+
+def estimate_fundamental_hz(clip: Clip) -> float | None:
+    """Median fundamental frequency of a voice, over the first minute of a clip.
+
+    Returns:
+        Hertz within 60 to 400, None when less than about 0.1 s of the clip is voiced.
+
+    Source: McLeod and Wyvill, "A smarter way to find pitch" (2005): the first peak of the
+    normalised square difference function that comes near its highest one.
+    """
+    head = clip.samples[: round(_MAX_PITCH_S * clip.rate_hz)]
+    if not np.any(head):
+        return None
+    samples = soxr.resample(head, clip.rate_hz, _PITCH_RATE_HZ).astype(np.float64)
+    if len(samples) < _PITCH_FRAME_SAMPLES:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
+    frames = _select_loud_frames(windows[::_PITCH_HOP_SAMPLES])
+    pitches = _find_pitches_hz(_compute_similarity(frames))
+    return float(np.median(pitches)) if len(pitches) >= _MIN_VOICED_FRAMES else None
+
+
+def _select_loud_frames(frames: _Array) -> _Array:
+    centred: _Array = frames - frames.mean(axis=1, keepdims=True)
+    power = np.square(centred).mean(axis=1)
+    quietest = max(power.max() * 10 ** (-_SPEECH_BELOW_LOUDEST_DB / 10), 10 ** (_SILENT_DB / 10))
+    loud: _Array = centred[power >= quietest]
+    return loud
+
+
+def _compute_similarity(frames: _Array) -> _Array:
+    """Likeness of each frame to itself shifted: [frames, lags], 1 for a perfect repetition."""
+    spectrum = np.fft.rfft(frames, _PITCH_FFT_SAMPLES, axis=1)
+    product = np.fft.irfft(np.abs(spectrum) ** 2, _PITCH_FFT_SAMPLES, axis=1)
+    energy = np.cumsum(np.square(frames), axis=1)  # [frames, samples]
+    lags = np.arange(_LONGEST_LAG_SAMPLES + 2)
+    head = energy[:, _PITCH_FRAME_SAMPLES - 1 - lags]
+    tail = energy[:, -1:] - np.where(lags > 0, energy[:, lags - 1], 0.0)
+    result: _Array = 2 * product[:, lags] / np.maximum(head + tail, 1e-12)
+    return result
+
+
+def _find_pitches_hz(similarity: _Array) -> _Array:
+    """Pitch of the voiced frames among [frames, lags], in order."""
+    lags = np.arange(_SHORTEST_LAG_SAMPLES, _LONGEST_LAG_SAMPLES + 1)
+    before, here, after = (similarity[:, lags + step] for step in (-1, 0, 1))
+    peaks = np.where((here > before) & (here >= after), here, 0.0)
+    highest = peaks.max(axis=1, initial=0.0)
+    first = np.argmax(peaks >= np.maximum(highest, 1e-12)[:, None] * _FIRST_PEAK_SHARE, axis=1)
+    rows = np.arange(len(peaks))
+    left, top, right = (part[rows, first] for part in (before, here, after))
+    # A parabola through the peak and its neighbours gives the lag between samples.
+    bend = np.minimum(left - 2 * top + right, -1e-12)
+    pitches = _PITCH_RATE_HZ / (lags[first] + 0.5 * (left - right) / bend)
+    in_range = (pitches >= MIN_FUNDAMENTAL_HZ) & (pitches <= MAX_FUNDAMENTAL_HZ)
+    voiced: _Array = pitches[(highest >= _VOICED_CLARITY) & in_range]
+    return voiced
+
+
+def _compute_frame_power(samples: Samples, frame_samples: int) -> _Array:
+    """Mean square of consecutive frames; a last piece shorter than a frame is left out."""
+    whole = len(samples) // frame_samples * frame_samples
+    frames = samples[:whole].reshape(-1, frame_samples).astype(np.float64)
+    power: _Array = np.square(frames).mean(axis=1)
+    return power
+
+
+def _compute_frame_db(frame_power: _Array) -> _Array:
+    levels: _Array = 10 * np.log10(np.maximum(frame_power, 10 ** (FLOOR_DB / 10)))
+    return levels
+
+
+def _measure_edge_silence(speech: npt.NDArray[np.bool_], clip: Clip) -> tuple[float, float]:
+    if not speech.any():
+        return clip.duration_s, clip.duration_s
+    first = int(np.argmax(speech))
+    last = len(speech) - int(np.argmax(speech[::-1]))
+    return first * FRAME_S, max(0.0, clip.duration_s - last * FRAME_S)
+
+
+def _mean_or_zero(values: npt.NDArray[np.float64] | npt.NDArray[np.bool_]) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _power_to_db(power: float) -> float:
+    return max(FLOOR_DB, 10 * float(np.log10(max(power, 1e-30))))
+
+
+SampleSpan = tuple[int, int]
+
+
+def find_silences(clip: Clip, *, min_s: float) -> tuple[SampleSpan, ...]:
+    """Stretches of a clip that hold no speech, its ends included.
+
+    Args:
+        clip: An empty one has none; one without any speech is a single stretch.
+        min_s: Shorter ones are left out.
+
+    Returns:
+        First sample and the one after the last, in order.
+    """
+    speech = detect_speech_frames(clip)
+    frame_samples = max(1, round(FRAME_S * clip.rate_hz))
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], speech, [True]]).astype(np.int8)))
+    spans = zip(edges[::2] * frame_samples, edges[1::2] * frame_samples, strict=True)
+    # A last piece shorter than a frame belongs to the silence before it.
+    ends = ((int(a), len(clip) if b >= len(speech) * frame_samples else int(b)) for a, b in spans)
+    return tuple((a, b) for a, b in ends if b - a >= min_s * clip.rate_hz)
+
+
+def shorten_silences(clip: Clip, *, min_s: float, keep_s: float, edge_s: float) -> Clip:
+    """Cut long silences short.
+
+    Args:
+        clip: What is cut; one without any speech is given back as it is.
+        min_s: Silences inside the clip shorter than this stay as they are.
+        keep_s: What remains of a longer one, half at each side.
+        edge_s: What remains before the first speech and behind the last.
+    """
+    if not detect_speech_frames(clip).any():
+        return clip
+    parts = list(_iter_kept_parts(clip, min_s=min_s, keep_s=keep_s, edge_s=edge_s))
+    return Clip(_join_with_fades(parts, round(0.005 * clip.rate_hz)), clip.rate_hz)
+
+
+def _iter_kept_parts(
+    clip: Clip, *, min_s: float, keep_s: float, edge_s: float
+) -> Iterator[Samples]:
+    edge, half = round(edge_s * clip.rate_hz), round(keep_s * clip.rate_hz / 2)
+    begin = 0
+    for first, after in find_silences(clip, min_s=0):
+        if first == 0:
+            begin = max(0, after - edge)
+        elif after == len(clip):
+            yield clip.samples[begin : min(len(clip), first + edge)]
+            return
+        elif after - first >= min_s * clip.rate_hz:
+            yield clip.samples[begin : first + half]
+            begin = after - half
+    yield clip.samples[begin:]
+
+
+def _join_with_fades(parts: list[Samples], fade: int) -> Samples:
+    """Lay parts end to end; each join is faded over `fade` samples, so that none clicks."""
+    ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
+    parts = [part.copy() for part in parts]
+    for before, after in pairwise(parts):
+        before[-fade:] *= ramp[::-1][-len(before) :]
+        after[:fade] *= ramp[: len(after)]
+    return np.concatenate(parts)
+
+
+OUTLINE_FULL_SCALE = 100
+
+
+def compute_outline(clip: Clip, columns: int) -> list[int]:
+    """Highest level in each of `columns` equal parts, 0 to `OUTLINE_FULL_SCALE`.
+
+    A clip shorter than `columns` samples gives one value for each sample.
+    """
+    loudness = np.abs(clip.samples)
+    columns = min(columns, len(loudness))
+    if not columns:
+        return []
+    starts = np.arange(columns) * len(loudness) // columns
+    levels: list[int] = (
+        np.ceil(np.maximum.reduceat(loudness, starts) * OUTLINE_FULL_SCALE).astype(int).tolist()
+    )
+    return levels
+
+
+_MUSIC_RATE_HZ = 11_025
+_MUSIC_WINDOW_SAMPLES = 1_024
+_MUSIC_HOP_SAMPLES = 256
+_MUSIC_LOW_HZ, _MUSIC_HIGH_HZ = 300.0, 4_000.0  # mains hum lies below, hiss above
+_SMOOTHED_BINS = 31  # 330 Hz: wider than a note, narrower than a formant's slope
+_QUIETEST_SHARE = 0.15
+_MIN_WINDOWS = 3
+_POWER_EPSILON = 1e-12  # power of -120 dB, which keeps ratios of empty bins finite
+_MUSIC_FLOOR_DB = -60.0
+_MAX_MUSIC_S = 60.0
+
+
+def measure_background_tones(clip: Clip) -> float:
+    """How tonal a recording is in its quietest moments, where speech leaves the background alone.
+
+    Noise is flat there, whatever its colour, and digital silence is nothing; notes that sound on
+    between the words are narrow peaks. Drums aren't seen, nor music below -60 dB, and a voice that
+    holds its pitch as in singing counts as music itself.
+
+    Returns:
+        One less the spectral flatness between 300 and 4,000 Hz over its own smooth course, over
+        the first minute: 0 for silence, about 0.4 for noise, up to 1 for tones. Shorter than 0.5 s
+        gives 0.
+    """
+    head = clip.samples[: round(_MAX_MUSIC_S * clip.rate_hz)]
+    samples = soxr.resample(head, clip.rate_hz, _MUSIC_RATE_HZ)
+    if len(samples) < _MUSIC_RATE_HZ // 2:
+        return 0.0
+    spectra = _compute_power_spectra(samples)  # [windows, bins]
+    power = spectra.sum(axis=1)
+    audible = power > 10 ** (_MUSIC_FLOOR_DB / 10)
+    background = spectra[audible & (power <= np.quantile(power, _QUIETEST_SHARE))]
+    if len(background) < _MIN_WINDOWS:
+        return 0.0
+    flat = (background + _POWER_EPSILON) / (_smooth_spectra(background) + _POWER_EPSILON)
+    flatness = np.exp(np.log(flat).mean(axis=1)) / flat.mean(axis=1)
+    return float(1 - flatness.mean())
+
+
+def _smooth_spectra(spectra: _Array) -> _Array:
+    """Running mean over bins; the edges repeat their last bin."""
+    edge = _SMOOTHED_BINS // 2
+    padded = np.pad(spectra, ((0, 0), (edge + 1, edge)), mode="edge")
+    sums = np.cumsum(padded, axis=1)
+    means = (sums[:, _SMOOTHED_BINS:] - sums[:, :-_SMOOTHED_BINS]) / _SMOOTHED_BINS
+    # The difference of two large sums may come out below nothing.
+    smooth: _Array = np.maximum(means, 0)
+    return smooth
+
+
+def _compute_power_spectra(samples: npt.NDArray[np.float32]) -> _Array:
+    """Power of each window's bins between the limits; a full-scale sine sums to about 0 dB."""
+    windows = np.lib.stride_tricks.sliding_window_view(samples, _MUSIC_WINDOW_SAMPLES)[
+        ::_MUSIC_HOP_SAMPLES
+    ]
+    shape = np.hanning(_MUSIC_WINDOW_SAMPLES)
+    power = np.abs(np.fft.rfft(windows * shape, axis=1)) ** 2 * (2 / shape.sum() ** 2)
+    hz = np.fft.rfftfreq(_MUSIC_WINDOW_SAMPLES, 1 / _MUSIC_RATE_HZ)
+    band: _Array = power[:, (hz >= _MUSIC_LOW_HZ) & (hz <= _MUSIC_HIGH_HZ)]
+    return band

@@ -1,0 +1,164 @@
+"""Decoding of untrusted recordings in a child process with bounded memory and time.
+
+The decoder is a large C library. Here a file that makes it crash, hang or fill the memory ends a
+child, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
+from studio.errors import AudioRejected
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """What a child may use.
+
+    Attributes:
+        address_bytes: Address space, of which libraries reserve far more than they use; resident
+            memory stays below a fifth of it.
+        cpu_s: Seconds of work.
+    """
+
+    address_bytes: int = 1_500_000_000
+    cpu_s: int = 60
+
+
+DEFAULT_PROCESS_LIMITS = ProcessLimits()
+
+_RESULT_FILE = "answer.json"
+_SAMPLES_FILE = "samples.f32"
+_SPARE_MEMORY_BYTES = 16_000_000
+
+
+def decode_guarded(
+    path: Path,
+    *,
+    limits: DecodeLimits = DEFAULT_LIMITS,
+    display_name: str | None = None,
+    bounds: ProcessLimits = DEFAULT_PROCESS_LIMITS,
+) -> tuple[AudioInfo, Clip]:
+    """Probe and decode a recording to one channel at the studio's rate, in a child.
+
+    Args:
+        path: The file, whatever its suffix.
+        limits: What its size, its header and its content are held to.
+        display_name: What messages call the file.
+        bounds: What the child may use.
+
+    Raises:
+        AudioRejected: As `decode`; also when the child crashed or passed its bounds.
+    """
+    name = display_name or path.name
+    with tempfile.TemporaryDirectory(prefix="tableread-decode-") as folder:
+        order = {
+            "path": str(path.absolute()),
+            "folder": folder,
+            "name": name,
+            "limits": asdict(limits),
+            "bounds": asdict(bounds),
+        }
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "studio.audio.guarded_decode"],
+                input=json.dumps(order).encode(),
+                cwd=Path(__file__).parents[2],
+                env=_build_environment(),
+                stderr=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                timeout=2 * bounds.cpu_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise _build_limit_error(name) from None
+        return _read_result(Path(folder), name, done.returncode)
+
+
+def _read_result(folder: Path, name: str, code: int) -> tuple[AudioInfo, Clip]:
+    try:
+        answer = json.loads((folder / _RESULT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise _build_limit_error(name) from None
+    if "rejected" in answer:
+        raise AudioRejected(answer["rejected"])
+    if code != 0:
+        raise _build_limit_error(name)
+    samples = np.fromfile(folder / _SAMPLES_FILE, dtype=np.float32)
+    return AudioInfo(**answer["info"]), Clip(samples, STUDIO_RATE_HZ)
+
+
+def _build_limit_error(name: str) -> AudioRejected:
+    return AudioRejected(
+        f"“{name}” can't be decoded within the memory and time a recording is given. Export it "
+        "again as 16-bit WAV."
+    )
+
+
+def _build_environment() -> dict[str, str]:
+    """What a Python needs to start; no keys, no tokens. One thread each, for the address space."""
+    kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "HOME", "LANG", "LD_LIBRARY_PATH")
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    given = {name: os.environ[name] for name in kept if name in os.environ}
+    return given | threads | {"PYTHONUTF8": "1"}
+
+
+def _apply_limits(bounds: ProcessLimits) -> None:
+    """Hold this process to its bounds, where the system knows them."""
+    with suppress(ImportError):
+        import resource  # noqa: PLC0415 - there is none on Windows
+
+        for limit, most in (
+            (resource.RLIMIT_AS, bounds.address_bytes),
+            (resource.RLIMIT_CPU, bounds.cpu_s),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            # Some systems know a limit but refuse to set it; the decoder's own limits hold there.
+            with suppress(OSError, ValueError):
+                resource.setrlimit(limit, (most, most))
+
+
+def _run_child() -> None:
+    """Read an order from standard input, and leave the answer in its folder."""
+    order = json.load(sys.stdin)
+    _apply_limits(ProcessLimits(**order["bounds"]))
+    folder = Path(order["folder"])
+    answer = _decode_to_folder(order, folder)
+    (folder / _RESULT_FILE).write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _decode_to_folder(order: dict[str, Any], folder: Path) -> dict[str, Any]:
+    path, name, limits = Path(order["path"]), order["name"], DecodeLimits(**order["limits"])
+    try:
+        info = probe(path, limits=limits, display_name=name)
+        decode(path, limits=limits, display_name=name).samples.tofile(folder / _SAMPLES_FILE)
+    except AudioRejected as error:
+        return {"rejected": str(error if _has_spare_memory() else _build_limit_error(name))}
+    except MemoryError:
+        return {"rejected": str(_build_limit_error(name))}
+    return {"info": asdict(info)}
+
+
+def _has_spare_memory() -> bool:
+    """Whether memory is left: a decoder that was refused some may call a sound file broken."""
+    try:
+        bytearray(_SPARE_MEMORY_BYTES)
+    except MemoryError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    _run_child()

@@ -1,1 +1,0 @@
-"""Chatterbox with many lines in one pass: T3 on the common decoding core, then S3Gen."""

@@ -1,0 +1,1 @@
+"""Continuous batching of speech models: engine loop, scheduler, slots, kernels; knows no model."""

@@ -1,0 +1,347 @@
+"""The engine loop: one thread owns the model runner and turns waiting sequences into frames."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from studio.backends.base import Health
+from studio.backends.batching.codec_worker import CodecDispatcher, CodecWorker
+from studio.backends.batching.cuda_graphs import make_stream, synchronize
+from studio.backends.batching.model_runner import SlotModelRunner
+from studio.backends.batching.runner_contract import ModelRunner
+from studio.backends.batching.sequence import TtsSequence, stop_error
+from studio.backends.batching.slot_scheduler import SlotScheduler
+from studio.backends.device import LOST, card_lost, taking_turns
+from studio.backends.faults import speech_faults
+from studio.backends.options import BatchOptions
+from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFaults:
+    """In the name of one backend.
+
+    Attributes:
+        title: Its name.
+    """
+
+    title: str
+
+    def gone(self) -> ModelUnavailable:
+        """Why nothing is spoken any more."""
+        if card_lost():
+            return ModelUnavailable(LOST)
+        return ModelUnavailable(f"{self.title} has stopped. Unload it and load it again.")
+
+    def told(self, error: Exception) -> StudioError:
+        """A fault of a step."""
+        if isinstance(error, OutOfMemory):
+            return self.full()
+        if isinstance(error, StudioError):
+            return error
+        reason = f"{type(error).__name__}: {error}"
+        return SpeechFailed(
+            f"{self.title} failed on the lines in flight ({reason}). Generate this one again."
+        )
+
+    def full(self) -> OutOfMemory:
+        """There is no memory for a line."""
+        return OutOfMemory(
+            f"{self.title} ran out of memory on this line. Make the line shorter, unload other "
+            "models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
+        )
+
+
+# The engine: a thread that owns the decoding core and turns waiting lines into frames.
+#
+# Every turn takes in what came, drops what nobody wants, fills free slots, makes one frame of all
+# running lines, and hands finished ones to the codec. Only this thread touches the core.
+
+MAX_FAULTS_IN_A_ROW = 3
+"""Faults without a finished line between them, after which lines run one at a time."""
+
+_URGENCY_POLL_S = 0.005
+"""While lines wait for company, whether somebody listens to one of them by now."""
+
+log = logging.getLogger(__name__)
+
+
+class BatchEngine:
+    """Serves lines from any thread; see `TtsSequence` for how their audio comes back."""
+
+    def __init__(
+        self,
+        core: ModelRunner,
+        codec: CodecWorker,
+        scheduler: SlotScheduler[TtsSequence],
+        *,
+        title: str,
+        device: str = "cpu",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            core: Nobody else calls it from now on.
+            codec: Closed with the engine.
+            scheduler: Empty, with at most the core's slots.
+            title: The backend's name, for messages.
+            device: Where the core is.
+            clock: Seconds, for the age of the last step.
+        """
+        self._core = core
+        self._codec = codec
+        self._scheduler = scheduler
+        self._title = title
+        self._words = EngineFaults(title)
+        self._device = device
+        self._on_cuda = device == "cuda"
+        self._handover = CodecDispatcher(core, codec, scheduler, on_cuda=self._on_cuda)
+        self._clock = clock
+        self._inbox: queue.SimpleQueue[TtsSequence | None] = queue.SimpleQueue()
+        self._gate = threading.Lock()  # guards `_open`: a line is taken in or refused, never lost
+        self._open = True
+        self._health = Health()  # replaced whole by the engine's thread
+        self._last_step_s: float | None = None
+        self._steps = 0
+        self._faults = 0
+        self._faults_in_a_row = 0
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, line: TtsSequence) -> None:
+        """Let a line be spoken; from any thread."""
+        with self._gate:
+            if self._open:
+                self._inbox.put(line)
+                return
+        line.end(self._words.gone())
+
+    def health(self) -> Health:
+        """How the threads are; from any thread."""
+        now, last_s = self._health, self._last_step_s
+        return Health(
+            alive=self._thread.is_alive() and self._codec.alive,
+            last_step_age_s=None if last_s is None else self._clock() - last_s,
+            running=now.running,
+            waiting=now.waiting + self._inbox.qsize(),
+            steps=self._steps,
+            faults=self._faults,
+        )
+
+    def close(self) -> None:
+        """End what runs, stop both threads and give the core up; blocks until all is done."""
+        with self._gate:
+            self._open = False
+            self._inbox.put(None)
+        self._thread.join()
+        self._codec.close()
+        self._core.close()
+
+    def _run(self) -> None:
+        try:
+            with torch.inference_mode(), self._stream():
+                try:
+                    while self._take_in():
+                        self._turn()
+                finally:
+                    self._settle()
+            error: StudioError = Cancelled("The voice was unloaded.")
+        except Exception as fault:  # whatever it was: no reader may wait for ever
+            log.exception("the engine of %s has stopped", self._title)
+            card_lost(fault)
+            error = self._words.gone()
+        self._end_all(error)
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """A stream of its own: the default one and the codec's would wait for each other.
+
+        It goes before the codec's, whose rounds fill the card for many frames.
+        """
+        if not self._on_cuda:
+            return nullcontext()
+        here = torch.device("cuda", torch.cuda.current_device())
+        return torch.cuda.stream(make_stream(here, urgent=True))
+
+    def _settle(self) -> None:
+        """Wait for the last frame, which writes to memory that is about to be given up."""
+        if self._on_cuda:
+            torch.cuda.current_stream().synchronize()
+
+    def _take_in(self) -> bool:
+        """Take in what came, waiting while there is nothing to do; False when it has to stop."""
+        wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
+        wait_s = None if wait_s is None else min(wait_s, _URGENCY_POLL_S)
+        try:
+            arrived = self._inbox.get(timeout=wait_s) if wait_s != 0.0 else self._inbox.get_nowait()
+            while arrived is not None:
+                self._scheduler.submit(arrived)
+                arrived = self._inbox.get_nowait()
+        except queue.Empty:
+            return True
+        return False
+
+    @taking_turns
+    def _turn(self) -> None:
+        self._drop_unwanted()
+        self._make_way()
+        self._admit(self._scheduler.admit())
+        if self._scheduler.running:
+            self._frame()
+        self._health = Health(
+            running=len(self._scheduler.running), waiting=len(self._scheduler.waiting)
+        )
+
+    def _drop_unwanted(self) -> None:
+        """Free the slots of lines that were cancelled, or that the codec gave up."""
+        for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
+            if line.ended or line.unwanted:
+                slot = self._scheduler.discard(line)
+                if slot is not None:
+                    self._core.free(slot)
+                line.end(stop_error())
+
+    def _make_way(self) -> None:
+        """Where all slots are taken, let a line begin again later for one at the play-head."""
+        slot = self._scheduler.in_the_way(lambda slot: self._core.progress()[slot].frames)
+        if slot is not None:
+            self._core.free(slot)
+            self._scheduler.put_back(slot, self._scheduler.running[slot].start_again())
+
+    def _admit(self, lines: Sequence[tuple[int, TtsSequence]]) -> None:
+        """Put lines into their slots; where not all can be, each that can be."""
+        if not lines:
+            return
+        self._handover.expect(line for _, line in lines)
+        try:
+            with speech_faults(self._title):
+                self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
+        except Exception as error:
+            if card_lost(error):
+                raise
+            if len(lines) > 1:
+                for one in lines:
+                    self._admit([one])
+                return
+            slot, line = lines[0]
+            self._scheduler.free(slot)
+            line.end(self._words.told(error))
+
+    def _frame(self) -> None:
+        try:
+            with speech_faults(self._title):
+                self._core.step(self._bucket())
+                if self._handover.collect():
+                    self._faults_in_a_row = 0
+        except OutOfMemory:
+            self._shrink()
+        except Exception as error:
+            if card_lost(error):
+                raise
+            self._fault(error)
+        self._steps += 1
+        self._last_step_s = self._clock()
+
+    def _bucket(self) -> int:
+        """The smallest bucket that holds what runs, brought together when nothing waits."""
+        wanted = len(self._scheduler.running) if self._refills_none() else self._scheduler.span
+        bucket = next(size for size in self._core.buckets if size >= wanted)
+        for source, target in self._scheduler.compact(bucket):
+            self._core.move(source, target)
+        return next(size for size in self._core.buckets if size >= self._scheduler.span)
+
+    def _refills_none(self) -> bool:
+        return not self._scheduler.waiting or self._scheduler.wait_s() is None
+
+    def _shrink(self) -> None:
+        """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
+        smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
+        if not smaller:
+            self._fail_running(self._words.full())
+            return
+        lines = list(self._scheduler.running.values())
+        log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
+        self._core.reset()
+        self._scheduler.requeue([line.start_again() for line in lines])
+        self._scheduler.limit(smaller[-1])
+
+    def _fault(self, error: Exception) -> None:
+        """End the running lines and go on with those that wait, one at a time after many faults."""
+        log.warning("a step of %s failed", self._title, exc_info=error)
+        self._faults += 1
+        self._faults_in_a_row += 1
+        if self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
+            log.warning("%s goes on with one line at a time", self._title)
+            self._scheduler.limit(1)
+        self._fail_running(self._words.told(error))
+
+    def _fail_running(self, error: StudioError) -> None:
+        self._core.reset()
+        for slot, line in self._scheduler.running.items():
+            self._scheduler.free(slot)
+            line.end(error)
+
+    def _end_all(self, error: StudioError) -> None:
+        with self._gate:
+            self._open = False
+        while not self._inbox.empty():
+            line = self._inbox.get()
+            if line is not None:
+                line.end(error)
+        for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
+            line.end(error)
+
+
+def start_engine(
+    core: SlotModelRunner[Any],
+    sound: Callable[[], CodecWorker],
+    batch: BatchOptions,
+    *,
+    title: str,
+) -> tuple[BatchEngine, int]:
+    """Warm a core and start an engine on it.
+
+    Args:
+        core: All its slots are free.
+        sound: Starts the thread that turns its frames into audio.
+        batch: How lines are gathered.
+        title: The backend's name, for messages.
+
+    Returns:
+        The engine, and the slots for which there was memory.
+
+    Raises:
+        torch.OutOfMemoryError: There was none even for one.
+    """
+    slots = _warm_runner(core)
+    scheduler: SlotScheduler[TtsSequence] = SlotScheduler(
+        slots, continuous=batch.continuous, max_wait_s=batch.max_wait_s
+    )
+    thread = sound()
+    device = thread.device.type
+    engine = BatchEngine(core, thread, scheduler, title=title, device=device)
+    return engine, slots
+
+
+def _warm_runner(core: SlotModelRunner[Any]) -> int:
+    """Do what the first steps would wait for; the slots for which there is memory."""
+    slots = 0
+    for bucket in core.buckets:
+        try:
+            core.warm([bucket])
+        except torch.OutOfMemoryError:
+            if not slots:
+                raise
+            break
+        slots = bucket
+    synchronize(core.device)  # the engine has a stream of its own
+    return slots

@@ -1,0 +1,344 @@
+"""Codec workers turn frames into audio in threads of their own; the dispatcher feeds them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from studio.backends.batching.cuda_graphs import make_stream
+from studio.backends.batching.runner_contract import ModelRunner, SlotProgress, StopReason
+from studio.backends.batching.sequence import TtsSequence, stop_error
+from studio.backends.batching.slot_scheduler import SlotScheduler
+from studio.backends.device import LOST, card_lost
+from studio.backends.faults import speech_faults
+from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+
+# Frames to audio in threads of their own, so that no frame waits for it.
+#
+# What somebody listens to is sounded chunk by chunk, in a thread that does nothing else; of all
+# other finished lines, those that wait are decoded together. Where lines can't be sounded in chunks
+# there is one thread, and those that somebody waits for go first.
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodecFrames:
+    """Frames of a line for the codec.
+
+    Attributes:
+        codes: int64 [frames, groups], on any device; may be empty.
+        heard: Whether somebody listens, so that it goes before all else; the same for all frames
+            of a line.
+        ready: On CUDA, what the codec's stream waits for before it reads them.
+        last: Whether the line ends with them.
+        error: Why it ended there, if not by itself.
+    """
+
+    line: TtsSequence
+    codes: torch.Tensor
+    heard: bool = False
+    ready: Any = None
+    last: bool = True
+    error: StudioError | None = None
+
+
+class CodecWorker(ABC):
+    """Turns frames into audio and gives it to their lines.
+
+    Attributes:
+        streams: Whether a line can be sounded chunk by chunk while it is made.
+        together: Chunks of different lines that are sounded at once.
+        frames_per_s: In a second of audio.
+        too_long: What is said of a line that came to the end of its slot.
+    """
+
+    streams: ClassVar[bool] = True
+    together: ClassVar[int] = 1
+    frames_per_s: ClassVar[float]
+    too_long: ClassVar[str] = (
+        "This line and its speaker's sample are too long together; the line was cut. Split "
+        "it, cut the sample, or set TTS_BATCH_POSITIONS to a larger number."
+    )
+
+    def __init__(self, device: torch.device, *, title: str) -> None:
+        """Start the threads.
+
+        Args:
+            device: Where the sound is made.
+            title: The backend's name, for messages.
+        """
+        self._device = device
+        self._title = title
+        self._changed = threading.Condition()  # guards the queues and `_closed`
+        self._heard: deque[CodecFrames] = deque()
+        self._finished: deque[CodecFrames] = deque()
+        self._closed = False
+        takers = {"codec": self._next_finished, "codec, heard": self._next_chunks}
+        self._threads = [
+            threading.Thread(target=self._run, args=(name, take), name=name, daemon=True)
+            for name, take in (takers if self.streams else {"codec": self._next}).items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the sound is made."""
+        return self._device
+
+    @property
+    def alive(self) -> bool:
+        """Whether the threads run."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def submit(self, frames: CodecFrames) -> None:
+        """Let frames be decoded; those of one line in their order. From any thread."""
+        with self._changed:
+            (self._heard if frames.heard else self._finished).append(frames)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Decode what waits, then stop; blocks until then."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._release()
+
+    def _run(self, name: str, take: Callable[[], list[CodecFrames]]) -> None:
+        with self._stream(urgent=name != "codec"):
+            while batch := take():
+                self._serve(batch)
+
+    def _serve(self, batch: Sequence[CodecFrames]) -> None:
+        """Sound what of a batch is still wanted."""
+        wanted = [frames for frames in batch if _is_wanted(frames.line)]
+        if wanted:
+            self._shield(wanted)
+
+    def _stream(self, *, urgent: bool) -> AbstractContextManager[Any]:
+        """A chunk goes before a round of finished lines, which fills a card for long."""
+        if self._device.type == "cuda":
+            return torch.cuda.stream(make_stream(self._device, urgent=urgent))
+        return nullcontext()
+
+    def _next_chunks(self) -> list[CodecFrames]:
+        """The next chunks of some lines, one each; empty when all is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._heard or self._closed)
+            chunks: dict[int, CodecFrames] = {}
+            for frames in self._heard:
+                if len(chunks) < self.together:
+                    chunks.setdefault(id(frames.line), frames)
+            for frames in chunks.values():
+                self._heard.remove(frames)
+            return list(chunks.values())
+
+    def _next_finished(self) -> list[CodecFrames]:
+        """Several finished lines; empty when all is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._finished or self._closed)
+            return self._batch(self._finished) if self._finished else []
+
+    def _next(self) -> list[CodecFrames]:
+        """A line that somebody waits for, or several others; empty when all is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._heard or self._finished or self._closed)
+            if self._heard:
+                return [self._heard.popleft()]
+            return self._batch(self._finished) if self._finished else []
+
+    def _shield(self, batch: Sequence[CodecFrames]) -> None:
+        """Sound a batch; a fault ends these lines, and the thread goes on."""
+        try:
+            with speech_faults(self._title):
+                _await_codes(batch)
+                self._sound(batch)
+        except OutOfMemory as error:
+            self._retry_or_fail(batch, error)
+        except StudioError as error:
+            _fail_batch(batch, error)
+        except Exception as error:
+            log.warning("decoding failed", exc_info=True)
+            if card_lost(error):
+                _fail_batch(batch, ModelUnavailable(LOST))
+                return
+            reason = f"{type(error).__name__}: {error}"
+            _fail_batch(
+                batch, SpeechFailed(f"{self._title} failed on this line's audio ({reason}).")
+            )
+
+    def _retry_or_fail(self, batch: Sequence[CodecFrames], error: OutOfMemory) -> None:
+        """Where the memory didn't suffice for several lines, sound them one by one."""
+        if len(batch) == 1:
+            _fail_batch(batch, error)
+            return
+        for frames in batch:
+            self._serve([frames])
+
+    def _sound(self, batch: Sequence[CodecFrames]) -> None:
+        if batch[0].heard:
+            self._chunks(batch)
+        else:
+            self._whole(list(batch))
+
+    def _release(self) -> None:  # noqa: B027 - most hold nothing
+        """Give up what the threads held; they run no more."""
+
+    @abstractmethod
+    def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
+        """Take out finished lines to sound together; there is at least one."""
+
+    @abstractmethod
+    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
+        """Sound the next frames of lines that somebody listens to, at most `together`."""
+
+    @abstractmethod
+    def _whole(self, batch: list[CodecFrames]) -> None:
+        """Sound finished lines."""
+
+
+def _is_wanted(line: TtsSequence) -> bool:
+    """Whether a line's audio is worth making; ends it where it isn't."""
+    if line.unwanted:
+        line.end(stop_error())
+    if line.ended:
+        line.codec_state = None
+    return not line.ended
+
+
+def _await_codes(batch: Sequence[CodecFrames]) -> None:
+    """Let this thread's stream wait for the one that wrote the codes."""
+    for frames in batch:
+        if frames.ready is not None:
+            torch.cuda.current_stream().wait_event(frames.ready)
+
+
+def _fail_batch(batch: Sequence[CodecFrames], error: StudioError) -> None:
+    for frames in batch:
+        frames.line.codec_state = None
+        frames.line.end(error)
+
+
+STREAMED_SEGMENTS_AHEAD = 1
+"""Segments ahead of the play-head up to which a line is decoded while it is made."""
+
+MAX_CHUNK_FRAMES = 16
+
+
+class CodecDispatcher:
+    """Watches how far the lines are; the engine's thread alone calls it."""
+
+    def __init__(
+        self,
+        core: ModelRunner,
+        codec: CodecWorker,
+        scheduler: SlotScheduler[TtsSequence],
+        *,
+        on_cuda: bool,
+    ) -> None:
+        """Begin with no frame made."""
+        self._core = core
+        self._codec = codec
+        self._scheduler = scheduler
+        self._on_cuda = on_cuda
+        self._steps = 0
+
+    def expect(self, lines: Iterable[TtsSequence]) -> None:
+        """Let the codec get ready for lines that will be heard, while their prompts are read."""
+        for line in lines:
+            if self._streamed(line):
+                nothing = torch.zeros(0, 1, dtype=torch.int64)
+                self._codec.submit(CodecFrames(line, nothing, heard=True, last=False))
+
+    def collect(self) -> int:
+        """Hand over what the step that was queued last has made, or the one before it.
+
+        Where a chunk is due, the host waits for the last step instead of queueing another one
+        before it: that would cost the listener a frame, and the card is idle for a moment only.
+
+        Returns:
+            How many lines have stopped; their slots are free.
+        """
+        running = self._scheduler.running
+        self._steps += 1
+        for line in running.values():
+            line.steps += 1
+        due = any(self._is_due(line, line.steps) for line in running.values())
+        stopped = 0
+        for slot, progress in self._core.progress(latest=due).items():
+            line = running[slot]
+            if progress.stop is not None:
+                self._finish(slot, line, progress)
+                stopped += 1
+            elif self._is_due(line, progress.frames):
+                self._let_hear(slot, line, progress.frames)
+        return stopped
+
+    def _is_due(self, line: TtsSequence, frames: int) -> bool:
+        """Whether a line's next chunk goes: one frame, then more each time.
+
+        Long chunks of all lines go after the same steps, so that the codec gets them together.
+        """
+        fresh = frames - line.heard_frames
+        if not fresh or not self._streamed(line):
+            return False
+        if line.heard_frames >= MAX_CHUNK_FRAMES:
+            return self._steps % MAX_CHUNK_FRAMES == 0
+        return fresh >= max(1, line.heard_frames)
+
+    def _streamed(self, line: TtsSequence) -> bool:
+        """Whether it is sounded while it is made; what has begun so goes on."""
+        return self._codec.streams and (line.heard_frames > 0 or is_at_play_head(line))
+
+    def _let_hear(self, slot: int, line: TtsSequence, frames: int) -> None:
+        codes = self._core.codes(slot, line.heard_frames, frames)
+        line.heard_frames = frames
+        self._codec.submit(CodecFrames(line, codes, heard=True, ready=self._written(), last=False))
+
+    def _finish(self, slot: int, line: TtsSequence, progress: SlotProgress) -> None:
+        codes = self._core.codes(slot, line.heard_frames, progress.frames)
+        self._core.free(slot)
+        self._scheduler.free(slot)
+        heard = line.heard_frames > 0 or (not self._codec.streams and is_at_play_head(line))
+        error = _stop_fault(progress, self._codec)
+        self._codec.submit(CodecFrames(line, codes, heard, self._written(), error=error))
+
+    def _written(self) -> Any:
+        """On CUDA, what tells that the codes just taken are there; None elsewhere."""
+        if not self._on_cuda:
+            return None
+        event = torch.cuda.Event()
+        event.record()
+        return event
+
+
+def is_at_play_head(line: TtsSequence) -> bool:
+    """Whether somebody hears it now, or next."""
+    urgency = line.urgency()
+    return urgency is not None and urgency <= STREAMED_SEGMENTS_AHEAD
+
+
+def _stop_fault(progress: SlotProgress, sound: CodecWorker) -> SpeechFailed | None:
+    """Why a stopped line isn't whole; None when it is."""
+    match progress.stop:
+        case StopReason.BOUND:
+            return SpeechFailed(
+                f"This line did not stop by itself; it was cut after "
+                f"{progress.frames / sound.frames_per_s:.0f} s. Generate it again with another "
+                "seed, or change its words."
+            )
+        case StopReason.FULL:
+            return SpeechFailed(sound.too_long)
+        case _:
+            return None

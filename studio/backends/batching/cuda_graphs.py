@@ -1,0 +1,183 @@
+"""CUDA graphs: a step is captured once for every shape, then replayed; elsewhere it runs as is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import torch
+
+from studio.backends.device import CARD_TURN, give_back
+
+log = logging.getLogger(__name__)
+
+ShapeT = TypeVar("ShapeT", bound=Hashable)
+
+GraphPool = tuple[int, int]
+"""What memory of graphs is known by."""
+
+
+class CudaGraphRunner(Generic[ShapeT]):
+    """Runs a step in whatever way the device allows, with the same result."""
+
+    def __init__(
+        self,
+        step: Callable[[ShapeT], None],
+        device: torch.device,
+        *,
+        makes: str = "frames",
+        urgent: bool = True,
+    ) -> None:
+        """Capture nothing yet.
+
+        Args:
+            step: Reads and writes tensors that stay where they are.
+            device: Where they are.
+            makes: What it makes, for messages.
+            urgent: Whether its kernels go before those of graphs that aren't.
+        """
+        self._step = step
+        self._device = device
+        self._makes = makes
+        self._urgent = urgent
+        self._captures = device.type == "cuda"
+        self._graphs: dict[ShapeT, torch.cuda.CUDAGraph] = {}
+        self._met: set[ShapeT] = set()
+        self._pool: GraphPool | None = None  # of memory, shared by graphs that take turns
+        self._stream: torch.cuda.Stream | None = None
+
+    @property
+    def captured(self) -> int:
+        """Shapes that are replayed."""
+        return len(self._graphs)
+
+    def run(self, shape: ShapeT) -> None:
+        """Advance by a step.
+
+        A shape's first step is the plain one, which also brings the libraries into the state that
+        capturing needs. Capturing itself runs nothing.
+
+        Raises:
+            torch.OutOfMemoryError: There is too little for this shape. No step was made.
+        """
+        if self._captures and shape in self._met and shape not in self._graphs:
+            self._try_capture(shape)
+        self._met.add(shape)
+        graph = self._graphs.get(shape)
+        if graph is None:
+            self._step(shape)
+        else:
+            graph.replay()
+
+    def prepare(self, shape: ShapeT) -> None:
+        """Do all that comes before a shape's first replay; runs it twice."""
+        while self._captures and shape not in self._graphs:
+            self.run(shape)
+
+    def close(self) -> None:
+        """Give up the graphs, the memory they hold and the step; none may be running."""
+        with CARD_TURN:
+            for graph in self._graphs.values():
+                graph.reset()
+        if self._graphs:
+            give_back(self._device.type)
+        self._graphs.clear()
+        self._pool = self._stream = None
+        self._step = _refuse_step
+
+    def _try_capture(self, shape: ShapeT) -> None:
+        try:
+            self._graphs[shape] = self._captured(shape)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError:
+            self._captures = False
+            log.warning(
+                "no graph can be captured here; %s are made step by step",
+                self._makes,
+                exc_info=True,
+            )
+
+    def _captured(self, shape: ShapeT) -> torch.cuda.CUDAGraph:
+        with CARD_TURN:
+            # Known beforehand: a graph whose capture failed doesn't tell its pool any more.
+            pool = self._pool or torch.cuda.graph_pool_handle()
+            try:
+                graph = self._recorded(shape, pool)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                self._stream = None
+                recover_from_failed_capture(self._device, pool)
+                raise
+        self._pool = pool
+        return graph
+
+    def _recorded(self, shape: ShapeT, pool: GraphPool) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        # A stream of its own, on which nothing else ever runs: a library's workspace belongs to a
+        # stream, and graphs that shared one would write over each other's sums where one thread
+        # replays frames and another sound. torch's own stream for captures is the process's.
+        self._stream = self._stream or make_stream(self._device, urgent=self._urgent)
+        # The outer block brings the former stream back even where ending the capture fails. Other
+        # threads allocate and copy meanwhile, which is none of this graph: the allocator lends
+        # from the graph's pool only to the stream that is captured.
+        with (
+            torch.cuda.stream(torch.cuda.current_stream(self._device)),
+            torch.cuda.graph(
+                graph, pool=pool, stream=self._stream, capture_error_mode="thread_local"
+            ),
+        ):
+            self._step(shape)
+        return graph
+
+
+def make_stream(device: torch.device, *, urgent: bool) -> torch.cuda.Stream:
+    """A stream of its own; what is urgent goes before what fills the card for long."""
+    return torch.cuda.Stream(device, priority=-1 if urgent else 0)
+
+
+def recover_from_failed_capture(device: torch.device, pool: GraphPool) -> None:
+    """Bring torch out of a capture that failed; within the turn of the capture.
+
+    Ending such a capture raises before torch's allocator and its source of chance are told. The
+    one would never release memory again, and the other refuse to draw.
+
+    Args:
+        device: Where it was.
+        pool: It allocated from.
+
+    Raises:
+        RuntimeError: The device does nothing more at all.
+    """
+    index = torch.cuda.current_device() if device.index is None else device.index
+    try:
+        torch._C._cuda_endAllocateToPool(index, pool)
+    except RuntimeError:
+        log.debug("the capture ended before it allocated", exc_info=True)
+    else:
+        torch._C._cuda_releasePool(index, pool)
+    # One that succeeds ends what the failed one began.
+    number = torch.zeros(1, device=device)
+    trivial = torch.cuda.CUDAGraph()
+    with (
+        torch.cuda.stream(torch.cuda.current_stream(device)),
+        torch.cuda.graph(
+            trivial, stream=torch.cuda.Stream(device), capture_error_mode="thread_local"
+        ),
+    ):
+        number.add_(1)
+    trivial.reset()
+    torch.rand(1, device=device)
+
+
+def _refuse_step(_shape: Hashable) -> None:
+    raise AssertionError("the step was given up")
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has done all that was asked of it, whatever the stream."""
+    if device.type == "cuda":
+        with CARD_TURN:
+            torch.cuda.synchronize(device)

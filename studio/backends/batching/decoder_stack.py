@@ -1,0 +1,458 @@
+"""A decoder stack with packed weights, whatever it attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+
+from studio.backends.batching import sampling
+
+# One pass through a stack of layers, whatever it attends to.
+#
+# Norms and rotation are rounded less often than in the reference, which in 16 bits brings the
+# states nearer to those of float32, and in float32 changes none of the codes.
+#
+# Source: `Qwen3TTSTalkerDecoderLayer` of qwen-tts-hf 0.1.1.post1.
+
+_MIN_CPU_ROWS = 4
+"""Below it, a CPU's matrix library takes another way of adding, and a line alone would differ in
+its last bits from the same line among others. Full-size weights are read from memory either way,
+so that the rows added cost little."""
+
+
+class AttentionFn(Protocol):
+    """Where keys and values are kept, and who sees which."""
+
+    def __call__(self, index: int, heads: torch.Tensor, /) -> torch.Tensor:
+        """Keep a layer's keys and values, and mix what its queries see.
+
+        Args:
+            index: Of the layer.
+            heads: After norm and rotation, and before: [2, rows, kv_heads, group + 2, head_dim].
+                The queries and the key are of the first kind, the value of the second.
+
+        Returns:
+            [rows, group * kv_heads * head_dim], as attention leaves them.
+        """
+        ...
+
+
+class DecoderBackbone(Protocol):
+    """A transformer whose layers are packed, whatever its kind."""
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads that have a key and a value."""
+        ...
+
+    @property
+    def group(self) -> int:
+        """Query heads to each of them."""
+        ...
+
+    @property
+    def head_dim(self) -> int:
+        """Width of a head."""
+        ...
+
+    @property
+    def layers(self) -> Sized:
+        """As many as there are."""
+        ...
+
+    def read(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
+        """Pass rows through all layers and the last norm.
+
+        Args:
+            x: [rows, hidden]; may be overwritten.
+            at: Position of each row: int64 [rows].
+            attend: Called once a layer.
+
+        Returns:
+            [rows, hidden].
+        """
+        ...
+
+
+def split_kv(heads: torch.Tensor) -> torch.Tensor:
+    """Of heads as `AttentionFn` gets them, whatever stands before the last two dimensions.
+
+    Args:
+        heads: [2, rows, ..., group + 2, head_dim].
+
+    Returns:
+        [rows, 2, ..., head_dim], a view.
+    """
+    both = heads[..., -2:, :].diagonal(dim1=0, dim2=-2)  # [rows, ..., head_dim, 2]
+    return both.movedim(-1, 1)
+
+
+RopeTables = Sequence[torch.Tensor]
+"""For each layer what rotates its heads, their norm's scale included: [blocks, 1, 1, group + 2 or
+1, 2, 2, head_dim / 2], by the half that is made and the half that is read. Rows are so many equal
+blocks, one after the other, and those of a block are at the same position."""
+
+
+class QkvBuffer(Protocol):
+    """Where a layer's heads go."""
+
+    def __call__(self, index: int) -> torch.Tensor:
+        """A layer's place: [2, rows, kv_heads * (group + 2) * head_dim]."""
+        ...
+
+
+def run_layers(
+    stack: DecoderStack, x: torch.Tensor, turns: RopeTables, attend: AttentionFn, into: QkvBuffer
+) -> torch.Tensor:
+    """Pass rows through all layers and the last norm.
+
+    Args:
+        stack: Whose layers.
+        x: [rows, hidden]; is overwritten.
+        turns: Of the rows' positions.
+        attend: Called once a layer.
+        into: As often; what it gives is written over.
+
+    Returns:
+        [rows, hidden].
+    """
+    parts, layers = stack.parts, stack.layers
+    to = QkvTarget(layers[0], turns[0], into(0))
+    parts.heads(x, to)
+    for index, following in enumerate(layers[1:], start=1):
+        mixed = attend(index - 1, to.into.unflatten(2, to.layer.shape))
+        layer, to = to.layer, QkvTarget(following, turns[index], into(index))
+        x = parts.between(x, mixed, layer, to)
+    mixed = attend(len(layers) - 1, to.into.unflatten(2, to.layer.shape))
+    return rms_norm(parts.fed(x, mixed, to.layer), stack.norm, to.layer.eps)
+
+
+RopeFn = Callable[["DecoderLayer", torch.Tensor, torch.Tensor, torch.Tensor], None]
+"""See `norm_rope`."""
+
+GateFn = Callable[[torch.Tensor], torch.Tensor]
+"""See `silu_and_mul`."""
+
+
+def norm_rope(
+    layer: DecoderLayer, plain: torch.Tensor, turn: torch.Tensor, into: torch.Tensor
+) -> None:
+    """Norm of a layer's heads, and their rotation.
+
+    Args:
+        layer: Whose.
+        plain: [rows, kv_heads * (group + 2) * head_dim]. The values among them are of no use.
+        turn: One of `RopeTables`.
+        into: As `plain`; is overwritten.
+    """
+    scaled = plain.unflatten(1, layer.shape)
+    if layer.norms_heads:
+        scaled = F.rms_norm(scaled, scaled.shape[-1:], None, layer.eps)
+    halves = scaled.view(len(turn), -1, *layer.shape[:2], 1, 2, layer.shape[2] // 2)
+    sum_into(into.view(*halves.shape[:4], 2, -1), halves * turn)
+
+
+def silu_and_mul(gate_up: torch.Tensor) -> torch.Tensor:
+    """What the feed-forward lets through: [rows, 2 * width] to [rows, width]."""
+    gate, up = gate_up.chunk(2, dim=1)
+    return F.silu(gate) * up
+
+
+@dataclass(frozen=True, slots=True)
+class PointwiseKernels:
+    """What stands between two multiplications, as it is or as one kernel.
+
+    Attributes:
+        rotate: In place of `norm_rope`.
+        gate: In place of `silu_and_mul`.
+    """
+
+    rotate: RopeFn = norm_rope
+    gate: GateFn = silu_and_mul
+
+
+EAGER_POINTWISE = PointwiseKernels()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QkvTarget:
+    """The heads of a layer that are to be made.
+
+    Attributes:
+        layer: Whose.
+        turn: One of `RopeTables`.
+        into: From `QkvBuffer`.
+    """
+
+    layer: DecoderLayer
+    turn: torch.Tensor
+    into: torch.Tensor
+
+
+def qkv_rope(x: torch.Tensor, to: QkvTarget, *, chains: PointwiseKernels = EAGER_POINTWISE) -> None:
+    """Make what a layer attends with: its heads after norm and rotation, and before.
+
+    Args:
+        x: [rows, hidden].
+        to: What is overwritten.
+        chains: How.
+    """
+    turned, plain = to.into
+    linear_into(plain, rms_norm(x, to.layer.before, to.layer.eps), to.layer.heads)
+    chains.rotate(to.layer, plain, to.turn, turned)
+
+
+def attn_out_mlp(
+    x: torch.Tensor,
+    mixed: torch.Tensor,
+    layer: DecoderLayer,
+    *,
+    chains: PointwiseKernels = EAGER_POINTWISE,
+) -> torch.Tensor:
+    """Add to x what was attended to, and what the layer makes of both; x may be overwritten."""
+    x = add_linear(x, mixed, layer.out)
+    gate_up = linear(rms_norm(x, layer.between, layer.eps), layer.gate_up)
+    return add_linear(x, chains.gate(gate_up), layer.down)
+
+
+def attn_out_mlp_qkv(
+    x: torch.Tensor,
+    mixed: torch.Tensor,
+    layer: DecoderLayer,
+    to: QkvTarget,
+    *,
+    chains: PointwiseKernels = EAGER_POINTWISE,
+) -> torch.Tensor:
+    """`attn_out_mlp` of a layer, and then `qkv_rope` of the one that follows."""
+    x = attn_out_mlp(x, mixed, layer, chains=chains)
+    qkv_rope(x, to, chains=chains)
+    return x
+
+
+def rms_norm(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
+    """Root-mean-square norm over the last dimension."""
+    return F.rms_norm(x, x.shape[-1:], scale, eps)
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """Rows times a matrix, each row to the bit the same in any company.
+
+    Args:
+        x: [rows, in].
+        weight: [out, in].
+        bias: [out].
+
+    Returns:
+        [rows, out].
+    """
+    return F.linear(_pad_rows(x), weight, bias)[: len(x)]
+
+
+def linear_into(into: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
+    """The same without a copy, where none is needed: [rows, out] is overwritten."""
+    if torch.compiler.is_compiling() or len(_pad_rows(x)) > len(x):
+        into.copy_(linear(x, weight))
+    else:
+        torch.mm(x, weight.t(), out=into)
+
+
+def sum_into(into: torch.Tensor, parts: torch.Tensor) -> None:
+    """Sum over the last dimension but one; what is written to is overwritten."""
+    if torch.compiler.is_compiling():
+        into.copy_(parts.sum(dim=-2))  # a compiler writes it there at once
+    else:
+        torch.sum(parts, dim=-2, out=into)
+
+
+def add_linear(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The same of y, added to x in one go; x is overwritten, unless a compiler adds."""
+    if torch.compiler.is_compiling():
+        return x + linear(y, weight)  # as part of what comes next
+    return _pad_rows(x).addmm_(_pad_rows(y), weight.t())[: len(x)]
+
+
+def _pad_rows(x: torch.Tensor) -> torch.Tensor:
+    """Rows as they are, or on a CPU with rows of zeros below them."""
+    lacking = _MIN_CPU_ROWS - len(x)
+    return x if lacking <= 0 or x.is_cuda else F.pad(x, (0, 0, 0, lacking))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelSet:
+    """Functions of a step, as they are or compiled; each is described where it is written.
+
+    Attributes:
+        heads: `decoder_stack.qkv_rope`.
+        between: `decoder_stack.attn_out_mlp_qkv`.
+        fed: `decoder_stack.attn_out_mlp`.
+        chance: What `choose` gets for a frame: `sampling.derive_frame_keys`, or `frame_noise`.
+        choose: `sampling.sample_codes`, or `sampling.sample_codes_dense`.
+    """
+
+    heads: Callable[..., Any] = qkv_rope
+    between: Callable[..., Any] = attn_out_mlp_qkv
+    fed: Callable[..., Any] = attn_out_mlp
+    chance: Callable[..., torch.Tensor] = sampling.derive_frame_keys
+    choose: Callable[..., torch.Tensor] = sampling.sample_codes
+
+
+EAGER_KERNELS = KernelSet()
+
+
+_MAX_ROPE_BLOCKS = 512  # positions that are turned for all layers at once; prompts have more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecoderLayer:
+    """One layer; every matrix is [out, in].
+
+    Attributes:
+        heads: [kv_heads * (group + 2) * head_dim, hidden].
+        norms_heads: Whether queries and keys have a norm; its scale is in the stack's turns.
+        out: Reads heads as attention leaves them: the first of every group, then the second.
+        gate_up: [2 * feed_forward, hidden].
+        eps: Of norms.
+        shape: Of heads: kv_heads, group + 2, head_dim.
+    """
+
+    before: torch.Tensor
+    heads: torch.Tensor
+    norms_heads: bool
+    out: torch.Tensor
+    between: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+    eps: float
+    shape: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecoderStack:
+    """The layers of one transformer.
+
+    Attributes:
+        group: Query heads to a key-value head.
+        rope: What turns a head at a position, by the half that is made and the half that is read:
+            [positions, 2, 2, head_dim / 2].
+        scales: Norms of the queries and the key, and 1 for the value, by halves:
+            [layers, group + 2, 2, head_dim / 2]; None where heads have no norm.
+        parts: What a layer is made of.
+    """
+
+    layers: tuple[DecoderLayer, ...]
+    norm: torch.Tensor
+    rope: torch.Tensor
+    scales: torch.Tensor | None
+    kv_heads: int
+    group: int
+    head_dim: int
+    parts: KernelSet = EAGER_KERNELS
+
+    def read(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
+        """Pass rows at positions through all layers; see `Backbone`."""
+        width = self.kv_heads * (self.group + 2) * self.head_dim
+        return run_layers(self, x, self.turns(at), attend, lambda _: x.new_empty(2, len(x), width))
+
+    def turns(self, at: torch.Tensor) -> RopeTables:
+        """What rotates heads at positions: int64 [blocks]; for all layers at once where few."""
+        rope = self.rope[at][:, None, None, None]  # [blocks, 1, 1, 1, 2, 2, head_dim / 2]
+        if self.scales is None:
+            return [rope] * len(self.layers)
+        scales = self.scales[:, None, None, None, :, None]
+        if len(at) <= _MAX_ROPE_BLOCKS:
+            return (rope * scales).unbind()
+        return _LazyRopeTables(rope, scales)
+
+
+class _LazyRopeTables(Sequence[torch.Tensor]):
+    """The turns of many positions, a layer at a time: those of all would fill the memory."""
+
+    def __init__(self, rope: torch.Tensor, scales: torch.Tensor) -> None:
+        self._rope = rope
+        self._scales = scales
+
+    def __len__(self) -> int:
+        return len(self._scales)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rope * self._scales[index]
+
+
+def pack_stack(
+    model: Any, config: Any, positions: int, *, release: bool, rope_axes: int = 1
+) -> DecoderStack:
+    """Pack the layers of a transformer of the Llama family.
+
+    Args:
+        model: With `layers`, `norm` and `rotary_emb`, as the transformers package names them.
+        config: Its dimensions.
+        positions: How far its cache reaches.
+        release: Take each layer away when it is packed.
+        rope_axes: Of positions, as `rotary_emb` takes them; all count the same positions here.
+    """
+    kv_heads, head_dim = config.num_key_value_heads, config.head_dim
+    group = config.num_attention_heads // kv_heads
+    layers, scales = [], []
+    for index, module in enumerate(model.layers):
+        layers.append(_pack_layer(module, (kv_heads, group + 2, head_dim), config.rms_norm_eps))
+        scales.append(_qk_norm_scale(module.self_attn, group))
+        if release:
+            model.layers[index] = torch.nn.Identity()
+    rope = _rope_table(model, positions, rope_axes)
+    norm = model.norm.weight.detach()
+    return DecoderStack(
+        tuple(layers), norm, rope, _stack_qk_norm_scales(scales), kv_heads, group, head_dim
+    )
+
+
+def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float) -> DecoderLayer:
+    attention, feed = module.self_attn, module.mlp
+    kv_heads, group, head_dim = shape[0], shape[1] - 2, shape[2]
+    out = attention.o_proj.weight.detach()
+    parts = [
+        attention.q_proj.weight.view(kv_heads, group, head_dim, -1),
+        attention.k_proj.weight.view(kv_heads, 1, head_dim, -1),
+        attention.v_proj.weight.view(kv_heads, 1, head_dim, -1),
+    ]
+    return DecoderLayer(
+        before=module.input_layernorm.weight.detach(),
+        heads=torch.cat(parts, dim=1).flatten(0, 2),
+        norms_heads=hasattr(attention, "q_norm"),
+        out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
+        between=module.post_attention_layernorm.weight.detach(),
+        gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
+        down=feed.down_proj.weight.detach(),
+        eps=eps,
+        shape=shape,
+    )
+
+
+def _qk_norm_scale(attention: Any, group: int) -> torch.Tensor | None:
+    if not hasattr(attention, "q_norm"):
+        return None
+    queries, key = attention.q_norm.weight, attention.k_norm.weight
+    return torch.stack([*[queries] * group, key, torch.ones_like(key)]).detach()
+
+
+def _stack_qk_norm_scales(scales: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    known = [scale for scale in scales if scale is not None]
+    return torch.stack(known).unflatten(2, (2, -1)) if known else None
+
+
+def _rope_table(model: Any, positions: int, axes: int) -> torch.Tensor:
+    """The package's own tables."""
+    weight = model.norm.weight
+    at = torch.arange(positions, device=weight.device)[None]
+    at = at if axes == 1 else at.expand(axes, 1, -1)
+    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _cos_sin(model, at))
+    (low, high), (low_sin, high_sin) = cos.chunk(2, dim=1), sin.chunk(2, dim=1)
+    made_low, made_high = torch.stack([low, -low_sin], 1), torch.stack([high_sin, high], 1)
+    return torch.stack([made_low, made_high], dim=1)  # [positions, made, read, head_dim / 2]
+
+
+def _cos_sin(model: Any, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return model.rotary_emb(model.norm.weight, positions)

@@ -1,0 +1,366 @@
+"""A model runner with static slots: admission, steps over a bucket, status on the host."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic
+
+import torch
+
+from studio.backends.batching.cuda_graphs import CudaGraphRunner
+from studio.backends.batching.decoder_stack import DecoderBackbone
+from studio.backends.batching.prefill import (
+    CUDA_PREFILL_MULTIPLE,
+    CUDA_PREFILL_POSITIONS,
+    LineT,
+    count_written_positions,
+    group_by_length,
+    prefill,
+)
+from studio.backends.batching.prefix_cache import PrefixCache
+from studio.backends.batching.runner_contract import (
+    PREFIX_CACHE_BYTES,
+    SlotAdmission,
+    SlotLayout,
+    SlotProgress,
+    StopReason,
+)
+from studio.backends.batching.sampling import SamplingBounds
+from studio.backends.batching.slots import IntColumn, SlotPhase, SlotTensors, StepShape
+from studio.errors import SpeechFailed
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStatus:
+    """One line that was admitted.
+
+    Attributes:
+        turn: Which admission it is, or which move.
+        prompt: Positions.
+        limit: Frames that it may have.
+        own_bound: Whether that is the line's own bound rather than the cache's.
+        breadth: What its sampling asks for.
+        steps: Since it was admitted; never fewer than its frames.
+        frames: That were told of.
+    """
+
+    turn: int
+    prompt: int
+    limit: int
+    own_bound: bool
+    breadth: SamplingBounds
+    steps: int = 0
+    frames: int = 0
+
+    @classmethod
+    def by(
+        cls, line: SlotAdmission, turn: int, positions: int, breadth: SamplingBounds
+    ) -> SlotStatus:
+        """A line that is being admitted.
+
+        Args:
+            line: It.
+            turn: A number that no line had before.
+            positions: Of a slot's cache.
+            breadth: What its sampling asks for.
+        """
+        prompt = line.prompt.embeds.shape[1]
+        room = positions - prompt
+        limit, own_bound = min(line.max_frames, room), line.max_frames <= room
+        return cls(turn, prompt, limit, own_bound, breadth)
+
+    @property
+    def positions(self) -> int:
+        """Its cache is never longer."""
+        return self.prompt + min(self.steps, self.limit)
+
+    def told(self, row: Sequence[int]) -> SlotProgress:
+        """How far it is by its slot's numbers, which may be from before it came there."""
+        if row[IntColumn.TURN] != self.turn:
+            return SlotProgress(self.frames)
+        frames = row[IntColumn.FRAME]
+        match SlotPhase(row[IntColumn.STATE]):
+            case SlotPhase.ENDED:
+                return SlotProgress(frames, StopReason.ENDED)
+            case SlotPhase.BOUND:
+                return SlotProgress(frames, StopReason.BOUND if self.own_bound else StopReason.FULL)
+            case _:
+                return SlotProgress(frames)
+
+
+class StatusReadback:
+    """Copies of the slots' numbers, one for each of the last two steps."""
+
+    def __init__(self, whole: torch.Tensor, *, late: bool | None = None) -> None:
+        """Copy nothing yet.
+
+        Args:
+            whole: What is copied: int64 [slots, columns]; used.
+            late: Whether to tell of the step before the last one; None for what suits the device.
+        """
+        self._whole = whole
+        self._cuda = whole.is_cuda
+        self._late = self._cuda if late is None else late
+        self._copies = [torch.zeros(whole.shape, dtype=whole.dtype) for _ in range(2)]
+        self._events: list[torch.cuda.Event] = []
+        if self._cuda:
+            self._copies = [copy.pin_memory() for copy in self._copies]
+            self._events = [torch.cuda.Event() for _ in range(2)]
+        self._sent = 0
+
+    def send(self) -> None:
+        """Queue a copy behind the step that was queued last."""
+        at = self._sent % 2
+        self._copies[at].copy_(self._whole, non_blocking=True)
+        if self._cuda:
+            self._events[at].record()
+        self._sent += 1
+
+    def read(self, *, latest: bool = False) -> list[list[int]]:
+        """The numbers of all slots: a step late where that is so, unless the latest are wanted.
+
+        Before the first step they are all 0.
+        """
+        late = self._late and not latest
+        at = (self._sent - (2 if late else 1)) % 2
+        if self._cuda and self._sent >= (2 if late else 1):
+            self._events[at].synchronize()
+        rows: list[list[int]] = self._copies[at].tolist()
+        return rows
+
+
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+_WARM_POSITIONS = (256, 512)  # of most lines with their prompts; what warming prepares
+_MIN_CUDA_WINDOW = 256
+_CPU_WINDOW_STEP = 64  # of a CPU, which captures nothing
+
+
+class SlotModelRunner(ABC, Generic[LineT]):
+    """Many lines of one checkpoint, decoded together.
+
+    On CUDA and on a CPU the same step runs; see `runner_contract.ModelRunner` for
+    what each method promises.
+
+    Attributes:
+        _too_long: Why a line is refused whose prompt fills a slot's cache, with the remedy.
+    """
+
+    _too_long: ClassVar[str]
+
+    def __init__(
+        self,
+        layout: SlotLayout,
+        stack: DecoderBackbone,
+        slots: SlotTensors,
+        step: Callable[[StepShape], None],
+        *,
+        prefill_positions: int | None = None,
+        usual: SamplingBounds | None = None,
+    ) -> None:
+        """Begin with free slots.
+
+        Args:
+            layout: How much `slots` holds.
+            stack: Reads prompts.
+            slots: All state; stays where it is.
+            step: Advances them.
+            prefill_positions: See `prefill.group_by_length`; None for the device's.
+            usual: What is asked of the choice while no line asks for more.
+        """
+        device = slots.whole.device
+        together = CUDA_PREFILL_POSITIONS if device.type == "cuda" else 0
+        self._layout = layout
+        self._together = together if prefill_positions is None else prefill_positions
+        self._lengths = CUDA_PREFILL_MULTIPLE if device.type == "cuda" else 1
+        self._usual = usual or SamplingBounds()
+        self._stack = stack
+        self._slots = slots
+        usual_bytes = PREFIX_CACHE_BYTES[device.type]
+        kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
+        self._beginnings = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
+        self._replays = CudaGraphRunner(step, device)
+        self._news = StatusReadback(slots.whole)
+        self._taken: dict[int, SlotStatus] = {}
+        self._dirty = [0] * layout.slots  # positions of each cache that were ever written
+        self._turns = 0
+
+    @property
+    def layout(self) -> SlotLayout:
+        """What it was made with."""
+        return self._layout
+
+    @property
+    def device(self) -> torch.device:
+        """Where the slots are."""
+        return self._slots.whole.device
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """Numbers of slots that a step can take."""
+        return bucket_sizes(self._layout.slots)
+
+    def admit(self, lines: Sequence[LineT]) -> None:
+        """Read the prompts and put the lines into their slots."""
+        self._check(lines)
+        taken = {
+            line.slot: SlotStatus.by(
+                line, self._turns + n, self._layout.positions, self._breadth(line)
+            )
+            for n, line in enumerate(lines, start=1)
+        }
+        with torch.inference_mode():
+            for line in lines:
+                self._slots.wipe(line.slot, self._dirty[line.slot])
+                self._dirty[line.slot] = self._layout.positions
+            for group in group_by_length(lines, self._together):
+                self._read(group)
+            turns = [entry.turn for entry in taken.values()]
+            self._put(lines, turns, [entry.limit for entry in taken.values()])
+        self._turns += len(lines)
+        written = min(count_written_positions(lines, self._lengths), self._layout.positions)
+        for slot, entry in taken.items():
+            self._taken[slot] = entry
+            self._dirty[slot] = written
+
+    def step(self, bucket: int) -> None:
+        """Make one frame of every running line in the first slots."""
+        if bucket not in self.buckets:
+            raise ValueError(f"{bucket} slots are no bucket; there are {self.buckets}.")
+        running = {slot: entry for slot, entry in self._taken.items() if slot < bucket}
+        with torch.inference_mode():
+            self._replays.run(self._shape(bucket, running))
+            self._news.send()
+        for slot, entry in running.items():
+            self._taken[slot] = replace(entry, steps=entry.steps + 1)
+            self._dirty[slot] = max(self._dirty[slot], self._taken[slot].positions)
+
+    def progress(self, *, latest: bool = False) -> dict[int, SlotProgress]:
+        """How far the line of every taken slot is."""
+        rows = self._news.read(latest=latest)
+        told = {slot: entry.told(rows[slot]) for slot, entry in self._taken.items()}
+        for slot, progress in told.items():
+            self._taken[slot] = replace(self._taken[slot], frames=progress.frames)
+        return told
+
+    def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
+        """Frames of a slot's line, copied."""
+        return self._slots.codes[slot, start:end].clone()
+
+    def free(self, slot: int) -> None:
+        """Take a line out of its slot."""
+        if self._taken.pop(slot, None) is not None:
+            with torch.inference_mode():
+                self._slots.free(slot)
+
+    def move(self, source: int, target: int) -> None:
+        """Carry a running line to a free slot."""
+        if source not in self._taken or target in self._taken:
+            raise ValueError(f"Slot {source} can't move to {target}: it is free, or that isn't.")
+        entry = self._taken[source]
+        self._turns += 1
+        with torch.inference_mode():
+            self._slots.wipe(target, self._dirty[target])
+            self._slots.copy(source, target, self._dirty[source])
+            self._slots.whole[target, IntColumn.TURN] = self._turns
+        self._dirty[target] = self._dirty[source]
+        self.free(source)
+        self._taken[target] = replace(entry, turn=self._turns)
+
+    def reset(self) -> None:
+        """Free all slots and forget their state."""
+        self._taken.clear()
+        self._dirty = [0] * self._layout.slots
+        self._beginnings.forget()  # the fault may have been that memory is short
+        with torch.inference_mode():
+            self._slots.reset()
+
+    def warm(self, buckets: Sequence[int]) -> None:
+        """Capture the graphs that a line of usual length needs; all slots must be free."""
+        assert not self._taken, "warming would advance the lines in the slots"
+        windows = {self._window(positions) for positions in _WARM_POSITIONS}
+        for bucket, window in itertools.product(buckets, sorted(windows)):
+            with torch.inference_mode():
+                self._replays.prepare(StepShape(bucket, window, self._usual))
+
+    def close(self) -> None:
+        """Give up graphs and state."""
+        self._taken.clear()
+        self._replays.close()
+        del self._replays, self._slots, self._stack, self._news, self._beginnings
+
+    def state_bytes(self) -> int:
+        """Bytes of caches and state."""
+        return self._slots.size_bytes
+
+    @property
+    def beginnings(self) -> PrefixCache:
+        """What is kept of what lines begin with."""
+        return self._beginnings
+
+    def _read(self, lines: Sequence[LineT]) -> None:
+        """Read prompts of about the same length into their slots, what they share once."""
+        self._beginnings.give(lines)
+        begun = [line.prompt.shared for line in lines]
+        prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
+
+    @abstractmethod
+    def _put(self, lines: Sequence[LineT], turns: Sequence[int], limits: Sequence[int]) -> None:
+        """Write what lines ask for into their slots, where their prompts were read already."""
+
+    @abstractmethod
+    def _breadth(self, line: LineT) -> SamplingBounds:
+        """What a line asks of the choice of codes."""
+
+    def _check_line(self, line: LineT) -> None:
+        """Refuse what this model's step can't do.
+
+        Raises:
+            ValueError: It is out of range.
+        """
+
+    def _check(self, lines: Sequence[LineT]) -> None:
+        wanted = [line.slot for line in lines]
+        if len(set(wanted)) < len(wanted) or not self._taken.keys().isdisjoint(wanted):
+            raise ValueError(f"Slots {wanted} are not all free and different.")
+        for line in lines:
+            if not 0 <= line.slot < self._layout.slots:
+                raise ValueError(f"There is no slot {line.slot}.")
+            if not 1 <= line.max_frames <= self._layout.max_frames:
+                raise ValueError(f"A bound of {line.max_frames} frames is out of range.")
+            self._check_line(line)
+            if line.prompt.embeds.shape[1] >= self._layout.positions:
+                raise SpeechFailed(self._too_long)
+
+    def _shape(self, bucket: int, running: dict[int, SlotStatus]) -> StepShape:
+        """The smallest shape that is enough for these lines."""
+        entries = running.values()
+        needed = 1 + max((entry.positions for entry in entries), default=0)
+        breadths = [entry.breadth for entry in entries]
+        return StepShape(
+            rows=bucket,
+            window=self._window(min(needed, self._layout.positions)),
+            breadth=SamplingBounds(
+                max((breadth.candidates for breadth in breadths), default=self._usual.candidates),
+                any(breadth.shares for breadth in breadths),
+                any(breadth.greedy for breadth in breadths),
+            ),
+        )
+
+    def _window(self, needed: int) -> int:
+        """On CUDA few windows, since each is a capture of its own."""
+        if self._slots.whole.is_cuda:
+            window = _MIN_CUDA_WINDOW
+            while window < needed:
+                window *= 2
+        else:
+            window = -(-needed // _CPU_WINDOW_STEP) * _CPU_WINDOW_STEP
+        return min(window, self._layout.positions)
+
+
+def bucket_sizes(slots: int) -> tuple[int, ...]:
+    """The numbers of slots that a step of so many can take."""
+    beyond = range(BUCKETS[-1] * 2, slots, BUCKETS[-1])
+    return (*(n for n in (*BUCKETS, *beyond) if n < slots), slots)

@@ -1,0 +1,180 @@
+"""Prefill: prompts of different lengths, read into slots in few passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from studio.backends.batching.decoder_stack import DecoderBackbone, split_kv
+from studio.backends.batching.runner_contract import SlotAdmission
+from studio.backends.batching.slots import SlotTensors, to_device
+
+LineT = TypeVar("LineT", bound=SlotAdmission)
+
+CUDA_PREFILL_POSITIONS = 16_384
+"""Positions, padding included, of prompts read in one pass."""
+
+CUDA_PREFILL_MULTIPLE = 16
+"""Prompts there are as long as a multiple of these: of each new shape a library chooses anew."""
+
+
+def group_by_length(lines: Sequence[LineT], positions: int) -> Iterator[list[LineT]]:
+    """Group lines by length, so that little is padded.
+
+    Args:
+        lines: Any number of them.
+        positions: The most of one group; a single line may have more. 0 reads each by itself,
+            which on a CPU is as fast, and keeps a line's numbers free of its company.
+    """
+    group: list[LineT] = []
+    for line in sorted(lines, key=_own_positions):
+        if group and _own_positions(line) * (len(group) + 1) > positions:
+            yield group
+            group = []
+        group.append(line)
+    if group:
+        yield group
+
+
+def prefill(
+    stack: DecoderBackbone,
+    slots: SlotTensors,
+    lines: Sequence[SlotAdmission],
+    *,
+    begun: int | Sequence[int] = 0,
+    ends: Sequence[int] | None = None,
+    lengths: int = 1,
+) -> None:
+    """Read prompts in one pass, and leave each one's last state and cache in its slot.
+
+    Prompts are padded on the right, where causal attention never looks; a frame overwrites its
+    padded position before it is seen.
+
+    Args:
+        stack: Reads them.
+        slots: Where they go.
+        lines: Whose prompts.
+        begun: Positions at each prompt's start that its slot's cache holds already.
+        ends: Of each, where to stop; None for all of it.
+        lengths: Of which the pass's length is a multiple.
+    """
+    starts = [begun] * len(lines) if isinstance(begun, int) else list(begun)
+    ends = [line.prompt.embeds.shape[1] for line in lines] if ends is None else ends
+    spans = list(zip(lines, starts, ends, strict=True))
+    rows = [row[start:end] for line, start, end in spans for row in line.prompt.embeds]
+    prompts = pad_sequence(rows, batch_first=True)  # [lines * rows of a line, positions, hidden]
+    if lengths > 1:
+        prompts = F.pad(prompts, (0, 0, 0, -prompts.shape[1] % lengths))
+    at, first, last = to_device(
+        torch.tensor([[line.slot, start, end - start - 1] for line, start, end in spans]),
+        prompts.device,
+    ).unbind(dim=1)
+    places = first[:, None] + torch.arange(prompts.shape[1], device=prompts.device)
+    places = places.clamp(max=slots.cache.shape[4] - 1)  # only padding reaches so far
+    reading = _PrefillAttention(stack, slots, at, places, until=max(starts) + prompts.shape[1])
+    attend = reading.go_on if any(starts) else reading.begin
+    each = places.repeat_interleave(len(prompts) // len(lines), dim=0)
+    x = stack.read(prompts.flatten(0, 1), each.flatten(), attend)
+    x = x.view(len(lines), -1, prompts.shape[1], x.shape[1])
+    slots.hidden[at] = x[torch.arange(len(lines), device=x.device), :, last].flatten(1)
+
+
+class _PrefillAttention:
+    """Keeps and attends while prompts are read."""
+
+    def __init__(
+        self,
+        stack: DecoderBackbone,
+        slots: SlotTensors,
+        at: torch.Tensor,
+        places: torch.Tensor,
+        *,
+        until: int,
+    ) -> None:
+        """Lay out where everything goes.
+
+        Args:
+            stack: Reads.
+            slots: Where to.
+            at: Slots of the lines: int64 [lines].
+            places: Positions there: int64 [lines, positions].
+            until: Positions of a slot that any of them sees.
+        """
+        self._stack = stack
+        self._slots = slots
+        self._at = at
+        self._places = places
+        self._until = min(until, slots.cache.shape[4])
+        heads = torch.arange(slots.cache.shape[3], device=at.device)
+        kinds = torch.arange(2, device=at.device)
+        self._where = (
+            *(at[:, None, None, None], kinds[:, None, None], heads[:, None]),
+            places[:, None, None],
+        )
+
+    def begin(self, index: int, heads: torch.Tensor) -> torch.Tensor:
+        """Attend where slots hold nothing yet; see `Attention`."""
+        queries, keys, values = self._kept(index, heads)
+        by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
+        mixed = F.scaled_dot_product_attention(
+            by_head, keys, values, is_causal=True, enable_gqa=True
+        )
+        mixed = mixed.unflatten(1, queries.shape[1:4:2])
+        return mixed.permute(0, 3, 2, 1, 4).flatten(0, 1).flatten(1)
+
+    def go_on(self, index: int, heads: torch.Tensor) -> torch.Tensor:
+        """Attend where some slots hold a beginning."""
+        queries, keys, _ = self._kept(index, heads)
+        shape = (*keys.shape[:2], self._until, keys.shape[3])
+        seen = self._slots.cache[index, self._at, :, :, : self._until]
+        # The queries of a group as positions: with a mask, few kernels know groups.
+        mixed = F.scaled_dot_product_attention(
+            queries.flatten(2, 3),
+            seen[:, 0].reshape(shape),
+            seen[:, 1].reshape(shape),
+            attn_mask=self._mask,
+        )
+        mixed = mixed.unflatten(2, queries.shape[2:4])
+        return mixed.permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
+
+    def _kept(
+        self, index: int, heads: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Keep a layer's keys and values.
+
+        Returns:
+            Queries, [rows, kv_heads, positions, group, head_dim]; keys and values, the same
+            without the group.
+        """
+        lines, positions = self._places.shape
+        heads = heads.unflatten(1, (-1, positions)).transpose(2, 3)
+        both = split_kv(heads)  # [rows, 2, kv_heads, positions, head_dim]
+        by_line = both.unflatten(0, (lines, -1)).transpose(1, 2).flatten(2, 3)
+        self._slots.cache[index].index_put_(self._where, by_line)
+        return heads[0][:, :, :, : self._stack.group], both[:, 0], both[:, 1]
+
+    @cached_property
+    def _mask(self) -> torch.Tensor:
+        """0 for what a query sees, minus infinity beyond: [rows, 1, positions * group, until]."""
+        slots, stack = self._slots, self._stack
+        beyond = torch.arange(self._until, device=self._at.device) > self._places[..., None]
+        mask = torch.zeros(beyond.shape, dtype=slots.cache.dtype, device=self._at.device)
+        mask = mask.masked_fill_(beyond, -torch.inf).repeat_interleave(stack.group, dim=1)
+        return mask.repeat_interleave(slots.cache.shape[3] // stack.kv_heads, dim=0)[:, None]
+
+
+def count_written_positions(lines: Sequence[SlotAdmission], lengths: int = 1) -> int:
+    """Positions of a slot that reading these may write, padding included."""
+    shared = max((line.prompt.shared for line in lines), default=0)
+    own = max((_own_positions(line) for line in lines), default=0)
+    return sum(-(-part // lengths) * lengths for part in (shared, own))
+
+
+def _own_positions(line: SlotAdmission) -> int:
+    """Positions of a prompt that are not shared."""
+    return line.prompt.embeds.shape[1] - line.prompt.shared

@@ -1,0 +1,201 @@
+"""Which waiting line gets which slot, and when. Pure: no torch, no threads, no audio.
+
+A line is waiting, then running in a slot, then gone. `admit` moves lines from the first to the
+second state, `free` and `discard` out of the second, and `requeue` back.
+
+Two ways to batch. Continuous: a freed slot is refilled before the next frame. Batch-and-wait: all
+slots run empty before the next batch is admitted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+MAX_ADMITTED_BESIDE_LISTENER = 4
+"""Lines admitted beside a line somebody listens to: reading prompts halts its frames."""
+
+MAX_ADMITTED = 16
+"""Lines admitted where nobody listens: who begins to meanwhile waits for their prompts."""
+
+
+class Schedulable(Protocol):
+    """What the scheduler has to know of a line."""
+
+    @property
+    def expected_frames(self) -> int:
+        """How long it will probably become."""
+        ...
+
+    def urgency(self) -> int | None:
+        """How many segments ahead of the play-head it is; None when nobody listens to it."""
+        ...
+
+
+LineT = TypeVar("LineT", bound=Schedulable)
+
+
+class SlotScheduler(Generic[LineT]):
+    """Orders lines into slots.
+
+    Play-head first where somebody listens, then the longest line first, so that the last slots to
+    run empty do so together. The lowest free slot is filled first: the number of slots that a
+    frame has to touch is the highest running one plus one.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        *,
+        continuous: bool = True,
+        max_wait_s: float = 0.05,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with nothing waiting and all slots free.
+
+        Args:
+            slots: Lines that may run at once, at least 1.
+            continuous: Whether freed slots are refilled while others run.
+            max_wait_s: How long the first line waits for company before an idle engine begins.
+            clock: Seconds, never going back.
+        """
+        assert slots >= 1
+        self._slots = slots
+        self._continuous = continuous
+        self._max_wait_s = max_wait_s
+        self._clock = clock
+        self._waiting: list[LineT] = []
+        self._running: dict[int, LineT] = {}
+        self._oldest_s = 0.0  # when the first of what waits came; means nothing when none does
+
+    @property
+    def slots(self) -> int:
+        """Lines that may run at once."""
+        return self._slots
+
+    @property
+    def running(self) -> dict[int, LineT]:
+        """Slot to line; a copy, ascending by slot."""
+        return dict(sorted(self._running.items()))
+
+    @property
+    def waiting(self) -> tuple[LineT, ...]:
+        """In the order they came."""
+        return tuple(self._waiting)
+
+    @property
+    def span(self) -> int:
+        """Slots that the next frame has to touch: the highest running one plus one."""
+        return max(self._running, default=-1) + 1
+
+    def submit(self, line: LineT) -> None:
+        """Let a line wait."""
+        if not self._waiting:
+            self._oldest_s = self._clock()
+        self._waiting.append(line)
+
+    def admit(self) -> list[tuple[int, LineT]]:
+        """Move lines from waiting to running; their slots, ascending, empty when it isn't time."""
+        if self.wait_s() != 0.0:
+            return []
+        ranked = sorted(
+            self._waiting, key=_priority_key
+        )  # stable: equals stay in the order they came
+        admitted = list(zip(self._free(), ranked[: self._at_once(ranked)], strict=False))
+        self._running.update(admitted)
+        taken = {id(line) for _, line in admitted}
+        self._waiting = [line for line in self._waiting if id(line) not in taken]
+        return admitted
+
+    def _at_once(self, ranked: list[LineT]) -> int:
+        """Lines that are admitted together; the one at the play-head goes before, by itself."""
+        if not self._continuous:  # whoever isn't among them waits for a whole batch
+            return self._slots
+        if ranked[0].urgency() == 0:
+            return 1
+        if _any_listener([ranked[0], *self._running.values()]):
+            return MAX_ADMITTED_BESIDE_LISTENER
+        return MAX_ADMITTED
+
+    def in_the_way(self, made: Callable[[int], int]) -> int | None:
+        """The slot that is to be given up for a line at the play-head; None when none has to be.
+
+        Args:
+            made: Tells the frames of the line in a slot; who has least begins again.
+        """
+        if not self._continuous or self._free():
+            return None
+        if all(line.urgency() != 0 for line in self._waiting):
+            return None
+        unheard = [slot for slot, line in self._running.items() if line.urgency() is None]
+        return min(unheard, key=made, default=None)
+
+    def put_back(self, slot: int, line: LineT) -> None:
+        """Take a line out of its slot, and let another wait before all others in its stead."""
+        del self._running[slot]
+        self._waiting.insert(0, line)
+
+    def wait_s(self) -> float | None:
+        """Seconds until `admit` has something to give; None until something else happens."""
+        if not self._waiting or not self._free():
+            return None
+        if self._running:
+            return 0.0 if self._continuous else None
+        if len(self._waiting) >= self._slots or _any_listener(self._waiting):
+            return 0.0
+        return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
+
+    def free(self, slot: int) -> LineT:
+        """Take a finished line out of its slot."""
+        return self._running.pop(slot)
+
+    def discard(self, line: LineT) -> int | None:
+        """Take a line out wherever it is; its slot when it was running."""
+        if line in self._waiting:
+            self._waiting.remove(line)
+            return None
+        slot = next((slot for slot, one in self._running.items() if one is line), None)
+        if slot is not None:
+            del self._running[slot]
+        return slot
+
+    def requeue(self, lines: Sequence[LineT]) -> None:
+        """Take all lines out of their slots and let these wait, before those that never ran."""
+        self._running.clear()
+        self._waiting = [*lines, *self._waiting]
+        self._oldest_s = self._clock() - self._max_wait_s
+
+    def compact(self, span: int) -> list[tuple[int, int]]:
+        """Bring what runs into the first `span` slots, where there are enough.
+
+        Returns:
+            Moves from a slot to a free lower one, which have been made here.
+        """
+        if not len(self._running) <= span < self.span:
+            return []
+        free = [slot for slot in range(span) if slot not in self._running]
+        high = [slot for slot in sorted(self._running) if slot >= span]
+        moves = list(zip(high, free, strict=False))
+        for source, target in moves:
+            self._running[target] = self._running.pop(source)
+        return moves
+
+    def limit(self, slots: int) -> None:
+        """Use fewer slots from now on, at least 1; what runs above them runs to its end."""
+        assert 1 <= slots <= self._slots
+        self._slots = slots
+
+    def _free(self) -> list[int]:
+        return [slot for slot in range(self._slots) if slot not in self._running]
+
+
+def _priority_key(line: Schedulable) -> tuple[int, int, int]:
+    urgency = line.urgency()
+    if urgency is not None:
+        return (0, urgency, 0)
+    return (1, 0, -line.expected_frames)
+
+
+def _any_listener(lines: list[LineT]) -> bool:
+    return any(line.urgency() is not None for line in lines)

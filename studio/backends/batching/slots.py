@@ -1,0 +1,250 @@
+"""Static slots on the device: KV cache, counters and codes, a row a slot, and the common step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+
+import torch
+import torch.nn.functional as F
+
+from studio.backends.batching.decoder_stack import AttentionFn, split_kv
+from studio.backends.batching.sampling import SamplingBounds
+
+
+def to_device(numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the host on the device, without waiting for what the device still does.
+
+    A copy from ordinary memory would wait for all frames that are queued.
+    """
+    if device.type == "cuda":
+        return numbers.pin_memory().to(device, non_blocking=True)
+    return numbers.to(device)
+
+
+class SlotPhase(IntEnum):
+    """What a slot does."""
+
+    FREE = 0
+    RUNNING = 1
+    ENDED = 2
+    BOUND = 3
+
+
+class IntColumn(IntEnum):
+    """Columns of a slot's whole numbers; a model's own follow them.
+
+    The first three are what the host reads.
+    """
+
+    TURN = 0  # which admission this is, so that news of an earlier one is known as such
+    STATE = 1
+    FRAME = 2
+    LENGTH = 3  # positions in the cache
+    LIMIT = 4  # frames
+    KEY = 5  # of the line's noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotTensors:
+    """Tensors with a row a slot; they stay where they are, as captured graphs hold their addresses.
+
+    Attributes:
+        whole: int64 [slots, those of `IntColumn` and the model's own].
+        real: float32 [slots, settings of the model's sampling].
+        hidden: The state that gives the next frame: [slots, hidden].
+        said: First codes so far: bool [slots, vocabulary].
+        codes: int64 [slots, max_frames + 1, groups]; the last frame is where rows that don't run
+            write.
+        cache: Keys and values: [layers, slots, 2, kv_heads, positions, head_dim].
+    """
+
+    whole: torch.Tensor
+    real: torch.Tensor
+    hidden: torch.Tensor
+    said: torch.Tensor
+    codes: torch.Tensor
+    cache: torch.Tensor
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """Of the cache: [layers, slots, kv_heads, positions, head_dim], a view."""
+        return self.cache[:, :, 0]
+
+    @property
+    def values(self) -> torch.Tensor:
+        """The same."""
+        return self.cache[:, :, 1]
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all of them."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+    def column(self, name: int, rows: int) -> torch.Tensor:
+        """A whole number of the first rows: int64 [rows], a view."""
+        return self.whole[:rows, name]
+
+    def free(self, slot: int) -> None:
+        """Let a slot rest."""
+        self.whole[slot] = 0
+
+    def wipe(self, slot: int, positions: int) -> None:
+        """Clear a slot's cache up to a position: a number that is none would outlive its line."""
+        self.cache[:, slot, :, :, :positions] = 0
+
+    def copy(self, source: int, target: int, positions: int) -> None:
+        """Make one slot like another.
+
+        Args:
+            source: Which.
+            target: Where.
+            positions: How many of its cache matter.
+        """
+        for rows in self._rows():
+            rows[target] = rows[source]
+        self.cache[:, target, :, :, :positions] = self.cache[:, source, :, :, :positions]
+
+    def cached(self, slot: int, positions: int) -> torch.Tensor:
+        """A copy of a slot's cache: [layers, keys and values, heads, positions, head_dim]."""
+        return self.cache[:, slot, :, :, :positions].contiguous()
+
+    def begin(self, slot: int, cached: torch.Tensor) -> None:
+        """Write what `cached` gave to the start of a slot's cache."""
+        self.cache[:, slot, :, :, : cached.shape[3]] = cached
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.whole.zero_()
+        for kept in (self.hidden, self.cache):
+            kept.zero_()
+
+    def _write(
+        self, at: Sequence[int], whole: Sequence[Sequence[int]], real: Sequence[Sequence[float]]
+    ) -> torch.Tensor:
+        """Begin lines of which nothing was said yet; their slots, on the device."""
+        device = self.whole.device
+        slots = to_device(torch.tensor(at), device)
+        self.said[slots] = False
+        self.real[slots] = to_device(torch.tensor(real), device)
+        self.whole[slots] = to_device(torch.tensor(whole), device)
+        return slots
+
+    def _rows(self) -> tuple[torch.Tensor, ...]:
+        """What belongs to a slot beside its cache, each with a row a slot."""
+        return self.whole, self.real, self.hidden, self.said, self.codes
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """What differs between two captures of the step; the host knows it without the device.
+
+    Attributes:
+        rows: Slots from the first on.
+        window: Positions of the cache that are looked at; beyond every running line's.
+        breadth: Of the choice of codes.
+    """
+
+    rows: int
+    window: int
+    breadth: SamplingBounds = field(default_factory=SamplingBounds)
+
+
+class DecodeStep:
+    """Marks, keeps and attends, a row a slot."""
+
+    def __init__(self, slots: SlotTensors) -> None:
+        """Hold the constants that a step needs; the slots are used, not copied."""
+        self._state = slots
+        device = slots.whole.device
+        self._rows = torch.arange(len(slots.whole), device=device)
+        self._kinds = torch.arange(2, device=device)[:, None]  # keys, values
+        self._heads = torch.arange(slots.cache.shape[3], device=device)
+        self._positions = torch.arange(slots.cache.shape[4], device=device)
+
+    def _decided(self, ends: torch.Tensor) -> torch.Tensor:
+        """Mark the slots that stop.
+
+        Args:
+            ends: Whose choice was the end, if they run: bool [rows].
+
+        Returns:
+            Which make this frame: bool [rows].
+        """
+        slots, rows = self._state, len(ends)
+        state = slots.column(IntColumn.STATE, rows)
+        running = state == SlotPhase.RUNNING
+        ends = running & ends
+        at_bound = slots.column(IntColumn.FRAME, rows) >= slots.column(IntColumn.LIMIT, rows)
+        goes = running & ~ends & ~at_bound
+        stopped = torch.where(ends, int(SlotPhase.ENDED), int(SlotPhase.BOUND))
+        state.copy_(torch.where(running & ~goes, stopped, state))
+        return goes
+
+    def _keep(self, codes: torch.Tensor, goes: torch.Tensor) -> None:
+        """Write a frame's codes where the line goes on, and aside where it doesn't.
+
+        Args:
+            codes: int64 [rows, groups].
+            goes: From `_decided`.
+        """
+        slots, rows = self._state, len(codes)
+        aside = slots.codes.shape[1] - 1
+        frame = torch.where(goes, slots.column(IntColumn.FRAME, rows), aside)
+        slots.codes.index_put_((self._rows[:rows], frame), codes)
+
+    def _finish(self, first: torch.Tensor, hidden: torch.Tensor, goes: torch.Tensor) -> None:
+        """Write what a second try after a fault would read; the last thing a step does.
+
+        Args:
+            first: Codes that were said: int64 [rows].
+            hidden: The states that give the next frame: [rows, hidden].
+            goes: From `_decided`.
+        """
+        slots, rows = self._state, len(first)
+        slots.hidden[:rows] = hidden
+        slots.said[:rows].scatter_(1, first[:, None], True)
+        slots.column(IntColumn.FRAME, rows).add_(goes)
+        slots.column(IntColumn.LENGTH, rows).add_(goes)
+
+    def _places(self, shape: StepShape) -> torch.Tensor:
+        """Where each slot's next position is: int64 [rows].
+
+        A line that stops at its cache's end has none left; what it reads is of no use.
+        """
+        return self._state.column(IntColumn.LENGTH, shape.rows).clamp(max=shape.window - 1)
+
+    def _attention(self, at: torch.Tensor, shape: StepShape, group: int) -> AttentionFn:
+        """Keep one position a slot, and let it see all before it.
+
+        A slot may have several rows, one below the other: their heads lie side by side in the
+        cache, since all of them are equally far.
+
+        Args:
+            at: From `_places`.
+            shape: Of the step.
+            group: Query heads to a key-value head.
+        """
+        slots, rows = self._state, shape.rows
+        where = (self._rows[:rows, None, None], self._kinds, self._heads, at[:, None, None])
+        mask = self._mask(at, shape.window).expand(-1, len(self._heads), group, -1)
+
+        def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
+            cache, each = slots.cache[index], heads.shape[1]
+            heads = heads.reshape(2, rows, len(self._heads), group + 2, -1)
+            cache.index_put_(where, split_kv(heads))
+            keys, values = cache[:rows, :, :, : shape.window].unbind(1)
+            mixed = F.scaled_dot_product_attention(
+                heads[0][:, :, :group], keys, values, attn_mask=mask
+            )
+            own = mixed.unflatten(1, (each // rows, -1))  # heads of each row
+            return own.transpose(2, 3).reshape(each, -1)
+
+        return attend
+
+    def _mask(self, at: torch.Tensor, window: int) -> torch.Tensor:
+        """0 for what a row may see, minus infinity beyond: [rows, 1, 1, window]."""
+        beyond = self._positions[:window] > at[:, None]
+        mask = torch.zeros(beyond.shape, dtype=self._state.cache.dtype, device=at.device)
+        return mask.masked_fill_(beyond, -torch.inf)[:, None, None]

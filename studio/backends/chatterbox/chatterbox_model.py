@@ -1,0 +1,341 @@
+"""A loaded Chatterbox model: conditions voices, speaks lines and converts recordings."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from chatterbox import mtl_tts, tts, tts_turbo
+from chatterbox.models.s3gen import s3gen
+from chatterbox.models.s3gen.utils import mel
+from chatterbox.models.tokenizers import tokenizer
+from chatterbox.mtl_tts import ChatterboxMultilingualTTS
+from chatterbox.tts import ChatterboxTTS
+from chatterbox.tts_turbo import ChatterboxTurboTTS
+from torch.overrides import TorchFunctionMode
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.backends.chatterbox.alignment import StopRule, install_attention_tap
+from studio.backends.chatterbox.s3gen import (
+    RequestNoise,
+    S3GenDecoder,
+    UndecodedTokens,
+    tokenize_recording,
+)
+from studio.backends.chatterbox.sequential_t3 import (
+    Gpt2T3Decoder,
+    LlamaT3Decoder,
+    SpeechTokens,
+    T3Decoder,
+    T3LoopParams,
+    generate_speech_tokens,
+)
+from studio.backends.chatterbox.t3_slots import T3Request
+from studio.backends.chatterbox.text_limits import (
+    NO_SEGMENTER,
+    TOKENS_PER_S,
+    choose_language,
+    load_segmenter,
+)
+from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO, ChatterboxVariant
+from studio.backends.chatterbox.voice_prompt import ClonedVoice, clone_voice, extract_voice
+from studio.backends.device import model_dtype, turn
+from studio.backends.faults import load_faults
+from studio.errors import SpeechFailed
+
+log = logging.getLogger(__name__)
+
+_CLASSES = {
+    ENGLISH.name: ChatterboxTTS,
+    MULTILINGUAL.name: ChatterboxMultilingualTTS,
+    TURBO.name: ChatterboxTurboTTS,
+}
+# Guards the process's standard output and the package's functions while a load swaps them.
+_load_lock = threading.Lock()
+
+
+def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
+    """Load a variant from a folder; asks no network.
+
+    Raises:
+        ModelUnavailable: As from `load_faults`.
+    """
+    # The package prints while it loads; standard output is the command line's.
+    swapped = contextlib.redirect_stdout(sys.stderr), _offline_tokenizer(folder)
+    faults = load_faults(variant.title, folder)
+    with faults, _load_lock, swapped[0], swapped[1], _SkipInit():
+        return _CLASSES[variant.name].from_local(folder, device)
+
+
+def clear_device_caches() -> None:
+    """Drop what the package keeps on a device for the whole process: resamplers and mel bases."""
+    s3gen.get_resampler.cache_clear()
+    mel.mel_basis.clear()
+    mel.hann_window.clear()
+
+
+class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
+    """Leaves out the random filling of weights that are read from files next; this thread only.
+
+    For the 800 million weights of a full model it takes longer than reading them.
+    """
+
+    def __torch_function__(
+        self,
+        function: Any,
+        types: Any,
+        arguments: tuple[Any, ...] = (),
+        options: dict[str, Any] | None = None,
+    ) -> Any:
+        if function in {torch.Tensor.uniform_, torch.Tensor.normal_}:
+            return arguments[0]
+        return function(*arguments, **(options or {}))
+
+
+@contextlib.contextmanager
+def _offline_tokenizer(folder: Path) -> Iterator[None]:
+    """Keep the multilingual tokenizer off the network.
+
+    It asks the hub again for a file of the folder, and fetches a word segmenter for Chinese from
+    elsewhere, without a word. Here it takes the file, and the segmenter only where that is.
+    """
+    converter = tokenizer.ChineseCangjieConverter
+    download, segment = tokenizer.hf_hub_download, converter._init_segmenter
+    tokenizer.hf_hub_download = lambda *, filename, **_: str(folder / filename)
+    converter._init_segmenter = _init_segmenter
+    try:
+        yield
+    finally:
+        tokenizer.hf_hub_download, converter._init_segmenter = download, segment
+
+
+def _init_segmenter(converter: Any) -> None:
+    converter.segmenter = load_segmenter()
+    if converter.segmenter is None:
+        log.info(NO_SEGMENTER)
+
+
+# A loaded Chatterbox model: conditions voices, speaks lines and converts recordings.
+#
+# Its modules are shared by all requests and only read; whatever belongs to a request lives in the
+# call that serves it. So any number of threads may call it at once.
+
+SOUND_TOKENS = 6_561
+"""Speech tokens below this one are sounds; the others steer the model."""
+
+TOKEN_SAMPLES = STUDIO_RATE_HZ // TOKENS_PER_S
+
+TURBO_TAIL = (4_299, 4_299, 4_299)
+"""Silence, which the package puts after a turbo line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenLine:
+    """A line's sound, and whether it ended with its text spoken."""
+
+    samples: Samples
+    ended: bool
+
+
+class ChatterboxModel:
+    """One variant in memory."""
+
+    @classmethod
+    def load(
+        cls,
+        variant: ChatterboxVariant,
+        folder: Path,
+        device: str,
+        *,
+        amp: bool,
+        ends: StopRule = StopRule.SPOKEN,
+    ) -> ChatterboxModel:
+        """Load a variant.
+
+        Args:
+            variant: Which.
+            folder: Holds all files that the variant needs.
+            device: "cuda", "mps" or "cpu".
+            amp: Whether T3 runs in mixed precision; CUDA only. S3Gen stays in float32.
+            ends: Whose rule ends a multilingual line.
+
+        Raises:
+            ModelUnavailable: A file is broken or belongs to another model.
+        """
+        return cls(variant, load_package(variant, folder, device), device, amp=amp, ends=ends)
+
+    def __init__(
+        self,
+        variant: ChatterboxVariant,
+        package: Any,
+        device: str,
+        *,
+        amp: bool,
+        ends: StopRule = StopRule.SPOKEN,
+    ) -> None:
+        """Take the package's loaded model of a variant; the rest as for `load`."""
+        self.device = device
+        self._variant = variant
+        self._package = package
+        self._sound = S3GenDecoder(self._package.s3gen, self._package.watermarker)
+        self._amp = amp and device == "cuda"
+        self._ends = ends
+        self._builtin = extract_voice(self._package.conds)
+        if variant is MULTILINGUAL:
+            install_attention_tap(self._package.t3.tfmr)
+
+    def release(self) -> None:
+        """Let go of what the package holds for the whole process."""
+        clear_device_caches()
+
+    def voice(self, clip: Clip | None) -> ClonedVoice:
+        """The voice of a sample, or the model's own."""
+        if clip is None:
+            return self._builtin
+        with turn(self.device):
+            return clone_voice(self._package, clip)
+
+    def speak(self, line: T3Request) -> SpokenLine:
+        """Speak a line.
+
+        Raises:
+            SpeechFailed: The model made no sound of it.
+            Cancelled: `line.cancelled` became true.
+        """
+        noise = RequestNoise(line.seed)
+        with turn(self.device), torch.inference_mode():
+            made = self._tokens(line, noise)
+            sounds = self.sounds_of(made.tokens)
+            wave = self._waves([UndecodedTokens(sounds, line.voice, noise, line.cancelled)])[0]
+        return SpokenLine(self.marked(wave), made.ended)
+
+    def sounded(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        """Turn lines' tokens into sound; what `speak` does after choosing them.
+
+        Args:
+            lines: With what `sounds_of` left of their tokens.
+
+        Raises:
+            Cancelled: Nobody wants any of them any more.
+        """
+        return [self.marked(wave) for wave in self.waves(lines)]
+
+    def waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        """The first half of `sounded`: without the watermark, without which nothing is given out.
+
+        Raises:
+            Cancelled: As from `sounded`.
+        """
+        with turn(self.device), torch.inference_mode():
+            return self._waves(lines)
+
+    def marked(self, wave: Samples) -> Samples:
+        """The second half: a wave with the watermark, on the CPU; any number at once."""
+        with torch.inference_mode():
+            return self._sound.marked(wave)
+
+    def sounds_of(self, tokens: torch.Tensor) -> torch.Tensor:
+        """What of a line's tokens is heard: int64 [n] to int64 [m].
+
+        Raises:
+            SpeechFailed: There is no sound among them.
+        """
+        sounds = tokens[tokens < SOUND_TOKENS]
+        if not len(sounds):
+            raise SpeechFailed(
+                f"{self._variant.title} made no sound for this line. Change its seed or its words."
+            )
+        if self._variant is TURBO:
+            sounds = torch.cat([sounds, sounds.new_tensor(TURBO_TAIL)])
+        return sounds
+
+    def convert(
+        self, recording: Clip, voice: ClonedVoice, seed: int, cancelled: Callable[[], bool]
+    ) -> Clip:
+        """Say a recording again in another voice.
+
+        Raises:
+            Cancelled: `cancelled` became true.
+        """
+        with turn(self.device), torch.inference_mode():
+            tokens = tokenize_recording(self._package.s3gen, recording)
+            return Clip(
+                self._sound.spoken(UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled))
+            )
+
+    def _waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        return [self._trimmed(wave) for wave in self._sound.waves(lines)]
+
+    def _trimmed(self, wave: Samples) -> Samples:
+        """A multilingual wave without its last token's sound.
+
+        That token is chosen with the attention already beyond the text, and sounds of 40 ms of
+        noise. Source: `ChatterboxMultilingualTTS.generate` since the package's commit 3f35dfc.
+        """
+        if self._variant is not MULTILINGUAL or self._ends is StopRule.PACKAGE:
+            return wave
+        return wave[: max(TOKEN_SAMPLES, len(wave) - TOKEN_SAMPLES)]
+
+    def _tokens(self, line: T3Request, noise: RequestNoise) -> SpeechTokens:
+        steps = T3LoopParams(line.max_frames, noise, line.cancelled)
+        with self._precision():
+            return generate_speech_tokens(self._decoder(line), steps)
+
+    def _decoder(self, line: T3Request) -> T3Decoder:
+        t3 = self._package.t3
+        conditioning = line.voice.to(self.device).for_t3(line.exaggeration)
+        text, params = line.text.to(self.device), asdict(line.sampling)
+        if self._variant is TURBO:
+            return Gpt2T3Decoder(t3, conditioning, text, params)
+        return LlamaT3Decoder(t3, conditioning, text, params, ends=self._ends)
+
+    @property
+    def ends(self) -> StopRule:
+        """Whose rule ends a multilingual line."""
+        return self._ends
+
+    @property
+    def t3(self) -> Any:
+        """The package's T3."""
+        return self._package.t3
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of T3, where it isn't left to autocast."""
+        return _half_dtype() if self._amp else torch.float32
+
+    def text_tokens(self, text: str, language: str | None) -> torch.Tensor:
+        """A text as T3 reads it, with the marks of its start and stop: int64 [1, n], on the CPU."""
+        tokens = self._tokenized(text, language).long().cpu()
+        if self._variant is TURBO:
+            return tokens
+        ends = self.t3.hp
+        tokens = F.pad(tokens, (1, 0), value=ends.start_text_token)
+        return F.pad(tokens, (0, 1), value=ends.stop_text_token)
+
+    def _tokenized(self, text: str, language: str | None) -> torch.Tensor:
+        tokenizer = self._package.tokenizer
+        if self._variant is TURBO:
+            text = tts_turbo.punc_norm(text)
+            return tokenizer(text, return_tensors="pt", truncation=True).input_ids
+        if self._variant is MULTILINGUAL:
+            language = choose_language(language, text)
+            return tokenizer.text_to_tokens(mtl_tts.punc_norm(text), language_id=language)
+        return tokenizer.text_to_tokens(tts.punc_norm(text))
+
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        if not self._amp:
+            return contextlib.nullcontext()
+        return torch.autocast("cuda", dtype=_half_dtype())
+
+
+def _half_dtype() -> torch.dtype:
+    return torch.bfloat16 if model_dtype("cuda") is torch.bfloat16 else torch.float16

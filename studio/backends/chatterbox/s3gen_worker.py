@@ -1,0 +1,129 @@
+"""The codec worker of Chatterbox: finished lines through S3Gen, several of like length at once."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from studio.audio.clip import Samples
+from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
+from studio.backends.chatterbox.chatterbox_model import ChatterboxModel
+from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
+from studio.backends.chatterbox.t3_runner import LINE_TOO_LONG
+from studio.backends.chatterbox.text_limits import TOKENS_PER_S
+from studio.backends.device import turn
+from studio.backends.faults import speech_faults
+from studio.errors import SpeechFailed, StudioError
+
+log = logging.getLogger(__name__)
+
+CUDA_BATCH_LINES = 8
+CUDA_WATERMARK_THREADS = 4
+"""Threads that put the watermark in, which takes about 11 ms of a CPU's core a second of sound."""
+
+_MAX_LENGTH_RATIO = 1.25  # times as long, or as short, is sounded together: little is padded
+
+
+class S3GenWorker(CodecWorker):
+    """Sounds finished lines, those that somebody waits for first.
+
+    On CUDA lines of about the same length are sounded together, and the next ones while those get
+    their watermark. A CPU is busy with one line, and gives each the very same sound in any company.
+    """
+
+    streams = False
+    frames_per_s = TOKENS_PER_S
+    too_long = f"{LINE_TOO_LONG} It was cut."
+
+    def __init__(
+        self,
+        model: ChatterboxModel,
+        *,
+        title: str,
+        together: int | None = None,
+        markers: int | None = None,
+    ) -> None:
+        """Start the threads.
+
+        Args:
+            model: Whose S3Gen and watermark; only read.
+            title: The backend's name, for messages.
+            together: Lines at once; None for what suits the device.
+            markers: Threads for the watermark; 0 for none of their own, None for what suits.
+        """
+        on_cuda = model.device == "cuda"
+        self._model = model
+        self._together = together or (CUDA_BATCH_LINES if on_cuda else 1)
+        markers = (CUDA_WATERMARK_THREADS if on_cuda else 0) if markers is None else markers
+        self._markers = ThreadPoolExecutor(markers, "watermark") if markers else None
+        super().__init__(torch.device(model.device), title=title)
+
+    def close(self) -> None:
+        """Sound what waits, then stop; blocks until then."""
+        super().close()
+        if self._markers is not None:
+            self._markers.shutdown()
+
+    def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
+        """The one that waits longest, and those that are about as long."""
+        oldest = _count_tokens_read(finished[0])
+        alike = [
+            frames
+            for frames in finished
+            if oldest / _MAX_LENGTH_RATIO
+            <= _count_tokens_read(frames)
+            <= oldest * _MAX_LENGTH_RATIO
+        ][: self._together]
+        for frames in alike:
+            finished.remove(frames)
+        return alike
+
+    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
+        self._whole(list(batch))
+
+    def _whole(self, batch: list[CodecFrames]) -> None:
+        with turn(self._device):
+            heard = [(frames, line) for frames in batch if (line := self._unsounded(frames))]
+        if not heard:
+            return
+        waves = self._model.waves([line for _, line in heard])
+        for (frames, _), wave in zip(heard, waves, strict=True):
+            if self._markers is None:
+                self._finish(frames, wave)
+            else:
+                self._markers.submit(self._finish_apart, frames, wave)
+
+    def _finish(self, frames: CodecFrames, wave: Samples) -> None:
+        frames.line.give(self._model.marked(wave))
+        frames.line.end(frames.error)
+
+    def _finish_apart(self, frames: CodecFrames, wave: Samples) -> None:
+        """The same in a thread of its own; a fault ends this line alone."""
+        try:
+            with speech_faults(self._title):
+                self._finish(frames, wave)
+        except StudioError as error:
+            frames.line.end(error)
+        except Exception as error:
+            log.warning("marking failed", exc_info=True)
+            reason = f"{type(error).__name__}: {error}"
+            frames.line.end(SpeechFailed(f"{self._title} failed on this line's audio ({reason})."))
+
+    def _unsounded(self, frames: CodecFrames) -> UndecodedTokens | None:
+        """A line for S3Gen; None where there is nothing to hear, which ends the line."""
+        task = frames.line.task
+        try:
+            sounds = self._model.sounds_of(frames.codes[:, 0])
+        except SpeechFailed as error:
+            frames.line.end(error)
+            return None
+        return UndecodedTokens(sounds, task.voice, RequestNoise(task.seed), task.cancelled)
+
+
+def _count_tokens_read(frames: CodecFrames) -> int:
+    """Tokens that S3Gen has to read for a line: the sample's and its own."""
+    return frames.line.task.voice.prompt_token.shape[1] + len(frames.codes)

@@ -1,0 +1,215 @@
+"""The batched T3: its model runner, and the step that makes a speech token of all lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from studio.backends.batching.decoder_stack import linear
+from studio.backends.batching.model_runner import SlotModelRunner
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.sampling import SamplingBounds, derive_frame_keys
+from studio.backends.batching.slots import DecodeStep, IntColumn, SlotPhase, StepShape
+from studio.backends.chatterbox.alignment import (
+    AlignmentStep,
+    AttentionTap,
+    StopRule,
+    apply_decision,
+    is_premature_stop,
+    update_monitor,
+)
+from studio.backends.chatterbox.t3_slots import (
+    ALL_TOKENS,
+    T3Admission,
+    T3FloatColumn,
+    T3Slots,
+    sample_token,
+)
+from studio.backends.chatterbox.t3_weights import T3Weights, pack_t3
+from studio.backends.chatterbox.voice_prompt import ClonedVoice, T3Prompt, T3PromptBuilder
+
+# One speech token of all lines in flight, with everything that decides on the device.
+#
+# Source: `T3.inference` and `T3.inference_turbo` of chatterbox-tts 0.1.7.
+
+
+class T3Step(DecodeStep):
+    """Advances slots by a token."""
+
+    def __init__(
+        self, weights: T3Weights, slots: T3Slots, ends: StopRule = StopRule.SPOKEN
+    ) -> None:
+        """Hold the constants that a token needs; weights and slots are used, not copied."""
+        super().__init__(slots)
+        self._ends = ends
+        self._weights = weights
+        self._slots = slots
+        self._groups = torch.arange(1, device=weights.head.device)
+
+    def __call__(self, shape: StepShape) -> None:
+        """Make a token in every slot of the first `shape.rows` that runs."""
+        slots, weights, rows = self._slots, self._weights, shape.rows
+        place = slots.column(IntColumn.FRAME, rows)
+        token = sample_token(
+            self._scores(rows),
+            derive_frame_keys(slots.column(IntColumn.KEY, rows), place, self._groups)[0],
+            slots.rules(rows),
+            shape.breadth,
+            penalty_first=weights.penalty_first,
+        )
+        running = slots.column(IntColumn.STATE, rows) == SlotPhase.RUNNING
+        goes = self._decided((token == weights.end) & (place >= weights.shortest))
+        if weights.watched:
+            self._mark_cut(running)
+        self._keep(token[:, None], goes)
+        hidden, watch = self._advanced(token, shape)
+        if watch is not None:
+            slots.watch[:rows] = watch
+        if not weights.penalty_first:
+            slots.said[:rows, weights.start].logical_and_(place > 0)
+        self._finish(token, hidden, goes)
+
+    def _mark_cut(self, running: torch.Tensor) -> None:
+        """A line whose end was forced before its text's didn't end by itself.
+
+        Args:
+            running: Which ran before this token: bool [rows].
+        """
+        rows = len(running)
+        state = self._slots.column(IntColumn.STATE, rows)
+        cut = running & (state == SlotPhase.ENDED) & is_premature_stop(self._slots.watch[:rows])
+        state.masked_fill_(cut, int(SlotPhase.BOUND))
+
+    def _scores(self, rows: int) -> torch.Tensor:
+        """float32 [rows, vocabulary], guidance applied."""
+        slots, weights = self._slots, self._weights
+        hidden = slots.hidden[:rows].view(rows * weights.rows, -1)
+        scores = linear(hidden, weights.head, weights.head_bias).float()
+        if weights.rows == 1:
+            return scores
+        seen, blind = scores.unflatten(0, (rows, 2)).unbind(1)
+        scores = seen + slots.setting(T3FloatColumn.CFG_WEIGHT, rows) * (seen - blind)
+        return (
+            apply_decision(scores, slots.watch[:rows], weights.end) if weights.watched else scores
+        )
+
+    def _advanced(
+        self, token: torch.Tensor, shape: StepShape
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Read the token; the next one's states: [rows, states of a slot], and the new watch."""
+        weights, rows = self._weights, shape.rows
+        read = F.embedding(token, weights.tokens)
+        if weights.places is not None:
+            read = read + weights.places[self._slots.column(IntColumn.FRAME, rows) + 1]
+        at = self._places(shape)
+        attend = self._attention(at, shape, weights.stack.group)
+        if not weights.watched:
+            states = weights.stack.read(self._each(read), self._each(at), attend)
+            return states.view(rows, -1), None
+        mask = self._mask(at, shape.window)[:, 0]
+        spy = AttentionTap(attend, self._slots.keys, mask, weights.watched)
+        states = weights.stack.read(self._each(read), self._each(at), spy)
+        return states.view(rows, -1), self._watched(token, spy.attention)
+
+    def _watched(self, token: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        """The watch after a token whose reading went with this attention: [rows, WIDTH]."""
+        slots, rows = self._slots, len(token)
+        place = slots.column(IntColumn.FRAME, rows)
+        before = slots.codes[self._rows[:rows], (place - 1).clamp(min=0), 0]
+        twice = (token == before) & (place > 0)
+        return update_monitor(
+            slots.watch[:rows], AlignmentStep(attention, place + 1, twice), self._ends
+        )
+
+    def _each(self, of_slots: torch.Tensor) -> torch.Tensor:
+        """For every row of guidance what its slot has: [rows, ...] to [rows * rows a slot, ...]."""
+        return of_slots.repeat_interleave(self._weights.rows, dim=0)
+
+
+MAX_T3_TOP_K = 1_000
+
+LINE_TOO_LONG = (
+    "This line is longer than the memory that each line has here. Split it, or set "
+    "TTS_BATCH_POSITIONS to a larger number, or to none, with which any line fits."
+)
+
+_TURBO_BOUNDS = SamplingBounds(MAX_T3_TOP_K, shares=True)
+_GUIDED_BOUNDS = SamplingBounds(ALL_TOKENS)
+
+
+class T3Runner(SlotModelRunner[T3Admission]):
+    """Many lines of one T3, decoded together."""
+
+    _too_long = LINE_TOO_LONG
+
+    def __init__(
+        self,
+        t3: Any,
+        layout: SlotLayout,
+        *,
+        dtype: torch.dtype = torch.float32,
+        prefill_positions: int | None = None,
+        release: bool = False,
+        ends: StopRule = StopRule.SPOKEN,
+    ) -> None:
+        """Pack the weights and allocate the slots.
+
+        Args:
+            t3: The package's; its device holds.
+            layout: How much is allocated.
+            dtype: Of weights and caches.
+            prefill_positions: See `prefill.group_by_length`; None for the device's.
+            release: Take the package's own layers away, which can't run afterwards.
+            ends: Whose rule ends a multilingual line.
+
+        Raises:
+            BatchingUnavailable: The checkpoint isn't one that can be run like this.
+            torch.OutOfMemoryError: There is no room for the slots.
+        """
+        self._prompts = T3PromptBuilder(t3, dtype)
+        with torch.inference_mode():
+            weights = pack_t3(t3, layout.positions, dtype, release=release)
+            self._lines = T3Slots.allocate(weights, layout)
+        self._start = weights.start
+        super().__init__(
+            layout,
+            weights.stack,
+            self._lines,
+            T3Step(weights, self._lines, ends),
+            prefill_positions=prefill_positions,
+            usual=_GUIDED_BOUNDS if weights.penalty_first else _TURBO_BOUNDS,
+        )
+
+    @property
+    def prompts(self) -> T3PromptBuilder:
+        """Where prompts are laid out."""
+        return self._prompts
+
+    def prompt(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:
+        """Lay out a line; see `T3PromptBuilder.build`."""
+        with torch.inference_mode():
+            return self._prompts.build(text, voice, exaggeration)
+
+    def close(self) -> None:
+        """Give up graphs and state."""
+        super().close()
+        del self._lines, self._prompts
+
+    def _put(
+        self, lines: Sequence[T3Admission], turns: Sequence[int], limits: Sequence[int]
+    ) -> None:
+        self._lines.put(lines, turns, limits, start=self._start)
+
+    def _breadth(self, line: T3Admission) -> SamplingBounds:
+        if self._usual == _TURBO_BOUNDS:
+            return _TURBO_BOUNDS
+        return SamplingBounds(ALL_TOKENS, shares=line.sampling.top_p < 1)
+
+    def _check_line(self, line: T3Admission) -> None:
+        if not 1 <= line.sampling.top_k <= MAX_T3_TOP_K:
+            raise ValueError(f"A top-k is out of range; it is 1 to {MAX_T3_TOP_K}.")
+        if line.sampling.temperature <= 0:
+            raise ValueError("A temperature is out of range; it is above 0.")

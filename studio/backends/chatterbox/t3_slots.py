@@ -1,0 +1,315 @@
+"""Requests to the batched T3, the state of their lines in its slots, and sampling from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import torch
+
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.sampling import (
+    SamplingBounds,
+    derive_line_key,
+    gumbel_noise,
+    top_p_mask,
+)
+from studio.backends.batching.slots import IntColumn, SlotPhase, SlotTensors, to_device
+from studio.backends.chatterbox.alignment import MONITOR_WIDTH, init_monitor
+from studio.backends.chatterbox.t3_weights import T3Weights
+from studio.backends.chatterbox.voice_prompt import ClonedVoice, T3Prompt
+
+# Choosing one speech token a row as Chatterbox does, each row by its own settings.
+#
+# English: repetition, temperature, min-p, top-p. Turbo: temperature, top-k, top-p, repetition.
+#
+# Source: `T3.inference` and `T3.inference_turbo` of chatterbox-tts 0.1.7, and the logits processors
+# of the transformers package that they use.
+
+ALL_TOKENS = 0
+"""Candidates of a `SamplingBounds` when every token competes and none is ranked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class T3SamplingTensors:
+    """How each row chooses; all but `last` and `said` are float32 [rows, 1].
+
+    Attributes:
+        top_p: Above 1 where all of it competes.
+        min_p: Share of the likeliest token's likelihood below which none competes.
+        last: Rank of the last token that competes, from 0: int64 [rows, 1].
+        said: What the penalty is for: bool [rows, vocabulary].
+    """
+
+    temperature: torch.Tensor
+    top_p: torch.Tensor
+    min_p: torch.Tensor
+    penalty: torch.Tensor
+    last: torch.Tensor
+    said: torch.Tensor
+
+
+def sample_token(
+    scores: torch.Tensor,
+    key: torch.Tensor,
+    rules: T3SamplingTensors,
+    breadth: SamplingBounds,
+    *,
+    penalty_first: bool,
+) -> torch.Tensor:
+    """Choose a token a row.
+
+    Args:
+        scores: float32 [rows, vocabulary].
+        key: From `frame_keys`: int64 [rows, 1].
+        rules: Of each row.
+        breadth: The most that any of them asks for.
+        penalty_first: As of the weights.
+
+    Returns:
+        int64 [rows].
+    """
+    weighed, tokens = weigh_tokens(scores, rules, breadth, penalty_first=penalty_first)
+    race = weighed + gumbel_noise(key, tokens)
+    return tokens.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
+
+
+def weigh_tokens(
+    scores: torch.Tensor, rules: T3SamplingTensors, breadth: SamplingBounds, *, penalty_first: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What competes, and how strongly; arguments as of `sample_token`.
+
+    Returns:
+        Logarithms of likelihoods, minus infinity for what doesn't compete: float32
+        [rows, candidates]. Their tokens: int64 [rows, candidates].
+    """
+    if penalty_first:
+        scores = _apply_repetition_penalty(scores, rules.said, rules.penalty)
+    ranked, tokens = _rank_tokens(scores / rules.temperature, breadth)
+    competes = (
+        _min_p_mask(ranked, rules.min_p) if penalty_first else _top_k_mask(ranked, rules.last)
+    )
+    if breadth.shares:
+        competes = competes & top_p_mask(ranked, competes, rules.top_p)
+    if not penalty_first:
+        ranked = _apply_repetition_penalty(ranked, rules.said.gather(1, tokens), rules.penalty)
+    return ranked.masked_fill(~competes, -torch.inf), tokens
+
+
+def _apply_repetition_penalty(
+    scores: torch.Tensor, said: torch.Tensor, penalty: torch.Tensor
+) -> torch.Tensor:
+    less = torch.where(scores < 0, scores * penalty, scores / penalty)
+    return torch.where(said, less, scores)
+
+
+def _rank_tokens(
+    scores: torch.Tensor, breadth: SamplingBounds
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores and their tokens; falling where shares or ranks are looked at."""
+    if breadth.candidates == ALL_TOKENS and not breadth.shares:
+        every = torch.arange(scores.shape[1], device=scores.device)
+        return scores, every.expand_as(scores)
+    most = scores.shape[1]
+    ranked, codes = scores.topk(min(breadth.candidates, most) if breadth.candidates else most)
+    return ranked, codes
+
+
+def _min_p_mask(scores: torch.Tensor, min_p: torch.Tensor) -> torch.Tensor:
+    likelihood = scores.softmax(dim=-1)
+    return likelihood >= min_p * likelihood.amax(dim=-1, keepdim=True)
+
+
+def _top_k_mask(ranked: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+    return ranked >= ranked.gather(1, last)
+
+
+@dataclass(frozen=True, slots=True)
+class T3SamplingParams:
+    """How a token is chosen; a model leaves aside what it doesn't know.
+
+    Attributes:
+        top_k: Turbo's.
+        min_p: Of models with guidance.
+        cfg_weight: Of guidance.
+    """
+
+    temperature: float = 0.8
+    top_p: float = 1.0
+    repetition_penalty: float = 1.2
+    top_k: int = 1_000
+    min_p: float = 0.0
+    cfg_weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class T3Admission:
+    """One line for one slot.
+
+    Attributes:
+        slot: A free one.
+        prompt: From the core's `prompt`.
+        sampling: Of its tokens.
+        seed: Any integer; the same gives the same noise in any company.
+        max_frames: The line's own bound in tokens.
+    """
+
+    slot: int
+    prompt: T3Prompt
+    sampling: T3SamplingParams
+    seed: int
+    max_frames: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class T3Request:
+    """What is to be made; see `studio.backends.batching.sequence.TtsRequest`.
+
+    Attributes:
+        text: int64 [1, n], from `ChatterboxModel.text_tokens`.
+        voice: Whose; the same object for all lines of a speaker, since its prompt is kept by it.
+        exaggeration: Of models with guidance.
+        sampling: Of its tokens.
+        seed: Of its tokens and of its sound.
+        max_frames: Tokens after which a line that doesn't end is cut.
+        expected_frames: How long it will probably become.
+        cancelled: Polled before every token and at every step of the sound.
+        urgency: See `SpeechRequest`.
+    """
+
+    text: torch.Tensor
+    voice: ClonedVoice
+    exaggeration: float
+    sampling: T3SamplingParams
+    seed: int
+    max_frames: int
+    expected_frames: int
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+    urgency: Callable[[], int | None] = field(default=lambda: None)
+
+    def admission(self, core: Any, slot: int) -> T3Admission:
+        """The line as `TokenCore` takes it."""
+        return T3Admission(
+            slot=slot,
+            prompt=core.prompt(self.text, self.voice, self.exaggeration),
+            sampling=self.sampling,
+            seed=self.seed,
+            max_frames=min(self.max_frames, core.layout.max_frames),
+        )
+
+
+NO_TOP_P = 2.0  # above any sum of likelihoods, whatever its rounding
+
+
+class T3IntColumn(IntEnum):
+    """Columns of a slot's whole numbers, behind those of `IntColumn`."""
+
+    LAST = len(IntColumn)  # rank of the last token that competes
+
+
+class T3FloatColumn(IntEnum):
+    """Columns of a slot's real numbers."""
+
+    TEMPERATURE = 0
+    TOP_P = 1
+    MIN_P = 2
+    PENALTY = 3
+    CFG_WEIGHT = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class T3Slots(SlotTensors):
+    """The tensors; a slot's rows of guidance have their heads and states side by side.
+
+    Attributes:
+        watch: On the alignment: float32 [slots, WIDTH].
+    """
+
+    watch: torch.Tensor
+
+    @classmethod
+    def allocate(cls, weights: T3Weights, layout: SlotLayout) -> T3Slots:
+        """Free slots.
+
+        Raises:
+            torch.OutOfMemoryError: There is no room for them.
+        """
+        like, n = weights.head, layout.slots
+        stack = weights.stack
+        heads = weights.rows * stack.kv_heads
+        kept = (len(stack.layers), n, 2, heads, layout.positions, stack.head_dim)
+        vocabulary, hidden = like.shape
+        columns, device = len(IntColumn) + len(T3IntColumn), like.device
+        return cls(
+            whole=torch.zeros(n, columns, dtype=torch.long, device=device),
+            real=torch.ones(n, len(T3FloatColumn), device=device),
+            hidden=like.new_zeros(n, weights.rows * hidden),
+            said=torch.zeros(n, vocabulary, dtype=torch.bool, device=device),
+            codes=torch.zeros(n, layout.max_frames + 1, 1, dtype=torch.long, device=device),
+            cache=like.new_zeros(kept),
+            watch=torch.zeros(n, MONITOR_WIDTH, device=device),
+        )
+
+    def rules(self, rows: int) -> T3SamplingTensors:
+        """How the first rows choose."""
+        return T3SamplingTensors(
+            temperature=self.setting(T3FloatColumn.TEMPERATURE, rows),
+            top_p=self.setting(T3FloatColumn.TOP_P, rows),
+            min_p=self.setting(T3FloatColumn.MIN_P, rows),
+            penalty=self.setting(T3FloatColumn.PENALTY, rows),
+            last=self.whole[:rows, T3IntColumn.LAST, None],
+            said=self.said[:rows],
+        )
+
+    def setting(self, name: T3FloatColumn, rows: int) -> torch.Tensor:
+        """A real number of the first rows: float32 [rows, 1], a view."""
+        return self.real[:rows, name, None]
+
+    def put(
+        self,
+        lines: Sequence[T3Admission],
+        turns: Sequence[int],
+        limits: Sequence[int],
+        *,
+        start: int,
+    ) -> None:
+        """Write what the lines ask for; they run from the next step on.
+
+        Args:
+            lines: Their prompts are in their slots.
+            turns: Of each, the number of its admission.
+            limits: Of each, the tokens it may have.
+            start: The token that counts as said.
+        """
+        slots = self._write(
+            [line.slot for line in lines],
+            [_t3_int_columns(*line) for line in zip(lines, turns, limits, strict=True)],
+            [_t3_float_columns(line) for line in lines],
+        )
+        self.said[slots, start] = True
+        prompts = [line.prompt for line in lines]
+        watch = [init_monitor(prompt.shared, prompt.text_tokens) for prompt in prompts]
+        self.watch[slots] = to_device(torch.tensor(watch), slots.device)
+
+    def _rows(self) -> tuple[torch.Tensor, ...]:
+        return (*super(T3Slots, self)._rows(), self.watch)
+
+
+def _t3_int_columns(line: T3Admission, turn: int, limit: int) -> list[int]:
+    return [
+        turn,
+        SlotPhase.RUNNING,
+        0,
+        line.prompt.embeds.shape[1],
+        limit,
+        derive_line_key(line.seed),
+        line.sampling.top_k - 1,
+    ]
+
+
+def _t3_float_columns(line: T3Admission) -> list[float]:
+    how = line.sampling
+    top_p = how.top_p if how.top_p < 1 else NO_TOP_P
+    return [how.temperature, top_p, how.min_p, how.repetition_penalty, how.cfg_weight]

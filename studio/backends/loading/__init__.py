@@ -1,1 +1,0 @@
-"""Weights from a folder, the cache of the hub, or the hub itself."""

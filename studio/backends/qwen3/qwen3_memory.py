@@ -1,0 +1,168 @@
+"""The memory that Qwen3-TTS takes: weights, the talker's slots, and the codec."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from studio.backends.batching.memory_plan import MemoryNeeds, MemoryPlan, plan_memory
+from studio.backends.batching.runner_contract import PREFIX_CACHE_BYTES, SlotLayout
+from studio.backends.device import model_dtype
+from studio.backends.options import BatchOptions
+from studio.backends.qwen3.checkpoint import MAX_FRAMES
+
+
+@dataclass(frozen=True, slots=True)
+class TalkerDims:
+    """What of a checkpoint decides how large a slot is; the fields are those of its config.
+
+    Attributes:
+        position_numbers: Of the talker's cache at one position, all layers.
+        frame_numbers: Of the predictor's heads, all layers and positions of a frame.
+        hidden: Width of the talker.
+        vocabulary: First codes.
+        groups: Codes of a frame.
+    """
+
+    position_numbers: int
+    frame_numbers: int
+    hidden: int
+    vocabulary: int
+    groups: int
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> TalkerDims:
+        """Read them from a checkpoint's `config.json`."""
+        talker = config["talker_config"]
+        predictor = talker["code_predictor_config"]
+        groups = int(talker["num_code_groups"])
+        return cls(
+            position_numbers=_kv_numbers(talker),
+            frame_numbers=_qkv_numbers(predictor) * groups,
+            hidden=int(talker["hidden_size"]),
+            vocabulary=int(talker["vocab_size"]),
+            groups=groups,
+        )
+
+    def beginning_bytes(self, positions: int, device: str) -> int:
+        """Memory of a kept beginning: of the cache, so many positions of one line."""
+        return self.position_numbers * positions * number_bytes(device)
+
+    def slot_bytes(self, layout: SlotLayout, device: str) -> int:
+        """Memory of one slot."""
+        frames = layout.max_frames + 1
+        numbers = self.position_numbers * layout.positions + self.frame_numbers
+        numbers += self.hidden * (frames + 1)  # the text of each frame, and the last state
+        return numbers * number_bytes(device) + self.vocabulary + frames * self.groups * 8
+
+
+RELEASED_DIMS = TalkerDims(2 * 28 * 8 * 128, 2 * 5 * 32 * 128 * 16, 1_024, 3_072, 16)
+"""Of the 0.6B model."""
+
+
+_RELEASED_STORED_BYTES = 2_500_000_000
+
+
+def read_dims(folder: Path) -> TalkerDims:
+    """Of the checkpoint in a folder; it was read before, so it can be."""
+    return TalkerDims.of(json.loads((folder / "config.json").read_text("utf-8")))
+
+
+def count_weights_bytes(folder: Path | None, device: str) -> int:
+    """What a checkpoint's weights take on a device; they are kept in two bytes a number.
+
+    Args:
+        folder: None for the 0.6B model, which isn't here.
+        device: Where they would be.
+    """
+    stored = _RELEASED_STORED_BYTES
+    if folder is not None:
+        stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+    return stored * number_bytes(device) // 2
+
+
+def number_bytes(device: str) -> int:
+    """Of a number in the caches; on a card that is there, in the precision that suits it."""
+    torch = sys.modules.get("torch")
+    if device == "cuda" and torch is not None and torch.cuda.is_available():
+        return int(model_dtype(device).itemsize)
+    return _BYTES[device]
+
+
+_BYTES = {"cuda": 2, "mps": 4, "cpu": 4}  # of a number in the caches
+
+
+def _kv_numbers(transformer: Mapping[str, Any]) -> int:
+    """Numbers of keys and values at one position."""
+    layers, heads = transformer["num_hidden_layers"], transformer["num_key_value_heads"]
+    return 2 * int(layers) * int(heads) * int(transformer["head_dim"])
+
+
+def _qkv_numbers(transformer: Mapping[str, Any]) -> int:
+    """The same of all heads, queries too, each kept after rotation and before."""
+    shared = int(transformer["num_key_value_heads"])
+    each = int(transformer["num_attention_heads"]) // shared + 2
+    return _kv_numbers(transformer) * each
+
+
+CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (64, 128)}
+"""Of finished lines through the codec at once, at least and at most. More are no faster, and who
+listens waits for them."""
+
+CODEC_ROW_FRAMES = 8
+"""Of one line at once. Half of it is padded on average, at the line's end."""
+
+STREAM_CHUNK_FRAMES = (1, 2, 4, 8, 16)
+"""Of a line that is heard while it is made; any chunk is a sum of these."""
+
+MAX_STREAMED_LINES = 2
+"""Lines that are heard while they are made and decoded in one go: at the play-head, and after."""
+
+MAX_CACHED_SAMPLES = 16
+"""Voices of which the codec keeps what their sample comes to."""
+
+CODEC_FRAME_BYTES = 4_000_000  # 3.4 MB of tensors live at once, and a library's workspace
+_CODEC_STATE_BYTES = 5_300_000  # a row's, and its codes and samples
+_CODEC_TABLES_BYTES = 34_000_000
+
+
+def codec_bytes(frames: int) -> int:
+    """What the codec takes for so many frames at once.
+
+    That is its state, what its graphs compute with (those of finished lines take turns, so the
+    largest counts, and those of chunks too), its tables, and what it keeps of samples.
+    """
+    rows = frames // CODEC_ROW_FRAMES + MAX_STREAMED_LINES
+    kept = (rows + MAX_CACHED_SAMPLES) * _CODEC_STATE_BYTES
+    heard = MAX_STREAMED_LINES * max(STREAM_CHUNK_FRAMES)
+    return (frames + heard) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
+
+
+def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
+    """The codec's frames at once, and the bytes that it takes for them.
+
+    Args:
+        budget_bytes: What it may take, where that is enough for the fewest frames.
+        device: Where it runs.
+    """
+    least, most = CODEC_FRAMES[device]
+    rows = budget_bytes // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
+    frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
+    return frames, codec_bytes(frames)
+
+
+def plan_talker_memory(
+    dimensions: TalkerDims, free_bytes: int, device: str, batch: BatchOptions
+) -> MemoryPlan:
+    """Choose slots and positions; see `plan_memory`."""
+    needs = MemoryNeeds(
+        max_frames=MAX_FRAMES,
+        plan_sound=partial(plan_codec, device=device),
+        kept_bytes=PREFIX_CACHE_BYTES[device],
+    )
+    return plan_memory(dimensions, free_bytes, device, batch, needs)

@@ -1,0 +1,134 @@
+"""Talker and code predictor of Qwen3-TTS with packed weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
+from studio.backends.batching.runner_contract import BatchingUnavailable
+
+# The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
+#
+# The heads of each key-value group lie side by side as its query heads, its key and its value, so
+# that one multiplication makes all of them and attention reads them where they are. Any transformer
+# of the Llama family is packed like this.
+#
+# Source: `Qwen3TTSTalkerModel` and `Qwen3TTSTalkerCodePredictorModel` of qwen-tts-hf 0.1.1.post1.
+
+PREDICTOR_POSITIONS = 16
+"""The state behind a frame's first code, that code, and 14 more; the last one is not read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TalkerWeights:
+    """Everything a frame needs of a checkpoint.
+
+    Attributes:
+        head: Scores of a frame's first code: [vocabulary, hidden].
+        banned: 0, and minus infinity for the commands that are no sounds: float32 [vocabulary].
+        tables: Embeddings of all groups below each other: [vocabulary + rest, hidden].
+        offsets: Where each group begins in `tables`: int64 [groups].
+        rest_heads: One a group after the first: [codes, predictor hidden].
+        rest_first: First codes as the predictor reads them: [vocabulary, predictor hidden].
+        rest_tables: The other codes as it reads them, the last group left out.
+        project: The talker's states as it reads them; None where both have the same size.
+        end: The code that ends a line.
+    """
+
+    talker: DecoderStack
+    predictor: DecoderStack
+    head: torch.Tensor
+    banned: torch.Tensor
+    tables: torch.Tensor
+    offsets: torch.Tensor
+    rest_heads: tuple[torch.Tensor, ...]
+    rest_first: torch.Tensor
+    rest_tables: tuple[torch.Tensor, ...]
+    project: tuple[torch.Tensor, torch.Tensor] | None
+    end: int
+
+    @property
+    def groups(self) -> int:
+        """Codes in a frame."""
+        return len(self.rest_heads) + 1
+
+    @property
+    def hidden(self) -> int:
+        """Width of the talker."""
+        return self.head.shape[1]
+
+    def made_of(self, parts: KernelSet) -> TalkerWeights:
+        """The same weights for a step of other parts."""
+        talker, predictor = (replace(one, parts=parts) for one in (self.talker, self.predictor))
+        return replace(self, talker=talker, predictor=predictor)
+
+
+_ROPE_AXES = 3  # of the talker's positions; the predictor's have one
+_COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
+
+
+def pack_talker(talker: Any, positions: int, *, release: bool = False) -> TalkerWeights:
+    """Pack a talker and its predictor.
+
+    Args:
+        talker: The package's `Qwen3TTSTalkerForConditionalGeneration`.
+        positions: How far its cache reaches.
+        release: Take its layers away, layer by layer, so that they aren't held twice. It can't
+            run by itself then; prompts can still be laid out with it.
+
+    Raises:
+        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
+    """
+    config, predictor = talker.config, talker.code_predictor
+    _check_supported(config)
+    with torch.no_grad():
+        first = talker.model.codec_embedding.weight
+        rest = [table.weight for table in predictor.model.codec_embedding]
+        project = predictor.small_to_mtp_projection
+        return TalkerWeights(
+            talker=pack_stack(
+                talker.model, config, positions, release=release, rope_axes=_ROPE_AXES
+            ),
+            predictor=pack_stack(
+                predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
+            ),
+            head=talker.codec_head.weight.detach(),
+            banned=_banned_codes(config, talker.device),
+            tables=torch.cat([first, *rest]).detach(),
+            offsets=_group_offsets(first, rest),
+            rest_heads=tuple(head.weight.detach() for head in predictor.lm_head),
+            rest_first=project(first).detach(),
+            rest_tables=tuple(project(table).detach() for table in rest[:-1]),
+            project=_pack_projection(project),
+            end=int(config.codec_eos_token_id),
+        )
+
+
+def _check_supported(config: Any) -> None:
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    for part in (config, config.code_predictor_config):
+        if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
+            raise BatchingUnavailable(
+                "This Qwen3-TTS checkpoint has attention that the batched talker doesn't know."
+            )
+
+
+def _banned_codes(config: Any, device: torch.device) -> torch.Tensor:
+    banned = torch.zeros(config.vocab_size, device=device)
+    banned[-_COMMAND_CODES:] = -torch.inf
+    banned[config.codec_eos_token_id] = 0.0
+    return banned
+
+
+def _group_offsets(first: torch.Tensor, rest: list[torch.Tensor]) -> torch.Tensor:
+    sizes = torch.tensor([0, len(first), *(len(table) for table in rest[:-1])])
+    return sizes.cumsum(0).to(first.device)
+
+
+def _pack_projection(project: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    if isinstance(project, torch.nn.Identity):
+        return None
+    return project.weight.detach(), project.bias.detach()

@@ -1,0 +1,398 @@
+"""One speech server: its address, its streamed answers, and how it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import httpx
+import numpy as np
+import soxr
+
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, from_pcm16
+from studio.backends.options import RemoteOptions
+from studio.backends.remote.discovery import ServerCapabilities, discover_capabilities
+from studio.backends.remote.server_faults import (
+    Garbled,
+    Refused,
+    Unreachable,
+    check_audio,
+    fault_of,
+    request_fault,
+)
+from studio.backends.remote.speech_body import RemoteLine, speech_body
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server's base URL.
+
+    Attributes:
+        url: Ends in the API's version, as in "http://127.0.0.1:8091/v1"; holds no credentials.
+        credentials: Name and password that stood in the URL.
+    """
+
+    url: str
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, text: str) -> Address:
+        """Read a base URL as a person writes it: with or without `/v1`, slash or password."""
+        parts = urlsplit(text)
+        place = parts.netloc.rpartition("@")[2]
+        path = parts.path.rstrip("/") or "/v1"
+        credentials = (unquote(parts.username or ""), unquote(parts.password or ""))
+        return cls(
+            urlunsplit((parts.scheme, place, path, "", "")),
+            credentials if "@" in parts.netloc else None,
+        )
+
+    @property
+    def shown(self) -> str:
+        """The name in messages: host and port."""
+        return urlsplit(self.url).netloc
+
+    def at(self, path: str) -> str:
+        """The URL of a path below the version, such as "audio/speech"."""
+        return f"{self.url}/{path}"
+
+    def documents(self) -> tuple[str, ...]:
+        """Where the server may describe its API: beside the version, and below it."""
+        return f"{self.url.rpartition('/')[0]}/openapi.json", self.at("openapi.json")
+
+
+_PCM, _EXTENSIBLE = 1, 0xFFFE
+_UNKNOWN_BYTES = (0, 0x7FFF_FFFF, 0xFFFF_FFFF)  # what streaming servers write for "don't know"
+_LOWEST_HZ, _HIGHEST_HZ = 8_000, 192_000
+_MAX_HEADER_BYTES = 65_536
+_NOTHING = np.zeros(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class PcmFormat:
+    """How 16-bit samples lie in an answer; `data_bytes` is None when it isn't told."""
+
+    rate_hz: int = STUDIO_RATE_HZ
+    channels: int = 1
+    data_bytes: int | None = None
+
+
+class SpeechReader:
+    """Takes an answer's bytes in any pieces, raw 16-bit samples or a WAV file.
+
+    A WAV file is known by its first bytes, whatever was asked for: some servers send nothing else.
+    """
+
+    def __init__(self) -> None:
+        """Wait for the first bytes."""
+        self._pending = b""
+        self._form: PcmFormat | None = None
+        self._left_bytes: int | None = None
+        self._resampler: soxr.ResampleStream | None = None
+        self._samples = 0
+
+    def feed(self, data: bytes) -> Samples:
+        """Take more bytes; what is complete of them, float32 [samples] at the studio's rate.
+
+        Raises:
+            Garbled: It is a WAV file with something else than 16-bit samples.
+        """
+        self._pending += data
+        if self._form is None and not self._begin():
+            return _NOTHING
+        assert self._form is not None
+        frame_bytes = 2 * self._form.channels
+        usable = len(self._pending) if self._left_bytes is None else self._left_bytes
+        whole_bytes = min(len(self._pending), usable) // frame_bytes * frame_bytes
+        frames, self._pending = self._pending[:whole_bytes], self._pending[whole_bytes:]
+        if self._left_bytes is not None:
+            self._left_bytes -= whole_bytes
+        return self._at_studio_rate(_mono(frames, self._form.channels))
+
+    def finish(self) -> Samples:
+        """The last samples, once no more bytes come.
+
+        Raises:
+            Garbled: The audio isn't whole, or there is none.
+        """
+        missing = self._left_bytes if self._left_bytes is not None else len(self._pending)
+        if self._form is None or missing:
+            raise Garbled("sent audio that isn't whole")
+        rest = self._at_studio_rate(_NOTHING, last=True)
+        if not self._samples:
+            raise Garbled("sent no audio")
+        return rest
+
+    def _begin(self) -> bool:
+        """Learn the form from the first bytes; whether there are enough of them."""
+        if len(self._pending) < 4:
+            return False
+        if self._pending.startswith(b"RIFF"):
+            found = _wav_form(self._pending)
+            if found is None:
+                return False
+            self._form, start = found
+            self._pending = self._pending[start:]
+        else:
+            self._form = PcmFormat()
+        self._left_bytes = self._form.data_bytes
+        if self._form.rate_hz != STUDIO_RATE_HZ:
+            self._resampler = soxr.ResampleStream(
+                self._form.rate_hz, STUDIO_RATE_HZ, 1, dtype="float32", quality="HQ"
+            )
+        return True
+
+    def _at_studio_rate(self, samples: Samples, *, last: bool = False) -> Samples:
+        self._samples += len(samples)
+        if self._resampler is None:
+            return samples
+        fresh: Samples = self._resampler.resample_chunk(samples, last=last)
+        return np.clip(fresh, -1.0, 1.0)
+
+
+def _wav_form(head: bytes) -> tuple[PcmFormat, int] | None:
+    """The form and where the samples start; None when that hasn't come yet."""
+    form, place = None, 12
+    while len(head) >= place + 8:
+        name, size = struct.unpack_from("<4sI", head, place)
+        place += 8
+        if name == b"data":
+            if form is None:
+                raise Garbled("sent a WAV file without a format")
+            known = None if size in _UNKNOWN_BYTES else size
+            return PcmFormat(form.rate_hz, form.channels, known), place
+        if name == b"fmt " and len(head) >= place + 16:
+            form = _format_chunk(head[place : place + 16])
+        place += size + size % 2
+    if place > _MAX_HEADER_BYTES:
+        raise Garbled("sent a WAV file without samples")
+    return None
+
+
+def _format_chunk(chunk: bytes) -> PcmFormat:
+    kind, channels, rate_hz, _, _, bits = struct.unpack("<HHIIHH", chunk)
+    if kind not in (_PCM, _EXTENSIBLE) or bits != 16 or not (channels and rate_hz):
+        raise Garbled(f"sent a WAV file of a kind that can't be read ({bits} bits, format {kind})")
+    if not _LOWEST_HZ <= rate_hz <= _HIGHEST_HZ:
+        raise Garbled(f"sent a WAV file with {rate_hz} samples a second")
+    return PcmFormat(rate_hz, channels)
+
+
+def _mono(frames: bytes, channels: int) -> Samples:
+    samples = from_pcm16(np.frombuffer(frames, dtype="<i2"))
+    if channels == 1:
+        return samples
+    return samples.reshape(-1, channels).mean(axis=1, dtype=np.float32)
+
+
+OnChunk = Callable[[Samples], None]
+"""Takes float32 [samples] at the studio's rate, never empty, each not heard before."""
+
+_SAME_SOUND = 0.01  # energy of the difference to that of the sound; -20 dB
+
+
+class Differs(Exception):
+    """A second try doesn't begin with what was heard of the first, so they can't be joined."""
+
+
+class StreamResume:
+    """Passes on what is new of each try at a line.
+
+    A second try with the same seed should begin with the same samples: those are skipped.
+    """
+
+    def __init__(self, hear: OnChunk) -> None:
+        """Hear nothing yet."""
+        self._hear = hear
+        self._chunks: list[Samples] = []
+        self._again: list[Samples] = []
+        self._to_skip = 0
+
+    @property
+    def heard_s(self) -> float:
+        """Seconds that were passed on."""
+        return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
+
+    def begin(self) -> None:
+        """A try begins, with the line's first sample."""
+        self._to_skip = sum(map(len, self._chunks))
+        self._again = []
+
+    def take(self, chunk: Samples) -> None:
+        """Take what comes next of the try.
+
+        Raises:
+            Differs: It isn't what was heard here.
+        """
+        known, fresh = chunk[: self._to_skip], chunk[self._to_skip :]
+        if len(known):
+            self._again.append(known)
+            self._to_skip -= len(known)
+            if not self._to_skip and not self._same():
+                raise Differs
+        if len(fresh):
+            self._chunks.append(fresh)
+            self._hear(fresh)
+
+    def end(self) -> None:
+        """The try is whole.
+
+        Raises:
+            Differs: It ended before the place that was heard.
+        """
+        if self._to_skip:
+            raise Differs
+
+    def _same(self) -> bool:
+        one, other = np.concatenate(self._again), np.concatenate(self._chunks)
+        return bool(np.sum((one - other) ** 2) <= _SAME_SOUND * np.sum(other**2))
+
+
+MAX_LINE_S = 300.0
+"""Audio of one line, after which it counts as one that never stops."""
+
+_CONNECT_S = 5.0
+_ASK_S = 10.0
+_MAX_PAGE_BYTES = 4 * 1024 * 1024
+_MAX_ERROR_BYTES = 8_192
+# Servers close idle connections after 5 s; one closed under a request would look like a crash.
+_KEPT_ALIVE_S = 2.0
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+
+
+class SpeechServer:
+    """A server and its connections; belongs to the event loop it is used on.
+
+    The pool changes its standing.
+
+    Attributes:
+        abilities: What it can do; None while it hasn't been asked.
+        in_flight: Lines it speaks now.
+        busy_until_s: On the loop's clock; until then it wants no more lines.
+        busy_in_a_row: How often it said so since it last took a line.
+        faults_in_a_row: How many lines went wrong on it since it last spoke one.
+        down_since_s: On the loop's clock; None while it answers.
+        trouble: What was wrong when it last failed.
+    """
+
+    def __init__(self, address: Address, options: RemoteOptions) -> None:
+        """Open nothing yet."""
+        self.address = address
+        self.abilities: ServerCapabilities | None = None
+        self.in_flight = 0
+        self.busy_until_s = 0.0
+        self.busy_in_a_row = 0
+        self.faults_in_a_row = 0
+        self.down_since_s: float | None = None
+        self.trouble = ""
+        self._options = options
+        authorization = _authorization(address, options)
+        self._secrets = tuple(filter(None, (options.key, authorization.rpartition(" ")[2])))
+        connect_s = min(_CONNECT_S, options.timeout_s)
+        self._client = httpx.AsyncClient(
+            headers={"Authorization": authorization} if authorization else {},
+            timeout=httpx.Timeout(options.timeout_s, connect=connect_s),
+            limits=httpx.Limits(
+                max_connections=options.concurrency + 1, keepalive_expiry=_KEPT_ALIVE_S
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.address.shown
+
+    async def ask(self) -> ServerCapabilities:
+        """Find out what it can do.
+
+        Raises:
+            ServerFault: It doesn't answer, or not now.
+            Refused: It isn't a speech server, or lacks the model or the key.
+        """
+        return await discover_capabilities(
+            self._page,
+            base=self.address.url,
+            documents=self.address.documents(),
+            wanted=self._options.model,
+        )
+
+    async def speak(self, line: RemoteLine, hear: OnChunk) -> None:
+        """Speak a line once; `hear` takes its samples as they arrive.
+
+        Raises:
+            ServerFault: It didn't work this time; what was heard may not be whole.
+            Refused: It never will.
+        """
+        assert self.abilities is not None, "a server speaks after it was asked"
+        body = speech_body(line, self.abilities)
+        try:
+            async with asyncio.timeout(self._options.timeout_s):
+                await self._spoken(body, hear)
+        except TimeoutError:
+            raise Unreachable(f"took more than {self._options.timeout_s:g} s for a line") from None
+        except httpx.RequestError as error:
+            raise request_fault(error) from None
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+    async def _spoken(self, body: dict[str, Any], hear: OnChunk) -> None:
+        url, reader, samples = self.address.at("audio/speech"), SpeechReader(), 0
+        async with self._client.stream("POST", url, json=body) as response:
+            if response.status_code != HTTPStatus.OK:
+                raise await self._fault(response)
+            check_audio(response.headers)
+            async for data in response.aiter_bytes():
+                fresh = reader.feed(data)
+                samples += len(fresh)
+                if samples > MAX_LINE_S * STUDIO_RATE_HZ:
+                    raise Refused(f"sent more than {MAX_LINE_S:g} s for one line")
+                if len(fresh):
+                    hear(fresh)
+        rest = reader.finish()
+        if len(rest):
+            hear(rest)
+
+    async def _page(self, url: str) -> bytes | None:
+        try:
+            async with asyncio.timeout(_ASK_S), self._client.stream("GET", url) as response:
+                if response.status_code in _ABSENT:
+                    return None
+                if response.status_code != HTTPStatus.OK:
+                    raise await self._fault(response)
+                return await _beginning(response, _MAX_PAGE_BYTES)
+        except TimeoutError:
+            raise Unreachable(f"didn't answer within {_ASK_S:g} s") from None
+        except httpx.RequestError as error:
+            raise request_fault(error) from None
+
+    async def _fault(self, response: httpx.Response) -> Exception:
+        body = await _beginning(response, _MAX_ERROR_BYTES)
+        return fault_of(response.status_code, response.headers, body, self._secrets)
+
+
+def _authorization(address: Address, options: RemoteOptions) -> str:
+    """The header's value; a key goes before a name and password. Empty when there is neither."""
+    if options.key:
+        return f"Bearer {options.key}"
+    if address.credentials is None:
+        return ""
+    return f"Basic {base64.b64encode(':'.join(address.credentials).encode()).decode()}"
+
+
+async def _beginning(response: httpx.Response, most_bytes: int) -> bytes:
+    body = b""
+    async for data in response.aiter_bytes():
+        body += data
+        if len(body) > most_bytes:
+            if response.is_success:
+                raise Garbled("answered with a page that is too long")
+            break
+    return body[:most_bytes]

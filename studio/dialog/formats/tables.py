@@ -1,0 +1,419 @@
+"""CSV, TSV and what spreadsheets save, with or without headings: read to a dialog, and written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import regex
+
+from studio.dialog.attributes import (
+    Attributes,
+    check_language,
+    check_seed,
+    parse_attributes,
+    write_attributes,
+)
+from studio.dialog.formats.building import DialogBuilder, ImportNotices
+from studio.dialog.language import code_of
+from studio.dialog.line_text import paragraph
+from studio.dialog.model import (
+    Audio,
+    Dialog,
+    Line,
+    ParamValue,
+    ParsedScript,
+    Silence,
+    Speech,
+    with_place,
+)
+from studio.dialog.names import clean_name
+from studio.dialog.script import parse_header
+from studio.dialog.tags import cut_pauses
+from studio.errors import ScriptError
+
+
+class Role(StrEnum):
+    """What a column is to a dialog; the value is the heading written for it."""
+
+    SPEAKER = "speaker"
+    TEXT = "text"
+    LANGUAGE = "language"
+    SEED = "seed"
+    PAUSE = "pause"
+    PAUSE_BEFORE = "pause before"
+    AUDIO = "audio"
+    IGNORED = ""
+
+
+PARAM_PREFIX = "param:"
+"""Stands before a parameter whose name would be taken for another heading."""
+
+# The earlier of two headings for one role wins.
+_HEADINGS = {
+    Role.SPEAKER: "speaker speakername speakerid character charactername char name role actor "
+    "voice who person sprecher figur rolle personnage personaje personaggio 角色 说话人 話者",
+    Role.TEXT: "text dialogue dialog line lines sentence utterance speech words says content "
+    "transcript caption subtitle script quote satz dialogtext texte texto testo 台词 文本 セリフ",
+    Role.LANGUAGE: "language lang locale languagecode sprache langue idioma lingua 语言 言語",
+    Role.SEED: "seed",
+    Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay duration",
+    Role.PAUSE_BEFORE: "pausebefore silencebefore",
+    Role.AUDIO: "audio audiofile audiopath path file filename",
+    Role.IGNORED: "id no nr index number linenumber lineno row type start end starttime endtime "
+    "time timecode",
+}
+_ROLES = {
+    heading: (role, rank)
+    for role, headings in _HEADINGS.items()
+    for rank, heading in enumerate(headings.split())
+}
+_NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
+_UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|sec|seconds?)$")
+
+
+def role_of(heading: str) -> Role | None:
+    """What a heading means, however it is spaced or cased; None for an unknown one."""
+    found = _ROLES.get(_words(heading)[0])
+    return found[0] if found else None
+
+
+def is_in_milliseconds(heading: str) -> bool:
+    """Whether the heading of a pause says so, as `pause (ms)` does."""
+    return _words(heading)[1] == "ms"
+
+
+def assign(headings: list[str]) -> dict[Role, int]:
+    """The column of each role; where two fit one role, that of the better heading."""
+    best: dict[Role, tuple[int, int]] = {}
+    for column, heading in enumerate(headings):
+        if found := _ROLES.get(_words(heading)[0]):
+            role, rank = found
+            best[role] = min(best.get(role, (rank, column)), (rank, column))
+    best.pop(Role.IGNORED, None)
+    return {role: column for role, (_, column) in best.items()}
+
+
+def _words(heading: str) -> tuple[str, str]:
+    """A heading in its plainest form, and the unit at its end."""
+    plain = _NOT_IN_WORDS.sub("", heading.casefold())
+    unit = _UNIT.search(plain)
+    return (plain[: unit.start()], unit[1]) if unit else (plain, "")
+
+
+_DELIMITERS = ",;\t|"
+_EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
+_WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
+_QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Cells of one row; `line_number` is where it begins in the file."""
+
+    line_number: int
+    cells: tuple[str, ...]
+
+
+def delimiter_of(text: str) -> str | None:
+    """The delimiter under which the first row has headings for a dialog; None where none does."""
+    lines = filter(str.strip, text.splitlines())
+    first = next(lines, "")
+    if hint := _EXCEL_HINT.fullmatch(first):
+        delimiter = str(hint["delimiter"])
+        return delimiter if _score(next(lines, ""), delimiter) else None
+    if first.startswith(("@", "[")) or _is_said(first):  # a name in a screenplay or a script
+        return None
+    scores = {delimiter: _score(first, delimiter) for delimiter in _DELIMITERS}
+    best = max(scores, key=lambda delimiter: scores[delimiter])
+    return best if scores[best] else None
+
+
+def likely_delimiter(text: str) -> str:
+    """The delimiter that most of the first lines share, for a table without headings."""
+    lines = [line for line in text.splitlines()[:20] if line.strip()]
+    return max(_DELIMITERS, key=lambda delimiter: sum(delimiter in line for line in lines))
+
+
+def read_rows(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[Row]:
+    """Cut a table into rows; empty ones are left out.
+
+    A quotation mark without its partner would swallow the rest of the file: then every line is a
+    row, and quotation marks are text.
+
+    Raises:
+        ScriptError: A cell is too long.
+    """
+    try:
+        rows = list(_rows(text, delimiter, is_quoted=True))
+    except csv.Error as error:
+        remarks.add(_QUOTES.format(error), _line_of_fault(text, delimiter))
+        rows = _unquoted(text, delimiter)
+    return (row for row in rows if any(map(str.strip, row.cells)))
+
+
+def escape_formula(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula; `unescape_formula` gives it back."""
+    return f"'{cell}" if _WOULD_BE_FORMULA.match(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Take off the apostrophe that keeps a cell from being a formula."""
+    return cell[1:] if cell.startswith("'") and _WOULD_BE_FORMULA.match(cell) else cell
+
+
+def _is_said(line: str) -> bool:
+    """Whether a line is a script's `Name: text`, and not the headings `Name: | Text:`."""
+    header = parse_header(line.strip())
+    return header is not None and role_of(header.speaker) is None
+
+
+def _score(line: str, delimiter: str) -> int:
+    """How many headings are known; 0 without one for the text."""
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter))
+    except csv.Error:
+        return 0
+    roles = assign(cells)
+    return len(roles) if Role.TEXT in roles and Role.SPEAKER in roles else 0
+
+
+def _rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
+    source = io.StringIO(text, newline="")
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    reader = csv.reader(source, delimiter=delimiter, strict=True, quoting=quoting)
+    line_number = 1
+    for cells in reader:
+        if not (line_number == 1 and cells and cells[0].startswith("sep=")):
+            yield Row(line_number, tuple(cells))
+        line_number = reader.line_num + 1
+
+
+def _unquoted(text: str, delimiter: str) -> list[Row]:
+    try:
+        return list(_rows(text, delimiter, is_quoted=False))
+    except csv.Error as error:
+        raise ScriptError(f"The table can't be read: {error}. Divide its long cells.") from error
+
+
+def _line_of_fault(text: str, delimiter: str) -> int:
+    """Where the row begins that can't be read."""
+    line_number = 1
+    try:
+        for row in _rows(text, delimiter, is_quoted=True):
+            line_number = row.line_number + 1
+    except csv.Error:
+        pass
+    return line_number
+
+
+_VALUE = regex.compile(
+    r"[+-]?\d[\d.]*(?:e[+-]?\d+)?|[a-z_][a-z0-9_.-]*|\"(?:[^\"\\]|\\.)*\"", regex.IGNORECASE
+)
+_HOW = "Name the columns in the first row, such as speaker,text"
+_QUOTED = 'Anna,"Yes, I know."'
+_NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
+
+
+def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
+    """Read a table with one line of the dialog in each row.
+
+    Args:
+        text: The whole file; its delimiter is found out.
+        remarks: Takes what is left out.
+
+    Raises:
+        ScriptError: No column holds the text, or a cell can't be kept.
+    """
+    known = delimiter_of(text)
+    delimiter = known or likely_delimiter(text)
+    rows = read_rows(text, delimiter, remarks)
+    first = next(rows, None)
+    if first is None:
+        raise ScriptError(_NOTHING)
+    headings = _headings(first, remarks, are_known=known is not None)
+    table = _Table(headings or [Role.SPEAKER, Role.TEXT], delimiter, remarks)
+    table.add_all(rows if headings else (first, *rows))
+    return table.builder.finish(nothing_found=_NOTHING)
+
+
+def _headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
+    """The first row's cells; None when it holds no headings and is a line itself."""
+    roles = assign(list(first.cells))
+    if Role.TEXT in roles:
+        return [cell.strip() for cell in first.cells]
+    if len(first.cells) != 2 or are_known or roles:
+        raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
+    remarks.add(
+        "The table has no headings: the first column is read as the speaker, the second as the "
+        f"text. {_HOW}, if that is wrong.",
+        first.line_number,
+    )
+    return None
+
+
+class _Table:
+    """Takes rows in order; knows what their columns hold."""
+
+    def __init__(self, headings: list[str], delimiter: str, remarks: ImportNotices) -> None:
+        self.builder = DialogBuilder(remarks)
+        self._headings = headings
+        self._delimiter = delimiter
+        self._columns = assign(headings)
+        self._remarks = remarks
+
+    def add_all(self, rows: Iterable[Row]) -> None:
+        kept = [self._fitted(row) for row in rows]
+        params = self._param_columns(kept)
+        for row in kept:
+            with with_place(row.line_number):
+                self._add(row, params)
+
+    def _param_columns(self, rows: list[Row]) -> dict[int, str]:
+        """Columns of the backend's parameters: unknown headings over plain values."""
+        values: dict[int, list[str]] = {}
+        for row in rows:
+            for column, cell in enumerate(row.cells[: len(self._headings)]):
+                if cell.strip():
+                    values.setdefault(column, []).append(cell.strip())
+        found = {}
+        for column, cells in values.items():
+            heading = self._headings[column]
+            key = heading.removeprefix(PARAM_PREFIX).strip()
+            if role_of(heading) is not None:
+                continue
+            if _is_key(key) and all(map(_VALUE.fullmatch, cells)):
+                found[column] = key
+            else:
+                self._remarks.add(f"The column “{heading[:40]}” is left out.", 1)
+        return found
+
+    def _add(self, row: Row, params: dict[int, str]) -> None:
+        number = row.line_number
+        self._pause(row, Role.PAUSE_BEFORE)
+        if path := unescape_formula(self._cell(row, Role.AUDIO)):
+            self.builder.audio(path, number)
+        speaker = unescape_formula(self._cell(row, Role.SPEAKER).strip())
+        text = unescape_formula(self._cell(row, Role.TEXT).strip())
+        if speaker or text:
+            attributes = self._attributes(row, params)
+            self.builder.speech(speaker or None, text, number, attributes)
+        self._pause(row, Role.PAUSE)
+
+    def _fitted(self, row: Row) -> Row:
+        """A row whose text was cut at delimiters in it, with its text in one piece again."""
+        excess = len(row.cells) - len(self._headings)
+        if excess <= 0 or not any(map(str.strip, row.cells[-excess:])):
+            return row
+        start = self._columns[Role.TEXT]
+        text = self._delimiter.join(row.cells[start : start + excess + 1])
+        self._remarks.add(
+            "This row has more cells than there are headings; the text is taken to hold the "
+            f"delimiter. Put quotation marks around it if that is wrong: {_QUOTED}",
+            row.line_number,
+        )
+        cells = (*row.cells[:start], text, *row.cells[start + excess + 1 :])
+        return Row(row.line_number, cells)
+
+    def _cell(self, row: Row, role: Role) -> str:
+        column = self._columns.get(role, len(row.cells))
+        return row.cells[column] if column < len(row.cells) else ""
+
+    def _pause(self, row: Row, role: Role) -> None:
+        if not (written := self._cell(row, role).strip().replace(",", ".")):
+            return
+        unit = "ms" if is_in_milliseconds(self._headings[self._columns[role]]) else ""
+        tag = f"[pause:{written}{unit if written[-1:].isdigit() else ''}]"
+        for duration_s in cut_pauses(tag):
+            if not isinstance(duration_s, float):
+                raise ScriptError(f"The pause “{written[:40]}” can't be read. Write seconds: 1.5")
+            self.builder.silence(duration_s, row.line_number)
+
+    def _attributes(self, row: Row, params: dict[int, str]) -> Attributes:
+        given: dict[str, ParamValue] = {}
+        for column, cell in enumerate(row.cells):
+            if column in params and cell.strip():
+                given |= parse_attributes([f"{params[column]}:{cell}"]).params
+        return Attributes(self._language(row), self._seed(row), given)
+
+    def _language(self, row: Row) -> str | None:
+        written = self._cell(row, Role.LANGUAGE).strip()
+        try:
+            return check_language(code_of(written)) if written else None
+        except ScriptError as error:
+            self._remarks.add(f"{error} It is left out.", row.line_number)
+            return None
+
+    def _seed(self, row: Row) -> int | None:
+        written = self._cell(row, Role.SEED).strip().removesuffix(".0")
+        if not written:
+            return None
+        try:
+            return check_seed(int(written) if written.isdecimal() else written)
+        except ScriptError as error:
+            self._remarks.add(f"{error} It is left out.", row.line_number)
+            return None
+
+
+def _is_key(key: str) -> bool:
+    try:
+        return bool(parse_attributes([f"{key}:1"]).params)
+    except ScriptError:
+        return False
+
+
+_ALWAYS = (Role.SPEAKER, Role.TEXT)
+_WHERE_USED = (Role.LANGUAGE, Role.SEED, Role.PAUSE, Role.AUDIO)
+
+
+def write_table(dialog: Dialog, delimiter: str) -> str:
+    """Write a table with headings; columns that no line needs are left out.
+
+    Cells that a spreadsheet would take for formulas get an apostrophe before them.
+
+    Raises:
+        NameRejected: A speaker's name can't stand in any file.
+        ScriptError: A text is too long.
+    """
+    rows = [_row(line) for line in dialog]
+    used = dict.fromkeys(heading for row in rows for heading in row)
+    roles = [*_ALWAYS, *(role for role in _WHERE_USED if role in used)]
+    headings = [*roles, *(heading for heading in used if heading not in roles)]
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, headings, restval="", delimiter=delimiter, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _row(line: Line) -> dict[str, str]:
+    match line:
+        case Silence():
+            return {Role.PAUSE: repr(line.duration_s)}
+        case Audio():
+            return {Role.AUDIO: escape_formula(line.path)}
+        case Speech():
+            return _speech(line)
+
+
+def _speech(line: Speech) -> dict[str, str]:
+    row: dict[str, str] = {
+        Role.SPEAKER: escape_formula(clean_name(line.speaker)),
+        Role.TEXT: escape_formula(paragraph(line.text)),
+    }
+    if line.language is not None:
+        row[Role.LANGUAGE] = line.language
+    if line.seed is not None:
+        row[Role.SEED] = str(line.seed)
+    for written in write_attributes(Attributes(params=line.params)):
+        key, _, value = written.partition(":")
+        row[_heading(key)] = value
+    return row
+
+
+def _heading(key: str) -> str:
+    return key if role_of(key) is None else f"{PARAM_PREFIX}{key}"

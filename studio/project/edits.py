@@ -1,0 +1,396 @@
+"""Applies edit operations to a document, all of them or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, Protocol, TypeVar
+
+from studio.dialog.attributes import check_language, check_seed
+from studio.dialog.line_text import paragraph
+from studio.dialog.model import MAX_LINES
+from studio.dialog.names import clean_name, name_key, same_name
+from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, check_pronunciations
+from studio.dialog.tags import write_pause
+from studio.engine.job import MAX_TRIES
+from studio.errors import BadInput, Conflict, NotFound
+from studio.project import ops
+from studio.project.document import (
+    Document,
+    LineKind,
+    ProjectLine,
+    ProjectSettings,
+    clean_project_name,
+    parse_fields,
+    parse_line,
+)
+
+_Value = TypeVar("_Value")
+
+
+class DocumentDraft:
+    """Takes one change after the other; nothing of the document it began with is changed."""
+
+    def __init__(self, document: Document) -> None:
+        """Begin with a document as it is."""
+        self._before = document
+        self.name = document.name
+        self.lines = dict(document.lines)
+        self.order = list(document.order)
+        self.cast = dict(document.cast)
+        self.first_names = dict(document.first_names)
+        self.settings: ProjectSettings = document.settings
+        self.locked_takes = list(document.locked_takes)
+        self.deleted_takes = list(document.deleted_takes)
+        self.accepted_takes = list(document.accepted_takes)
+        self.pronunciations = dict(document.pronunciations)
+
+    def finish(self) -> Document:
+        """The document with all changes.
+
+        Raises:
+            BadInput: It has more lines than a dialog may have, or more pronunciations.
+        """
+        if len(self.pronunciations) > MAX_PRONUNCIATIONS:
+            raise BadInput(
+                f"A project has at most {MAX_PRONUNCIATIONS:,} pronunciations. Remove some first."
+            )
+        if len(self.order) > max(MAX_LINES, len(self._before.order)):
+            raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
+        return replace(
+            self._before,
+            name=self.name,
+            lines=self.lines,
+            order=tuple(self.order),
+            cast=self.cast,
+            first_names=self.first_names,
+            settings=self.settings,
+            locked_takes=tuple(self.locked_takes),
+            deleted_takes=tuple(self.deleted_takes),
+            accepted_takes=tuple(self.accepted_takes),
+            pronunciations=self.pronunciations,
+        )
+
+    def line(self, line_id: str) -> ProjectLine:
+        """A line by its id.
+
+        Raises:
+            NotFound: It was deleted.
+        """
+        if line_id not in self.lines:
+            raise NotFound("This line isn't there any more; somebody deleted it.")
+        return self.lines[line_id]
+
+    def place_after(self, line_id: str | None) -> int:
+        """Where a line goes that is to be heard after that one; None is the beginning.
+
+        Raises:
+            NotFound: There is no such line.
+        """
+        return 0 if line_id is None else self.order.index(self.line(line_id).line_id) + 1
+
+    def insert(self, place: int, lines: Iterable[ProjectLine]) -> None:
+        """Put lines in, those that are there already excepted."""
+        fresh = {line.line_id: line for line in lines if line.line_id not in self.lines}
+        self.lines |= fresh
+        self.order[place:place] = fresh
+
+    def delete(self, line_ids: Iterable[str]) -> None:
+        """Take lines out, as far as they are there."""
+        gone = set(line_ids).intersection(self.lines)
+        for line_id in gone:
+            del self.lines[line_id]
+        self.order = [line_id for line_id in self.order if line_id not in gone]
+
+    def change(self, line_id: str, **fields: Any) -> None:
+        """Give a line other values, checked already."""
+        self.lines[line_id] = replace(self.line(line_id), **fields)
+
+    def has_speaker(self, name: str) -> bool:
+        """Whether any line is that speaker's."""
+        return any(line.speaker and same_name(line.speaker, name) for line in self.lines.values())
+
+    def forget_voice(self, name: str) -> None:
+        """Keep nothing of what was chosen for a name."""
+        self.cast = _remove_name(self.cast, name)
+        self.first_names = _remove_name(self.first_names, name)
+
+    def hand_on_voice(
+        self, former: str, name: str, speaker_of: Callable[[str], str | None]
+    ) -> None:
+        """Let a speaker that got another name keep its voice.
+
+        Unless the new name brings one along: it was cast, or the library has a speaker of it.
+        """
+        is_other = not same_name(former, name)
+        assigned = _find_by_name(self.cast, former) or (speaker_of(former) if is_other else None)
+        first = _find_by_name(self.first_names, former) or former
+        brings_one = is_other and bool(_find_by_name(self.cast, name) or speaker_of(name))
+        self.forget_voice(former)
+        if brings_one:
+            return
+        self.forget_voice(name)
+        if assigned is not None:
+            self.cast[name] = assigned
+        if not same_name(first, name):
+            self.first_names[name] = first
+
+    def in_order(self, line_ids: Iterable[str]) -> list[ProjectLine]:
+        """Lines as they are heard.
+
+        Raises:
+            NotFound: One of them was deleted.
+        """
+        wanted = {self.line(line_id).line_id for line_id in line_ids}
+        return [self.lines[line_id] for line_id in self.order if line_id in wanted]
+
+
+def _find_by_name(table: Mapping[str, _Value], name: str) -> _Value | None:
+    return next((value for one, value in table.items() if same_name(one, name)), None)
+
+
+def _remove_name(table: Mapping[str, _Value], name: str) -> dict[str, _Value]:
+    return {one: value for one, value in table.items() if not same_name(one, name)}
+
+
+def change_settings(draft: DocumentDraft, fields: Mapping[str, Any]) -> ProjectSettings:
+    """The settings with other values, which are checked.
+
+    Raises:
+        BadInput: There is no such setting, or the value can't be used.
+    """
+    unknown = set(fields).difference(ProjectSettings.__dataclass_fields__)
+    if unknown:
+        raise BadInput(f"A project has no setting “{min(unknown)}”.")
+    language = fields.get("language")
+    if language is not None:
+        fields = {**fields, "language": check_language(str(language))}
+    return replace(draft.settings, **fields)
+
+
+class TakeInfo(Protocol):
+    """What an edit has to know of a take."""
+
+    @property
+    def take_id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def line_id(self) -> str:
+        """Whose it is."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """What it was made with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EditLookups:
+    """What edits look up beside the document.
+
+    Attributes:
+        find_take: A take by its id; raises `NotFound`.
+        speaker_of: The id of the library's speaker of a name, None when there is none.
+    """
+
+    find_take: Callable[[str], TakeInfo]
+    speaker_of: Callable[[str], str | None]
+
+
+def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookups) -> Document:
+    """A document after edits, all of them or none.
+
+    Raises:
+        BadInput: A value can't be used.
+        NotFound: A line or take is gone.
+        Conflict: A take is locked.
+    """
+    draft = DocumentDraft(document)
+    for edit in edits:
+        _apply_edit(edit, draft, outside)
+    return draft.finish()
+
+
+@singledispatch
+def _apply_edit(edit: object, draft: DocumentDraft, outside: EditLookups) -> None:
+    raise AssertionError(f"nobody knows how to apply {edit}")
+
+
+@_apply_edit.register
+def _(edit: ops.Insert, draft: DocumentDraft, _: EditLookups) -> None:
+    draft.insert(draft.place_after(edit.after), [parse_line(line) for line in edit.lines])
+
+
+@_apply_edit.register
+def _(edit: ops.Delete, draft: DocumentDraft, _: EditLookups) -> None:
+    draft.delete(edit.line_ids)
+
+
+@_apply_edit.register
+def _(edit: ops.Move, draft: DocumentDraft, _: EditLookups) -> None:
+    moved = draft.in_order(edit.line_ids)
+    if edit.after in edit.line_ids:
+        raise BadInput("A line can't be moved behind itself.")
+    draft.delete(edit.line_ids)
+    draft.insert(draft.place_after(edit.after), moved)
+
+
+@_apply_edit.register
+def _(edit: ops.SetFields, draft: DocumentDraft, _: EditLookups) -> None:
+    fields = parse_fields({**edit.fields})
+    if "chosen" in edit.fields or fields.get("speaker", "-") is None:
+        raise BadInput("A line of speech needs a speaker, and its take is chosen by “choose”.")
+    for line_id in edit.line_ids:
+        draft.change(line_id, **fields)
+
+
+@_apply_edit.register
+def _(edit: ops.Choose, draft: DocumentDraft, outside: EditLookups) -> None:
+    line = draft.line(edit.line_id)
+    if edit.take_id is None:
+        draft.change(line.line_id, chosen=None)
+        return
+    take = outside.find_take(edit.take_id)
+    if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
+        raise NotFound("This take isn't there any more.")
+    # A line that names its seed names that of the take it chooses.
+    seed = None if line.seed is None else take.seed
+    draft.change(line.line_id, chosen=take.take_id, seed=seed)
+
+
+@_apply_edit.register
+def _(edit: ops.Split, draft: DocumentDraft, _: EditLookups) -> None:
+    line = _require_speech(draft, edit.line_id)
+    units = line.text.encode("utf-16-le")
+    head, tail = (
+        paragraph(part.decode("utf-16-le", "replace"))
+        for part in (units[: 2 * edit.at], units[2 * edit.at :])
+    )
+    values = {"speaker": line.speaker, "language": line.language, "params": line.params}
+    new = parse_line({"line_id": edit.new_line_id, "text": tail, "seed": line.seed, **values})
+    draft.change(line.line_id, text=head)
+    draft.insert(draft.place_after(line.line_id), [new])
+
+
+@_apply_edit.register
+def _(edit: ops.Join, draft: DocumentDraft, _: EditLookups) -> None:
+    lines = draft.in_order(edit.line_ids)
+    if not lines:
+        return
+    first = _require_speech(draft, lines[0].line_id)
+    text = paragraph(" ".join(_to_text(line) for line in lines))
+    draft.delete(line.line_id for line in lines[1:])
+    draft.change(first.line_id, text=text)
+
+
+@_apply_edit.register
+def _(edit: ops.DeleteTake, draft: DocumentDraft, outside: EditLookups) -> None:
+    take = outside.find_take(edit.take_id)
+    if take.take_id in draft.deleted_takes:
+        return
+    line = draft.lines.get(take.line_id)
+    if take.take_id in draft.locked_takes or (line and line.locked and line.chosen == take.take_id):
+        raise Conflict("This take is locked. Unlock it first.")
+    draft.deleted_takes.append(take.take_id)
+    if line is not None and line.chosen == take.take_id:
+        draft.change(line.line_id, chosen=None)
+
+
+@_apply_edit.register
+def _(edit: ops.LockTake, draft: DocumentDraft, outside: EditLookups) -> None:
+    take_id = outside.find_take(edit.take_id).take_id
+    others = [one for one in draft.locked_takes if one != take_id]
+    draft.locked_takes = [*others, take_id] if edit.locked else others
+
+
+@_apply_edit.register
+def _(edit: ops.AcceptTake, draft: DocumentDraft, outside: EditLookups) -> None:
+    take_id = outside.find_take(edit.take_id).take_id
+    others = [one for one in draft.accepted_takes if one != take_id]
+    draft.accepted_takes = [*others, take_id] if edit.accepted else others
+
+
+@_apply_edit.register
+def _(edit: ops.CastVoice, draft: DocumentDraft, _: EditLookups) -> None:
+    name = clean_name(edit.speaker)
+    draft.cast = {
+        one: voice for one, voice in draft.cast.items() if name_key(one) != name_key(name)
+    }
+    if edit.voice is not None:
+        draft.cast[name] = edit.voice
+
+
+@_apply_edit.register
+def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> None:
+    former, name = clean_name(edit.from_), clean_name(edit.to)
+    speaks_already = not same_name(former, name) and draft.has_speaker(name)
+    for line in list(draft.lines.values()):
+        if line.speaker is not None and same_name(line.speaker, former):
+            draft.change(line.line_id, speaker=name)
+    if speaks_already:
+        draft.forget_voice(former)
+    else:
+        draft.hand_on_voice(former, name, outside.speaker_of)
+
+
+@_apply_edit.register
+def _(edit: ops.SetSettings, draft: DocumentDraft, _: EditLookups) -> None:
+    seed, backend = edit.fields.get("seed"), edit.fields.get("backend")
+    if seed is not None:
+        check_seed(seed)
+    if backend is not None and not isinstance(backend, str):
+        raise BadInput("A backend is chosen by its name.")
+    if edit.fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
+        raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
+    draft.settings = change_settings(draft, edit.fields)
+
+
+@_apply_edit.register
+def _(edit: ops.SetPronunciations, draft: DocumentDraft, _: EditLookups) -> None:
+    put = check_pronunciations(one.entry() for one in edit.put)
+    for written in edit.remove:
+        draft.pronunciations.pop(written, None)
+    draft.pronunciations |= {one.written: one for one in put}
+
+
+@_apply_edit.register
+def _(edit: ops.Rename, draft: DocumentDraft, _: EditLookups) -> None:
+    draft.name = clean_project_name(edit.name)
+
+
+@_apply_edit.register
+def _(edit: ops.Replace, draft: DocumentDraft, _: EditLookups) -> None:
+    find = re.escape(edit.find)
+    if edit.whole_word:
+        find = rf"(?<!\w){find}(?!\w)"
+    pattern = re.compile(find, 0 if edit.match_case else re.IGNORECASE)
+    among = draft.order if edit.line_ids is None else edit.line_ids
+    for line_id in among:
+        line = draft.lines.get(line_id)
+        if line is None or line.kind is not LineKind.SPEECH:
+            continue
+        text = pattern.sub(lambda _: edit.with_, line.text)
+        if text != line.text:
+            draft.change(line_id, text=paragraph(text))
+
+
+def _require_speech(draft: DocumentDraft, line_id: str) -> ProjectLine:
+    line = draft.line(line_id)
+    if line.kind is not LineKind.SPEECH:
+        raise BadInput("Only a line of speech can be split or joined.")
+    return line
+
+
+def _to_text(line: ProjectLine) -> str:
+    match line.kind:
+        case LineKind.SPEECH:
+            return line.text
+        case LineKind.SILENCE:
+            return write_pause(line.duration_s or 0.0)
+        case LineKind.AUDIO:
+            raise BadInput("Audio can't be joined with speech.")

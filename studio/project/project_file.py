@@ -1,0 +1,294 @@
+"""A project as one file, `.tableread.zip`: written, unpacked within bounds, validated."""
+
+from __future__ import annotations
+
+import lzma
+import re
+import shutil
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, Annotated, Any, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from studio.dialog.pronunciation import Pronunciation, check_pronunciations
+from studio.errors import BadInput, StorageFailed, StudioError
+from studio.project import folder as layout
+from studio.project.delta import apply_delta, parse_changed_entries, read_delta
+from studio.project.document import (
+    LINE_ADAPTER,
+    Document,
+    ProjectLine,
+    check_audio_name,
+    check_line,
+)
+from studio.project.folder import (
+    JOURNAL_FILE,
+    MAX_SNAPSHOT_BYTES,
+    MAX_TIME_S,
+    SNAPSHOT_FILE,
+    ProjectSnapshot,
+    read_snapshot,
+)
+from studio.project.history import EntryKind
+from studio.project.journal import read_entries
+from studio.project.session import ProjectSession
+from studio.storage.disk import Disk, open_atomic, storage_errors
+from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
+
+PROJECT_SUFFIX = ".tableread.zip"
+MAX_FILES = 200_000
+MAX_BYTES = 100_000_000_000
+"""Of all files, which the disk has to have room for besides."""
+
+_MAX_COMPRESSION_RATIO = 200
+"""JSON and silence shrink well; nothing of a project shrinks more than this."""
+_SMALL_BYTES = 10_000_000
+_DAMAGED_ERRORS = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
+    EOFError, ValueError,
+)  # fmt: skip
+
+_MEMBER_NAMES = re.compile(
+    rf"{re.escape(layout.SNAPSHOT_FILE)}|{re.escape(layout.JOURNAL_FILE)}"
+    rf"|{layout.TAKES_FOLDER}/[0-9a-f]{{12}}/[0-9a-f]{{16}}\.(?:wav|json)"
+    rf"|{layout.VOICES_FOLDER}/[0-9a-f]{{12}}{re.escape(PACK)}"
+)
+
+
+def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) -> None:
+    """Write a project as one file, with the voices of its cast; whole or not there.
+
+    Nobody waits for it: the file is of the moment at which this began.
+
+    Args:
+        session: The project.
+        path: The file.
+        deleted: Also deleted takes, so that undo finds them with their audio.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    moment = session.moment()
+    with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as packed:
+        packed.writestr(layout.SNAPSHOT_FILE, moment.snapshot, zipfile.ZIP_DEFLATED)
+        with _open_member(packed, layout.JOURNAL_FILE, zipfile.ZIP_DEFLATED) as member:
+            for block in moment.journal():
+                member.write(block)
+        for part in moment.files(deleted=deleted):
+            name = part.relative_to(moment.root).as_posix()
+            kind = zipfile.ZIP_STORED if part.suffix == ".wav" else zipfile.ZIP_DEFLATED
+            if _is_member_name(name):
+                with suppress(FileNotFoundError):  # freed meanwhile
+                    packed.write(part, name, kind)
+        for speaker_id, pack in session.voice_packs():
+            with _open_member(packed, f"{layout.VOICES_FOLDER}/{speaker_id}{PACK}") as member:
+                shutil.copyfileobj(pack, member)
+
+
+def is_archive(file: BinaryIO) -> bool:
+    """Whether a file is a project's, by its content."""
+    if not zipfile.is_zipfile(file):
+        return False
+    file.seek(0)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return layout.SNAPSHOT_FILE in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
+def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = None) -> None:
+    """Bring a project's file into an empty folder.
+
+    Every name is held to those a project has, so nothing is written elsewhere; sizes are bounded
+    before and while they are unpacked.
+
+    Args:
+        file: Seekable.
+        target: The folder.
+        disk: Writes.
+        max_bytes: What all may take unpacked; None for what a studio's owner may.
+
+    Raises:
+        BadInput: It is no such file, damaged, or too large.
+        StorageFailed: There is no room.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))
+            disk.check_room(target, sum(member.file_size for member in members))
+            for member in members:
+                part = target / member.filename
+                disk.make_folder(part.parent)
+                with storage_errors(part), archive.open(member) as source, part.open("xb") as into:
+                    shutil.copyfileobj(source, into, 1 << 20)
+    except _DAMAGED_ERRORS as error:
+        raise BadInput("This project file is damaged. Export it again.") from error
+    except RuntimeError as error:
+        raise BadInput("This project file is locked with a password.") from error
+
+
+def _open_member(packed: zipfile.ZipFile, name: str, kind: int = zipfile.ZIP_STORED) -> IO[bytes]:
+    info = zipfile.ZipInfo(name, time.localtime()[:6])
+    info.compress_type = kind
+    return packed.open(info, "w", force_zip64=True)
+
+
+def _check_members(archive: zipfile.ZipFile, max_bytes: int) -> Iterator[zipfile.ZipInfo]:
+    members = archive.infolist()
+    if len(members) > MAX_FILES or sum(member.file_size for member in members) > max_bytes:
+        raise BadInput("This project file is too large. Export it without deleted takes.")
+    names = [member.filename for member in members]
+    if len(set(names)) != len(names) or layout.SNAPSHOT_FILE not in names:
+        raise BadInput("This is no project file. Export one with “Export project”.")
+    for member in members:
+        if member.is_dir():
+            continue
+        packed = max(member.compress_size, _SMALL_BYTES // _MAX_COMPRESSION_RATIO)
+        if member.file_size > packed * _MAX_COMPRESSION_RATIO:
+            raise BadInput(f"“{member.filename[:80]}” in this project file is too large.")
+        if not _is_member_name(member.filename):
+            raise BadInput(f"“{member.filename[:80]}” is nothing that belongs to a project.")
+        yield member
+
+
+def _is_member_name(name: str) -> bool:
+    if _MEMBER_NAMES.fullmatch(name):
+        return True
+    path = PurePosixPath(name)
+    if len(path.parts) != 2 or path.parts[0] != layout.AUDIO_FOLDER:
+        return False
+    try:
+        return (
+            check_audio_name(path.name) == path.name
+            and f"{layout.AUDIO_FOLDER}/{path.name}" == name
+        )
+    except StudioError:
+        return False
+
+
+_Offset = Annotated[int, Field(ge=0)]
+_LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+_FieldName = Literal[
+    "name",
+    "cast",
+    "first_names",
+    "settings",
+    "locked_takes",
+    "deleted_takes",
+    "accepted_takes",
+    "pronunciations",
+]
+_LineSide = dict[str, Any] | None
+_OrderChange = tuple[_Offset, list[_LineId], list[_LineId], _LineId | None]
+_LegacyOrderChange = tuple[_Offset, list[_LineId], list[_LineId]]
+
+
+class _DeltaRecord(BaseModel):
+    lines: dict[_LineId, tuple[_LineSide, _LineSide]] = {}
+    order: _OrderChange | _LegacyOrderChange | None = None
+    fields: dict[_FieldName, tuple[Any, Any]] = {}
+
+
+class _EntryRecord(BaseModel):
+    """An entry of a journal, as `History` writes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rev: _Offset
+    at: Annotated[float, Field(ge=0, le=MAX_TIME_S)]
+    client: str
+    group: str | None = None
+    edit_id: str | None = None
+    kind: EntryKind
+    joined: bool = False
+    next: _Offset | None = None
+    below: _Offset | None
+    gone: tuple[_Offset, ...] = ()
+    delta: _DeltaRecord
+
+
+_DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
+
+
+def validate_import(root: Path) -> None:
+    """See that a folder's snapshot and history are what a studio writes.
+
+    Raises:
+        BadInput: They aren't, so that the project could not be opened, shown or undone.
+    """
+    if (root / SNAPSHOT_FILE).stat().st_size > MAX_SNAPSHOT_BYTES:
+        raise BadInput("This project file is too large.")
+    try:
+        snapshot = read_snapshot(root / SNAPSHOT_FILE)
+        _check_document(snapshot.document)
+        if (root / JOURNAL_FILE).is_file():
+            _check_history(root / JOURNAL_FILE, snapshot)
+    except StorageFailed as error:
+        raise BadInput(str(error)) from error
+    except (ValueError, LookupError, TypeError, AssertionError) as error:
+        raise BadInput("This project file is damaged. Export it again.") from error
+
+
+def _check_history(path: Path, snapshot: ProjectSnapshot) -> None:
+    """See that a snapshot fits its journal, and that undo comes to an end."""
+    starts: set[int | None] = {None}
+    end, document = 0, snapshot.document
+    for placed in read_entries(path):
+        entry = _EntryRecord.model_validate(placed.entry)
+        if not {entry.next, entry.below, *entry.gone} <= starts:
+            raise ValueError("an entry leads to none before it")
+        _check_values(entry.delta)
+        if placed.start >= snapshot.journal_bytes:
+            document = apply_delta(document, read_delta(placed.entry["delta"]))
+        starts.add(placed.start)
+        end = placed.end
+    size = path.stat().st_size
+    if end < size:
+        raise ValueError("a line of it isn't whole")
+    if snapshot.journal_bytes < size and snapshot.journal_bytes not in starts:
+        raise ValueError("the lines go on within an entry")
+    # Where the journal is too short, they are forgotten when it is opened.
+    if snapshot.journal_bytes <= size and not {snapshot.marks.undo, snapshot.marks.redo} <= starts:
+        raise ValueError("undo leads to no entry")
+    _check_document(document)
+
+
+def _check_document(document: Document) -> None:
+    if sorted(document.order) != sorted(document.lines):
+        raise ValueError("what is heard aren't the lines")
+    _check_pronunciations(document.pronunciations)
+    for line in document:
+        _check_line(line)
+
+
+def _check_values(delta: _DeltaRecord) -> None:
+    for line_id, sides in delta.lines.items():
+        for side in filter(None, sides):
+            _check_line(LINE_ADAPTER.validate_python({**side, "line_id": line_id}))
+    for values in zip(*delta.fields.values(), strict=True):
+        fields = dict(zip(delta.fields, values, strict=True))
+        entries = parse_changed_entries(fields.pop("pronunciations", {}))
+        _check_pronunciations(entries)
+        _DOCUMENT_ADAPTER.validate_python(fields)
+
+
+def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:
+    try:
+        checked = check_pronunciations(entries.values())
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+    if {one.written: one for one in checked} != entries:
+        raise ValueError("a pronunciation isn't as it is kept")
+
+
+def _check_line(line: ProjectLine) -> None:
+    try:
+        check_line(line)
+    except BadInput as error:
+        raise ValueError(str(error)) from error

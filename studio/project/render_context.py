@@ -1,0 +1,392 @@
+"""What a line's audio depends on beside its text: voices, backend, defaults and cast."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from studio.backends.aliases import canonical_name
+from studio.backends.base import Backend
+from studio.dialog.language import resolve_language
+from studio.dialog.limits import SpeechLimits
+from studio.dialog.line_text import normalize_spoken_text
+from studio.dialog.model import Dialog, Notice, ParamValue
+from studio.dialog.names import name_key
+from studio.dialog.planning import MOOD, plan
+from studio.dialog.pronunciation import PronunciationRules
+from studio.engine.engine import Engine
+from studio.errors import SettingError
+from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
+from studio.voices.cast import Cast
+from studio.voices.library import SpeakerLibrary
+from studio.voices.speaker import Speaker
+
+_Stamp = tuple[int, int, int]
+
+_SINGLE_BUILTIN = ("built-in",)
+"""The mark of a backend's only built-in voice, whatever its speaker is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceFingerprint:
+    """A speaker's voice in brief.
+
+    Attributes:
+        label: For people.
+        kind: "sample", "preset", "described" or "built-in".
+        mark: The same for voices that sound the same, and for no others.
+        colour: Of the library's speaker, None for one that isn't in it.
+        language: Of the library's speaker, when known.
+        moods: Marks of further samples, by the key of their mood.
+    """
+
+    label: str
+    kind: str
+    mark: tuple[str, ...]
+    colour: str | None = None
+    language: str | None = None
+    moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def mark_of(self, mood: ParamValue | None) -> tuple[str, ...]:
+        """The mark of the sample that a mood chooses; as `Cast.voice_of` chooses it."""
+        return self.moods.get(name_key(str(mood or "").strip()), self.mark)
+
+
+class VoiceFingerprints:
+    """The voices of a document as they are now."""
+
+    def __init__(self, library: SpeakerLibrary) -> None:
+        """Look voices up in a library."""
+        self._library = library
+        self._hashes: dict[Path, tuple[_Stamp, str]] = {}
+
+    def of_document(
+        self, document: Document, *, by_name: bool, instructed: bool = False
+    ) -> dict[str, VoiceFingerprint]:
+        """The voice of each name in a document, by its key; reads the library once.
+
+        Args:
+            document: Who speaks, and for whom.
+            by_name: Whether a built-in voice is chosen by its speaker's name.
+            instructed: Whether words beside a backend's own voice change how it speaks.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        speakers = self._library.list()
+        by_key = {name_key(speaker.name): speaker for speaker in speakers}
+        by_id = {speaker.speaker_id: speaker for speaker in speakers}
+        assigned = {name_key(name): one for name, one in document.cast.items() if one is not None}
+        first_names = {name_key(name): first for name, first in document.first_names.items()}
+        marks: dict[str, VoiceFingerprint] = {}
+        for key, name in _list_names(document).items():
+            speaker = by_id.get(assigned[key]) if key in assigned else by_key.get(key)
+            if speaker is not None:
+                marks[key] = self._mark(speaker, by_name=by_name, instructed=instructed)
+            elif key in assigned:
+                marks[key] = VoiceFingerprint(name, "built-in", ("gone", assigned[key]))
+            else:
+                mark = _fingerprint_builtin(first_names.get(key, name), by_name=by_name)
+                marks[key] = VoiceFingerprint(name, "built-in", mark)
+        return marks
+
+    def _mark(self, speaker: Speaker, *, by_name: bool, instructed: bool) -> VoiceFingerprint:
+        kind, mark = self._main(speaker, by_name=by_name)
+        if instructed and kind == "preset" and speaker.description:
+            mark = (*mark, speaker.description)
+        moods = {
+            name_key(one.mood): ("sample", self._hash(one.path), one.transcript or "")
+            for one in speaker.moods
+        }
+        return VoiceFingerprint(speaker.name, kind, mark, speaker.colour, speaker.language, moods)
+
+    def _main(self, speaker: Speaker, *, by_name: bool) -> tuple[str, tuple[str, ...]]:
+        """The kind and the mark of the voice that lines without a mood have."""
+        if speaker.sample is not None:
+            return "sample", ("sample", self._hash(speaker.sample), speaker.transcript or "")
+        if speaker.preset is not None:
+            return "preset", ("preset", speaker.preset)
+        if speaker.description is not None:
+            return "described", ("described", speaker.description)
+        return "built-in", _fingerprint_builtin(speaker.chosen_by, by_name=by_name)
+
+    def _hash(self, path: Path) -> str:
+        """Of a sample's bytes, read once for each state of the file; "" when it is missing."""
+        try:
+            status = path.stat()
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            known = self._hashes.get(path)
+            if known is None or known[0] != stamp:
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                known = self._hashes[path] = (stamp, digest)
+            return known[1]
+        except OSError:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What holds for all lines at one moment; equal grounds give equal keys.
+
+    Attributes:
+        voices: By the key of a name.
+        backend: Name and revision.
+        defaults: The backend's parameters, for lines that don't name them.
+        limits: What the backend can take.
+        pronouncing: What a voice hears of a text.
+    """
+
+    voices: Mapping[str, VoiceFingerprint]
+    backend: tuple[str, str]
+    defaults: Mapping[str, ParamValue]
+    cast: Mapping[str, str | None]
+    first_names: Mapping[str, str]
+    settings: ProjectSettings
+    limits: SpeechLimits
+    pronouncing: PronunciationRules
+
+    def covers(self, document: Document) -> bool:
+        """Whether it was made of this cast and these settings, and knows every name."""
+        return (
+            self.cast == document.cast
+            and self.first_names == document.first_names
+            and self.settings == document.settings
+            and self.pronouncing == PronunciationRules(document.pronunciations.values())
+            and all(
+                line.speaker is None or name_key(line.speaker) in self.voices
+                for line in document.lines.values()
+            )
+        )
+
+    def agrees(self, other: RenderContext, line: ProjectLine) -> bool:
+        """Whether a line has the same key on both."""
+        if (self.backend, self.defaults) != (other.backend, other.defaults):
+            return False
+        if self.language(line) != other.language(line):
+            return False
+        if self.pronouncing != other.pronouncing and self.said(line) != other.said(line):
+            return False
+        return line.speaker is None or self.voice(line.speaker) == other.voice(line.speaker)
+
+    def voice(self, name: str) -> VoiceFingerprint | None:
+        """The voice of a name; None when no line has that name."""
+        return self.voices.get(name_key(name))
+
+    def voice_label(self, line: ProjectLine) -> str:
+        """Who speaks a line, in words."""
+        voice = self.voice(line.speaker or "")
+        return voice.label if voice is not None else ""
+
+    def said(self, line: ProjectLine) -> str:
+        """What a voice hears of a line's text."""
+        return self.pronouncing.spoken(normalize_spoken_text(line.text))
+
+    def said_otherwise(self, line: ProjectLine) -> str | None:
+        """The same where it isn't what is written; None where it is."""
+        said = self.said(line) if self.pronouncing else line.text
+        return None if said in (line.text, normalize_spoken_text(line.text)) else said
+
+    def language(self, line: ProjectLine) -> str | None:
+        """What a line is spoken in that doesn't say; None where the backend chooses that itself."""
+        if line.kind is not LineKind.SPEECH or line.language is not None:
+            return None
+        voice = self.voice(line.speaker or "")
+        told = (voice.language if voice is not None else None, self.settings.language)
+        return resolve_language(line.text, filter(None, told), self.limits)
+
+    def key(self, line: ProjectLine) -> str:
+        """The digest of all that a line's audio depends on, but for the seed."""
+        if line.kind is not LineKind.SPEECH:
+            return _hash_parts([line.kind, line.path, line.duration_s])
+        return self._key(line, self._mark_of(line), self.backend[0])
+
+    def former_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
+        """Keys that a line had in earlier versions, by which takes of theirs keep fitting.
+
+        Args:
+            line: It.
+            named: Its speaker then: a backend's only built-in voice went by that name.
+            backend: By its name then, which may be an old one of this backend's.
+        """
+        if line.kind is not LineKind.SPEECH or canonical_name(backend) != self.backend[0]:
+            return []
+        mark = self._mark_of(line)
+        marks = [mark]
+        if mark == _SINGLE_BUILTIN:
+            marks.append(_fingerprint_builtin(named, by_name=True))
+        return [self._key(line, one, backend) for one in marks]
+
+    def _mark_of(self, line: ProjectLine) -> tuple[str | None, ...]:
+        voice = self.voice(line.speaker or "")
+        return voice.mark_of(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
+
+    def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
+        # The mood has its say in the mark alone, so that one without a sample changes nothing.
+        others = {name: value for name, value in line.params.items() if name != MOOD}
+        params = _normalize_numbers({**self.defaults, **others})
+        language = line.language or self.language(line)
+        return _hash_parts([backend, self.backend[1], mark, self.said(line), language, params])
+
+
+def build_render_context(
+    document: Document, book: VoiceFingerprints, backend: Backend
+) -> RenderContext:
+    """The ground of a document's lines.
+
+    Raises:
+        StorageFailed: The library can't be read.
+    """
+    can = backend.capabilities
+    return RenderContext(
+        book.of_document(document, by_name=can.builtin_by_name, instructed=can.instructions),
+        (backend.name, backend.revision),
+        {param.name: param.default for param in can.params},
+        document.cast,
+        document.first_names,
+        document.settings,
+        can.limits(),
+        PronunciationRules(document.pronunciations.values()),
+    )
+
+
+def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
+    """The seed of a line that is rendered without being asked for a new one."""
+    if line.seed is not None:
+        return line.seed
+    return settings_seed if settings_seed is not None else int(line.line_id, 16) % 2**31
+
+
+def _list_names(document: Document) -> dict[str, str]:
+    """Names as they are written first, by key."""
+    names: dict[str, str] = {}
+    for line in document:
+        if line.speaker is not None:
+            names.setdefault(name_key(line.speaker), line.speaker)
+    return names
+
+
+def _fingerprint_builtin(name: str, *, by_name: bool) -> tuple[str, ...]:
+    return ("built-in", name_key(name)) if by_name else _SINGLE_BUILTIN
+
+
+def _hash_parts(parts: list[object]) -> str:
+    written = json.dumps(parts, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(written.encode("ascii")).hexdigest()[:32]
+
+
+def _normalize_numbers(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """1 and 1.0 are the same setting."""
+    return {
+        name: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in params.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDeps:
+    """What all sessions share.
+
+    Attributes:
+        backend_name: Who speaks where a project doesn't say.
+        threads: Where takes are finished, away from the engine's loop.
+        now_s: The time of day in seconds since 1970.
+    """
+
+    engine: Engine
+    library: SpeakerLibrary
+    backend_name: Callable[[], str]
+    threads: Executor
+    now_s: Callable[[], float] = time.time
+
+
+class VoiceResolver:
+    """Looks around when asked, and remembers what it saw. Under the session's lock."""
+
+    def __init__(self, tools: ProjectDeps) -> None:
+        """Nothing was seen yet."""
+        self._tools = tools
+        self._voices = VoiceFingerprints(tools.library)
+        self._ground: RenderContext | None = None
+        self._cast: tuple[tuple[object, ...], Cast] | None = None
+        self.seen_s = 0.0
+
+    def ground(self, document: Document) -> RenderContext:
+        """What was seen last."""
+        return self._ground or self.look(document)[1]
+
+    def covers(self, document: Document) -> bool:
+        """Whether what was seen last is enough for a document."""
+        return self._ground is not None and self._ground.covers(document)
+
+    def look(self, document: Document) -> tuple[RenderContext | None, RenderContext]:
+        """See what there is now.
+
+        Returns:
+            What was seen before, and now; the same object where nothing changed.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        former, ground = (
+            self._ground,
+            build_render_context(document, self._voices, self._backend(document)),
+        )
+        self.seen_s = time.monotonic()
+        if former == ground:
+            return former, former
+        self._ground = ground
+        return former, ground
+
+    def check_backend(self, name: str | None) -> None:
+        """See that there is such a backend; None is the studio's choice.
+
+        Raises:
+            SettingError: There isn't.
+        """
+        if name is not None:
+            self._tools.engine.models.manager(name)
+
+    def speaker_of(self, name: str) -> str | None:
+        """The id of the library's speaker of a name, None when there is none.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        speaker = self._tools.library.find(name)
+        return speaker.speaker_id if speaker is not None else None
+
+    def cast(self, document: Document) -> Cast:
+        """Who speaks with which voice; kept as long as the document's cast, with its samples."""
+        first_names, language = document.first_names, document.settings.language
+        made_of = (document.cast, first_names, language)
+        if self._cast is None or any(
+            one is not other for one, other in zip(self._cast[0], made_of, strict=True)
+        ):
+            assigned = {name: one for name, one in document.cast.items() if one is not None}
+            cast = Cast(self._tools.library, {}, assigned, first_names, language=language)
+            self._cast = (made_of, cast)
+        return self._cast[1]
+
+    def notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
+        """What the voices would make of a dialog that may not be meant, by the lines' numbers.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        can, cast = self._backend(document).capabilities, self.cast(document)
+        spoken = PronunciationRules(document.pronunciations.values()).spoken
+        planned = plan(dialog, can.limits(), languages_of=cast.languages_of, pronounce=spoken)
+        return planned.notices + cast.notices(planned.segments, can.voice_kinds())
+
+    def _backend(self, document: Document) -> Backend:
+        """Who speaks; where a project names a backend that isn't there, the studio's own."""
+        models = self._tools.engine.models
+        try:
+            return models.manager(document.settings.backend or self._tools.backend_name()).backend
+        except SettingError:
+            return models.manager(self._tools.backend_name()).backend

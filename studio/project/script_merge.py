@@ -1,0 +1,147 @@
+"""Merges a rewritten script into a project's lines, so that lines that stayed keep their takes."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.model import Line as DialogLine
+from studio.dialog.names import name_key
+from studio.project.document import Document, LineKind, ProjectLine
+
+_MIN_SIMILARITY = 0.5
+"""How much of a line's text has to stay for it to be the same line."""
+_MAX_COMPARED_CHARS = 2_000
+
+_MatchKey = tuple[object, ...]
+
+
+def generate_line_id() -> str:
+    """A line's id."""
+    return secrets.token_hex(6)
+
+
+def create_lines(dialog: Iterable[DialogLine]) -> list[ProjectLine]:
+    """New lines for a dialog."""
+    return [_update_line(line, ProjectLine(generate_line_id())) for line in dialog]
+
+
+def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
+    """A document with the lines of a script.
+
+    Lines whose words stayed keep everything, wherever they went. A line whose words changed in its
+    place keeps its id, so that its takes are still its own.
+    """
+    former, wanted = list(document), list(dialog)
+    matched = _match_unchanged(
+        [_build_match_key(line.spoken()) for line in former],
+        [_build_match_key(one) for one in wanted],
+    )
+    _match_moved(former, wanted, matched)
+    _match_changed(former, wanted, matched)
+    lines = [
+        _update_line(
+            line, former[matched[idx]] if idx in matched else ProjectLine(generate_line_id())
+        )
+        for idx, line in enumerate(wanted)
+    ]
+    kept = [document.lines.get(line.line_id) for line in lines]
+    same = [was if was == line else line for was, line in zip(kept, lines, strict=True)]
+    return replace(
+        document,
+        lines={line.line_id: line for line in same if line is not None},
+        order=tuple(line.line_id for line in lines),
+    )
+
+
+def _match_unchanged(former: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -> dict[int, int]:
+    """Places in the old order by places in the new one, for lines that stayed."""
+    matcher = SequenceMatcher(None, former, wanted, autojunk=False)
+    return {
+        block.b + idx: block.a + idx
+        for block in matcher.get_matching_blocks()
+        for idx in range(block.size)
+    }
+
+
+def _match_moved(
+    former: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
+) -> None:
+    free: dict[_MatchKey, list[int]] = defaultdict(list)
+    taken = set(matched.values())
+    for place in reversed(range(len(former))):
+        if place not in taken:
+            free[_build_match_key(former[place].spoken())].append(place)
+    for place, line in enumerate(wanted):
+        if place not in matched and free[_build_match_key(line)]:
+            matched[place] = free[_build_match_key(line)].pop()
+
+
+def _match_changed(
+    former: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
+) -> None:
+    """Between two lines that stayed, a line is the former one that is most like it, in order."""
+    taken = set(matched.values())
+    at = 0
+    for place, line in enumerate(wanted):
+        if place in matched:
+            at = matched[place] + 1
+            continue
+        while at < len(former) and at in taken:
+            at += 1
+        for candidate in range(at, min(at + 4, len(former))):
+            if candidate in taken:
+                break
+            if _is_similar(former[candidate].spoken(), line):
+                matched[place] = candidate
+                taken.add(candidate)
+                at = candidate + 1
+                break
+
+
+def _is_similar(former: DialogLine, line: DialogLine) -> bool:
+    if isinstance(former, Silence) and isinstance(line, Silence):
+        return True
+    if not isinstance(former, Speech) or not isinstance(line, Speech):
+        return False
+    one, other = former.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    # The first two are cheap bounds of the third.
+    return (
+        matcher.real_quick_ratio() >= _MIN_SIMILARITY
+        and matcher.quick_ratio() >= _MIN_SIMILARITY
+        and matcher.ratio() >= _MIN_SIMILARITY
+    )
+
+
+def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
+    """A line's words with the id, takes and lock of another."""
+    fresh = ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen)
+    match line:
+        case Silence():
+            return replace(fresh, kind=LineKind.SILENCE, duration_s=line.duration_s)
+        case Audio():
+            return replace(fresh, kind=LineKind.AUDIO, path=line.path)
+        case Speech():
+            return replace(
+                fresh,
+                speaker=line.speaker,
+                text=line.text,
+                language=line.language,
+                seed=line.seed,
+                params=dict(line.params),
+            )
+
+
+def _build_match_key(line: DialogLine) -> _MatchKey:
+    match line:
+        case Silence():
+            return ("silence", line.duration_s)
+        case Audio():
+            return ("audio", line.path)
+        case Speech():
+            return ("speech", name_key(line.speaker), line.text)

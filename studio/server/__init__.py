@@ -1,0 +1,1 @@
+"""The HTTP server: middleware, the page's routes, and the speech API for other programs."""

@@ -1,0 +1,1 @@
+"""ASGI layers in front of every route."""

@@ -1,0 +1,1 @@
+"""The page's own routes, a module for each area."""

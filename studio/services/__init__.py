@@ -1,0 +1,1 @@
+"""The use cases that page, HTTP API and command line share."""

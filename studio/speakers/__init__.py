@@ -1,1 +1,0 @@
-"""Sample checks and the speaker library on disk. No torch, no gradio."""

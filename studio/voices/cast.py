@@ -1,0 +1,197 @@
+"""The cast of one dialog: which voice each name speaks with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from studio.dialog.model import Notice
+from studio.dialog.names import name_key
+from studio.dialog.planning import Segment, SpeechSegment
+from studio.errors import NotFound, SampleRejected
+from studio.voices.library import SpeakerLibrary
+from studio.voices.sample_checks import load_sample
+from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample
+
+_Stamp = tuple[int, int, int]
+
+
+class Cast:
+    """Finds the voice of each name; safe to use from several threads.
+
+    A sample given for this dialog outranks the speaker assigned to a name, and that one the
+    library's speaker of the same name; a name that nobody knows has the backend's built-in voice.
+    """
+
+    def __init__(
+        self,
+        library: SpeakerLibrary,
+        overrides: Mapping[str, Path],
+        assigned: Mapping[str, str] | None = None,
+        first_names: Mapping[str, str] | None = None,
+        *,
+        language: str | None = None,
+    ) -> None:
+        """Cast from a library.
+
+        Args:
+            library: Speakers by name.
+            overrides: Recordings by name.
+            assigned: Ids of the library's speakers by the name they speak for.
+            first_names: What speakers that nobody knows were called at first, by their names now.
+            language: Of the script, where lines and voices don't say.
+        """
+        self._library = library
+        self._overrides = {name_key(name): path for name, path in overrides.items()}
+        self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
+        self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
+        self._language = language
+        # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
+        self._lock = Lock()
+        self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
+
+    def voice_of(self, name: str, mood: str | None = None) -> Voice:
+        """The voice for a name as a script writes it.
+
+        Args:
+            name: Whatever its case.
+            mood: One of the speaker's moods; for None, `NEUTRAL` and one that the speaker hasn't,
+                it is the main sample.
+
+        Raises:
+            SampleRejected: The sample or the assigned speaker is missing or can't serve; this
+                concerns `name` only.
+            StorageFailed: The library can't be read.
+        """
+        override = self._overrides.get(name_key(name))
+        if override is not None:
+            return Voice(name, self._sample(override, name, None))
+        speaker = self._speaker_of(name)
+        if speaker is None:
+            return Voice(name, first_name=self._first_names.get(name_key(name)))
+        chosen = find_mood_sample(speaker, mood) if mood is not None else None
+        if chosen is not None:
+            return Voice(speaker.name, self._sample(chosen.path, speaker.name, chosen.transcript))
+        sample = None
+        if speaker.sample is not None:
+            sample = self._sample(speaker.sample, speaker.name, speaker.transcript)
+        described = speaker.preset, speaker.description
+        return Voice(speaker.name, sample, *described, speaker.first_name)
+
+    def languages_of(self, name: str) -> tuple[str, ...]:
+        """What is known of the language of a name's lines: its voice's, then the script's.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        own = None
+        if name_key(name) not in self._overrides:
+            with suppress(SampleRejected):  # its lines fail with that reason
+                speaker = self._speaker_of(name)
+                own = speaker.language if speaker is not None else None
+        return tuple(filter(None, (own, self._language)))
+
+    def lack(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
+        """Why a name can't be spoken by a backend that makes such voices; None when it can.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        if name_key(name) in self._overrides:
+            return None
+        try:
+            speaker = self._speaker_of(name)
+        except SampleRejected as error:
+            return str(error)
+        if kinds.builtin or (speaker is not None and _can_voice(speaker, mood, kinds)):
+            return None
+        return f"{name} {_describe_remedy(kinds)}, or choose another voice engine."
+
+    def notices(
+        self, segments: Iterable[Segment], kinds: VoiceKinds | None = None
+    ) -> tuple[Notice, ...]:
+        """What a plan asks of the cast that it hasn't, one notice each: moods, voices.
+
+        Args:
+            segments: Of a plan.
+            kinds: Which voices the backend makes; None to leave that out.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        found: dict[tuple[str, ...], Notice] = {}
+        for segment in segments:
+            if isinstance(segment, SpeechSegment) and kinds is not None:
+                key: tuple[str, ...] = (name_key(segment.speaker),)
+                lack = None if key in found else self.lack(segment.speaker, segment.mood, kinds)
+                if lack is not None:
+                    found[key] = Notice(lack, segment.line_number)
+            if isinstance(segment, SpeechSegment) and segment.mood is not None:
+                key = (name_key(segment.speaker), name_key(segment.mood))
+                if key not in found and not self._has_mood(segment.speaker, segment.mood):
+                    found[key] = Notice(
+                        f"{segment.speaker} has no sample for the mood “{segment.mood}”; the main"
+                        " voice is used. Add one under Voices.",
+                        segment.line_number,
+                    )
+        return tuple(found.values())
+
+    def _has_mood(self, name: str, mood: str) -> bool:
+        if name_key(mood) == NEUTRAL:
+            return True
+        if name_key(name) in self._overrides:
+            return False
+        try:
+            speaker = self._speaker_of(name)
+        except SampleRejected:
+            return True  # its lines fail with that reason
+        return speaker is not None and find_mood_sample(speaker, mood) is not None
+
+    def _speaker_of(self, name: str) -> Speaker | None:
+        speaker_id = self._assigned.get(name_key(name))
+        if speaker_id is None:
+            return self._library.find(name)
+        try:
+            return self._library.by_id(speaker_id)
+        except NotFound as error:
+            raise SampleRejected(
+                f"The voice chosen for {name} was removed from the library. Choose another one."
+            ) from error
+
+    def _sample(self, path: Path, speaker: str, transcript: str | None) -> Sample:
+        """Load a sample, once for each state of its file."""
+        with self._lock:
+            try:
+                status = path.stat()
+            except (OSError, ValueError) as error:
+                raise SampleRejected(
+                    f"The sample of {speaker} can't be found at {path}. Choose a recording again."
+                ) from error
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            known = self._loaded.get(path)
+            if known is None or known[0] != stamp:
+                known = self._loaded[path] = (stamp, load_sample(path, speaker=speaker))
+        sample = known[1]
+        return Sample(sample.clip, sample.sha256, transcript)
+
+
+def _can_voice(speaker: Speaker, mood: str | None, kinds: VoiceKinds) -> bool:
+    """Whether a speaker has what one of these voices is made from."""
+    has_sample = speaker.sample is not None or (
+        mood is not None and find_mood_sample(speaker, mood) is not None
+    )
+    return (
+        (kinds.cloning and has_sample)
+        or (kinds.described and bool(speaker.description))
+        or speaker.preset in kinds.presets
+    )
+
+
+def _describe_remedy(kinds: VoiceKinds) -> str:
+    if kinds.cloning:
+        return "has no sample, and this voice engine speaks only with one. Add a recording"
+    if kinds.described:
+        return "has no description, of which this voice engine makes its voices. Describe the voice"
+    return "has none of this voice engine's voices. Choose one for it"

@@ -1,0 +1,236 @@
+"""Checks whether a recording can serve as a speaker's sample, with messages for people."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from studio.audio.analysis import Levels, find_silences, measure_background_tones, measure_levels
+from studio.audio.clip import Clip
+from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
+from studio.audio.repair import LONG_SILENCE_S
+from studio.errors import AudioRejected, SampleRejected
+from studio.voices.speaker import Sample
+
+MIN_SAMPLE_S = 1.0
+GOOD_SAMPLE_S = 3.0
+MAX_SAMPLE_S = 60.0
+"""What comes after it in a recording takes no part in the voice."""
+
+MAX_BACKGROUND_TONES = 0.6
+"""Above it, background tones count as music; tests/audio/test_background_music.py: how surely."""
+
+_GOOD_RATE_HZ = 16_000
+_MIN_SPEECH_SHARE = 0.4
+_MAX_CLIPPED_SHARE = 0.001
+_MIN_SPEECH_DB = -38.0
+_AUDIBLE_NOISE_DB = -60.0
+_MIN_SPEECH_TO_NOISE_DB = 18.0  # speech above the noise
+_MANY_SILENCES = 2
+_MIN_NOISE_DISTANCE_DB = (
+    3.0  # below it the quietest moments are the sound itself, not noise between words
+)
+
+
+class SampleProblemCode(StrEnum):
+    """Kinds of problems, for pages that show a sign beside the message."""
+
+    TOO_SHORT = "too_short"
+    SHORT = "short"
+    LONG = "long"
+    LOW_RATE = "low_rate"
+    CHANNELS = "channels"
+    SILENT = "silent"
+    MOSTLY_SILENCE = "mostly_silence"
+    CLIPPING = "clipping"
+    QUIET = "quiet"
+    NOISY = "noisy"
+    SILENCES = "silences"
+    MUSIC = "music"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleProblem:
+    """Something about a sample; one that is not `fatal` is advice.
+
+    `message` has the figure and what to do, as full sentences.
+    """
+
+    code: SampleProblemCode
+    message: str
+    fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReport:
+    """A checked recording; `clip` is the part that is used, mono at the studio's rate."""
+
+    info: AudioInfo | None
+    levels: Levels
+    problems: tuple[SampleProblem, ...]
+    clip: Clip
+
+    @property
+    def fatal(self) -> SampleProblem | None:
+        """Why the recording can't serve as a sample; None when it can."""
+        return next((problem for problem in self.problems if problem.fatal), None)
+
+
+def check_sample(
+    path: Path, *, limits: DecodeLimits = DEFAULT_LIMITS, display_name: str | None = None
+) -> SampleReport:
+    """Decode a recording and tell what stands against it as a sample.
+
+    Args:
+        path: The recording, in any format `decode` takes.
+        limits: What is decoded at all.
+        display_name: What messages call the file, where its own name means nothing to a person.
+
+    Raises:
+        AudioRejected: It can't be decoded, or is larger than the limits.
+    """
+    info = probe(path, limits=limits, display_name=display_name)
+    return check_clip(decode(path, limits=limits, display_name=display_name), info)
+
+
+def check_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
+    """Tell what stands against a decoded recording as a sample.
+
+    Args:
+        whole: All of what may be used; its first `MAX_SAMPLE_S` are.
+        info: What the recording's header said; None when its form is no matter any more.
+    """
+    clip = Clip(whole.samples[: round(MAX_SAMPLE_S * whole.rate_hz)], whole.rate_hz)
+    levels = measure_levels(clip)
+    problems = tuple(_find_problems(info, whole.duration_s, levels, clip))
+    return SampleReport(info, levels, problems, clip)
+
+
+def load_sample(path: Path, *, transcript: str | None = None, speaker: str | None = None) -> Sample:
+    """Read a recording that is to serve as a voice.
+
+    Args:
+        path: The recording, in any format `decode` takes.
+        transcript: What it says, when known.
+        speaker: Whose sample messages call it; the file's name stands in for it.
+
+    Raises:
+        SampleRejected: It is missing, can't be decoded, or has a fatal problem.
+    """
+    whose = f"The sample of {speaker}" if speaker else f"The sample “{path.name}”"
+    if not path.exists():
+        raise SampleRejected(f"{whose} can't be found at {path}. Choose a recording again.")
+    try:
+        report = check_sample(path)
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    except (AudioRejected, OSError) as error:
+        raise SampleRejected(f"{whose} can't be used. {error}") from error
+    if report.fatal:
+        raise SampleRejected(f"{whose} can't be used. {report.fatal.message}")
+    return Sample(report.clip, sha256, transcript)
+
+
+def _find_problems(
+    info: AudioInfo | None, duration_s: float, levels: Levels, clip: Clip
+) -> Iterator[SampleProblem]:
+    yield from _check_length(duration_s)
+    if info is not None:
+        yield from _check_format(info)
+    if levels.speech_share == 0:
+        message = (
+            f"The recording is silent: its loudest moment has {levels.peak_db:.0f} dB. Check the"
+            " microphone and record again."
+        )
+        yield SampleProblem(SampleProblemCode.SILENT, message, fatal=True)
+    else:
+        yield from _check_speech(levels)
+        yield from _check_noise(levels)
+        yield from _check_silences(clip)
+        yield from _check_music(clip)
+
+
+def _check_length(duration_s: float) -> Iterator[SampleProblem]:
+    if duration_s < MIN_SAMPLE_S:
+        message = (
+            f"The recording lasts {duration_s:.1f} s; a voice needs {MIN_SAMPLE_S:g} s at least."
+            " Record one or two sentences."
+        )
+        yield SampleProblem(SampleProblemCode.TOO_SHORT, message, fatal=True)
+    elif duration_s < GOOD_SAMPLE_S:
+        message = f"The recording lasts only {duration_s:.1f} s. 5 to 15 s give a better likeness."
+        yield SampleProblem(SampleProblemCode.SHORT, message)
+    elif duration_s > MAX_SAMPLE_S:
+        message = (
+            f"The recording lasts {duration_s:.0f} s. Its first {MAX_SAMPLE_S:g} s are used; cut it"
+            " yourself to choose another part."
+        )
+        yield SampleProblem(SampleProblemCode.LONG, message)
+
+
+def _check_format(info: AudioInfo) -> Iterator[SampleProblem]:
+    if info.rate_hz < _GOOD_RATE_HZ:
+        message = (
+            f"The recording has {info.rate_hz:,} samples a second, as on the telephone, and sounds"
+            f" dull. Record with {_GOOD_RATE_HZ:,} or more."
+        )
+        yield SampleProblem(SampleProblemCode.LOW_RATE, message)
+    if info.channels > 1:
+        message = f"The recording has {info.channels} channels. They are mixed into one."
+        yield SampleProblem(SampleProblemCode.CHANNELS, message)
+
+
+def _check_speech(levels: Levels) -> Iterator[SampleProblem]:
+    if levels.speech_share < _MIN_SPEECH_SHARE:
+        message = (
+            f"Only {levels.speech_share:.0%} of the recording is speech, the rest is silence. Cut"
+            " the silence away."
+        )
+        yield SampleProblem(SampleProblemCode.MOSTLY_SILENCE, message)
+    if levels.clipped_share > _MAX_CLIPPED_SHARE:
+        message = (
+            f"The recording is distorted: {levels.clipped_share:.1%} of it is at the loudest value."
+            " Turn the microphone down and record again."
+        )
+        yield SampleProblem(SampleProblemCode.CLIPPING, message)
+    if levels.speech_db < _MIN_SPEECH_DB:
+        message = (
+            f"The recording is quiet: its speech has {levels.speech_db:.0f} dB; around -20 dB is"
+            " good. Move closer to the microphone."
+        )
+        yield SampleProblem(SampleProblemCode.QUIET, message)
+
+
+def _check_noise(levels: Levels) -> Iterator[SampleProblem]:
+    above_noise_db = levels.speech_db - levels.noise_db
+    if (
+        _MIN_NOISE_DISTANCE_DB < above_noise_db < _MIN_SPEECH_TO_NOISE_DB
+        and levels.noise_db > _AUDIBLE_NOISE_DB
+    ):
+        message = (
+            f"The recording is noisy: speech is only {above_noise_db:.0f} dB louder than the"
+            " background. Record in a quieter place."
+        )
+        yield SampleProblem(SampleProblemCode.NOISY, message)
+
+
+def _check_silences(clip: Clip) -> Iterator[SampleProblem]:
+    number = len(find_silences(clip, min_s=LONG_SILENCE_S))
+    if number >= _MANY_SILENCES:
+        message = (
+            f"The recording holds {number} silences longer than {LONG_SILENCE_S:g} s, which"
+            " the voice may take over. Repair cuts them short."
+        )
+        yield SampleProblem(SampleProblemCode.SILENCES, message)
+
+
+def _check_music(clip: Clip) -> Iterator[SampleProblem]:
+    if measure_background_tones(clip) > MAX_BACKGROUND_TONES:
+        message = (
+            "There seem to be notes in the background or a voice that sings: music would be spoken"
+            " along. Take a part without it; if you hear none, go on."
+        )
+        yield SampleProblem(SampleProblemCode.MUSIC, message)

@@ -1,0 +1,345 @@
+"""The records in `speaker.json`: a speaker, its moods and earlier sample versions."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal, TypedDict
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from studio.dialog.names import clean_name, name_key
+from studio.errors import BadInput, Conflict, NameRejected, NotFound, StorageFailed
+from studio.storage.disk import open_atomic
+from studio.voices.speaker import NEUTRAL
+
+MAIN_SAMPLE = "sample.wav"
+MAX_TEXT_CHARS = 10_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 30
+MAX_MOODS = 20
+
+_SHORTEN = f"Shorten it to {MAX_TEXT_CHARS:,} characters."
+_REMEDIES = {
+    "transcript": _SHORTEN,
+    "preset": _SHORTEN,
+    "description": _SHORTEN,
+    "language": "Write a code such as en or pt-BR.",
+    "colour": "Write it as #rrggbb, such as #046bd0.",
+    "tags": f"Give {MAX_TAGS} tags at most, each of 1 to {MAX_TAG_CHARS} characters.",
+    "consent_at": "Tick anew that the voice may be used.",
+    "moods": f"Keep {MAX_MOODS} moods at most.",
+}
+
+
+def _blank_to_none(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _drop_duplicate_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags without those that differ only in case from an earlier one."""
+    first: dict[str, str] = {}
+    for tag in tags:
+        first.setdefault(name_key(tag), tag)
+    return tuple(first.values())
+
+
+def _clean_tag(tag: str) -> str:
+    try:
+        return clean_name(tag)
+    except NameRejected as error:
+        raise ValueError(str(error)) from error
+
+
+def _to_utc(value: str) -> str:
+    return datetime.fromisoformat(value).astimezone(UTC).isoformat(timespec="seconds")
+
+
+_Text = Annotated[
+    Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TEXT_CHARS)] | None,
+    BeforeValidator(_blank_to_none),
+]
+_Code = Annotated[
+    Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w.:+-]{0,99}$")] | None,
+    BeforeValidator(_blank_to_none),
+]
+_Colour = Annotated[str, StringConstraints(pattern=r"^#[0-9a-fA-F]{6}$", to_lower=True)]
+_Tag = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS),
+    AfterValidator(_clean_tag),
+]
+_Tags = Annotated[
+    tuple[_Tag, ...], Field(max_length=MAX_TAGS), AfterValidator(_drop_duplicate_tags)
+]
+_Name = Annotated[str, AfterValidator(_clean_tag)] | None
+_Time = Annotated[str, StringConstraints(max_length=40), AfterValidator(_to_utc)] | None
+
+
+class SpeakerDetails(TypedDict, total=False):
+    """What can be set of a speaker beside name and samples, as in `Speaker`; None clears it."""
+
+    transcript: str | None
+    language: str | None
+    preset: str | None
+    description: str | None
+    colour: str
+    tags: Sequence[str]
+    consent_at: str | None
+
+
+class MoodRecord(BaseModel):
+    """One further sample; fields as in `MoodSample`, its file is `mood-<sample_id>.wav`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sample_id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    mood: str = Field(min_length=1)
+    transcript: _Text = None
+    consent_at: _Time = None
+
+    @property
+    def file_name(self) -> str:
+        """Name of its recording in the speaker's folder."""
+        return f"mood-{self.sample_id}.wav"
+
+
+class SampleVersionRecord(BaseModel):
+    """A recording that was changed or removed; its file is `former-<former_id>.wav`.
+
+    `sample_id` and `mood` are those of its sample, None for the main one; `removed` says that the
+    sample went with it, at the time `at`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    former_id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    sample_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}$")
+    mood: str | None = Field(None, min_length=1)
+    transcript: _Text = None
+    consent_at: _Time = None
+    removed: bool = False
+    at: Annotated[str, StringConstraints(max_length=40), AfterValidator(_to_utc)]
+
+    @property
+    def file_name(self) -> str:
+        """Name of its recording in the speaker's folder."""
+        return f"former-{self.former_id}.wav"
+
+
+class SpeakerRecord(BaseModel):
+    """One `speaker.json`; fields as in `Speaker`, unknown ones are kept out."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    name: str = Field(min_length=1)
+    has_sample: bool = False
+    transcript: _Text = None
+    language: _Code = None
+    preset: _Text = None
+    description: _Text = None
+    colour: _Colour
+    tags: _Tags = ()
+    consent_at: _Time = None
+    moods: Annotated[tuple[MoodRecord, ...], Field(max_length=MAX_MOODS)] = ()
+    first_name: _Name = None
+    formers: tuple[SampleVersionRecord, ...] = ()
+
+    def recording_of(self, sample_id: str | None) -> str:
+        """Name of a sample's recording in the speaker's folder; None is the main sample."""
+        return MAIN_SAMPLE if sample_id is None else f"mood-{sample_id}.wav"
+
+    @property
+    def chosen_by(self) -> str:
+        """As in `Speaker`."""
+        return self.first_name or self.name
+
+    def renamed(self, name: str) -> SpeakerRecord:
+        """A record with another name, which remembers the first one.
+
+        Raises:
+            NameRejected: The name breaks the rule of `clean_name`.
+        """
+        name, first = clean_name(name), self.chosen_by
+        return self.changed(name=name, first_name=None if first == name else first)
+
+    @classmethod
+    def made(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
+        """Check and make a record; empty texts count as None.
+
+        Raises:
+            NameRejected: The name breaks the rule of `clean_name`.
+            BadInput: A detail can't be used.
+        """
+        try:
+            return cls.model_validate(
+                {"name": clean_name(name), "has_sample": has_sample, **details}
+            )
+        except ValidationError as error:
+            raise _build_error(name, error) from error
+
+    def changed(self, **fields: object) -> SpeakerRecord:
+        """A record with other values in the given fields.
+
+        Raises:
+            BadInput: A value can't be used.
+        """
+        try:
+            return SpeakerRecord.model_validate(dict(self) | fields)
+        except ValidationError as error:
+            raise _build_error(self.name, error) from error
+
+
+def clean_mood(text: str) -> str:
+    """Bring a mood to the one form under which it is kept: as a name, and not the main one's.
+
+    Raises:
+        BadInput: It is empty, too long or holds what scripts use around names.
+    """
+    try:
+        mood = clean_name(text)
+    except NameRejected as error:
+        raise BadInput("Name the mood in one or two words without [ ] |, such as angry.") from error
+    if len(mood) > MAX_TAG_CHARS:
+        raise BadInput(
+            f"The mood “{mood[:20]}…” is longer than {MAX_TAG_CHARS} letters; shorten it."
+        )
+    if name_key(mood) == NEUTRAL:
+        raise BadInput(f"“{mood}” means the main sample. Choose another word for this one.")
+    return mood
+
+
+def read_record(path: Path) -> SpeakerRecord:
+    """Read a `speaker.json`.
+
+    Raises:
+        StorageFailed: It is missing or holds something else.
+    """
+    try:
+        return parse_record(path.read_bytes())
+    except (OSError, ValidationError, BadInput) as error:
+        reason = _summarize_error(error)
+        raise StorageFailed(
+            f"The speaker at {path.parent} is left out, since its {path.name} can't be read:"
+            f" {reason}. Mend or remove that folder."
+        ) from error
+
+
+def parse_record(content: bytes) -> SpeakerRecord:
+    """Read what a `speaker.json` holds.
+
+    Raises:
+        ValidationError: It holds something else.
+        NameRejected: The name breaks the rule of `clean_name`.
+    """
+    record = SpeakerRecord.model_validate_json(content)
+    return record.model_copy(update={"name": clean_name(record.name)})
+
+
+def write_record(path: Path, record: SpeakerRecord) -> None:
+    """Write a `speaker.json`, readable and whole.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    with open_atomic(path) as file:
+        file.write(record.model_dump_json(indent=2).encode() + b"\n")
+
+
+def _build_error(name: str, error: ValidationError) -> BadInput:
+    field = str(error.errors()[0]["loc"][0])
+    return BadInput(f"The {field} of {name} can't be used. {_REMEDIES[field]}")
+
+
+def _summarize_error(error: OSError | ValidationError | BadInput) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return ": ".join([*map(str, first["loc"]), first["msg"]])
+    return (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
+
+
+def find_mood(record: SpeakerRecord, sample_id: str) -> MoodRecord:
+    """A further sample by its id.
+
+    Raises:
+        NotFound: There is none.
+    """
+    for one in record.moods:
+        if one.sample_id == sample_id:
+            return one
+    raise NotFound(f"This sample of {record.name} isn't there any more.")
+
+
+def add_mood(
+    record: SpeakerRecord, mood: str, fields: Mapping[str, str | None]
+) -> tuple[SpeakerRecord, MoodRecord]:
+    """A record with one more mood, and that mood's own; its file isn't there yet.
+
+    Args:
+        record: What the speaker has so far.
+        mood: As a person writes it.
+        fields: `transcript` and `consent_at`.
+
+    Raises:
+        BadInput: The mood or a field can't be used, or there are too many.
+        Conflict: There is a sample of that mood.
+    """
+    if len(record.moods) == MAX_MOODS:
+        raise BadInput(f"{record.name} has {MAX_MOODS} moods already. Remove one first.")
+    free = check_mood_is_free(record.moods, mood, record.name)
+    fresh = {"sample_id": secrets.token_hex(4), "mood": free, **fields}
+    changed = record.changed(moods=(*record.moods, fresh))
+    return changed, changed.moods[-1]
+
+
+def change_mood(
+    record: SpeakerRecord, sample_id: str, fields: Mapping[str, str | None]
+) -> SpeakerRecord:
+    """A record with other values in a mood's `mood`, `transcript` or `consent_at`.
+
+    Raises:
+        NotFound: There is no such sample.
+        BadInput: A value can't be used.
+        Conflict: Another sample has that mood.
+    """
+    mine = find_mood(record, sample_id)
+    values = {**dict(mine), **fields}
+    others = tuple(one for one in record.moods if one is not mine)
+    values["mood"] = check_mood_is_free(others, str(values["mood"]), record.name)
+    return record.changed(moods=tuple(values if one is mine else one for one in record.moods))
+
+
+def remove_mood(record: SpeakerRecord, sample_id: str) -> SpeakerRecord:
+    """A record without one of its moods.
+
+    Raises:
+        NotFound: There is no such sample.
+    """
+    gone = find_mood(record, sample_id)
+    return record.changed(moods=tuple(one for one in record.moods if one is not gone))
+
+
+def check_mood_is_free(taken: tuple[MoodRecord, ...], mood: str, name: str) -> str:
+    """A mood as it is kept.
+
+    Raises:
+        BadInput: It can't be used.
+        Conflict: One of those taken is the same.
+    """
+    mood = clean_mood(mood)
+    if any(name_key(one.mood) == name_key(mood) for one in taken):
+        raise Conflict(
+            f"{name} has a sample for “{mood}” already. Choose another mood, or remove that sample."
+        )
+    return mood

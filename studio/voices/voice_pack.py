@@ -1,0 +1,186 @@
+"""A voice as one file: a zip with `speaker.json` and its recordings."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from studio.audio.clip import Clip
+from studio.audio.decode import DecodeLimits
+from studio.errors import AudioRejected, BadInput, SampleRejected
+from studio.storage.disk import storage_errors
+from studio.voices.library import SpeakerLibrary
+from studio.voices.sample_checks import check_sample
+from studio.voices.speaker import Speaker
+from studio.voices.speaker_record import MAIN_SAMPLE, MAX_MOODS, SpeakerRecord, parse_record
+from studio.voices.speaker_store import RECORD_FILE
+
+VOICE_PACK_SUFFIX = ".voice.zip"
+
+_MAX_RECORD_BYTES = 1_000_000
+_RECORDING_LIMITS = DecodeLimits(max_bytes=20_000_000, max_duration_s=120.0)
+_BLOCK_BYTES = 1 << 16
+
+# What the zip module and the decompressors under it raise for files that are damaged or hostile.
+_UNREADABLE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+
+MAX_PACK_BYTES = _RECORDING_LIMITS.max_bytes * (MAX_MOODS + 1) + _MAX_RECORD_BYTES
+
+
+def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> None:
+    """Write a speaker with all its samples as one file.
+
+    Args:
+        library: Whose speaker it is.
+        speaker: With its samples there.
+        file: Open for writing and seekable.
+
+    Raises:
+        SampleRejected: A recording is missing.
+    """
+    record = library.record(speaker.speaker_id).changed(formers=())
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
+        pack.writestr(RECORD_FILE, record.model_dump_json(indent=2) + "\n")
+        for name in list_recordings(record):
+            try:
+                pack.write(library.folder(speaker.speaker_id) / name, name)
+            except FileNotFoundError as error:
+                raise SampleRejected(
+                    f"A recording of {speaker.name} ({name}) is missing. Choose one again or remove"
+                    " that sample, then save the voice."
+                ) from error
+
+
+def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
+    """Put a voice from such a file into the library, under a name that is free there.
+
+    Nothing of the file is trusted: names that don't belong to a voice are refused, sizes are
+    counted while they are unpacked, and each recording is decoded and checked as an upload is.
+
+    Raises:
+        BadInput: The file is no voice, or holds more than one.
+        AudioRejected: A recording in it can't be decoded.
+        SampleRejected: A recording in it can't serve as a voice.
+        StorageFailed: The library can't be written.
+    """
+    try:
+        with zipfile.ZipFile(file) as pack, tempfile.TemporaryDirectory() as folder:
+            record = _read_member_record(pack)
+            wanted = list_recordings(record)
+            _check_names(pack, {RECORD_FILE, *wanted})
+            clips = {name: _read_clip(pack, name, Path(folder)) for name in wanted}
+    except _UNREADABLE_ERRORS as error:
+        raise BadInput(
+            f"This is no voice file: {error}. Choose one that ends in {VOICE_PACK_SUFFIX}."
+        ) from error
+    return library.restore(record, clips)
+
+
+def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
+    """What such a file holds: its record, and the SHA-256 of each recording, as `hash_recordings`.
+
+    Raises:
+        BadInput: The file is no voice, or damaged.
+    """
+    try:
+        with zipfile.ZipFile(file) as pack:
+            record = _read_member_record(pack)
+            return record, {name: _hash_member(pack, name) for name in list_recordings(record)}
+    except (*_UNREADABLE_ERRORS, KeyError) as error:
+        raise BadInput(f"This is no voice file: {error}.") from error
+
+
+def hash_recordings(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
+    """The SHA-256 of each of a speaker's recordings by its name; "" for one that is missing."""
+    folder, record = library.folder(speaker_id), library.record(speaker_id)
+    return {name: _hash_file(folder / name) for name in list_recordings(record)}
+
+
+def list_recordings(record: SpeakerRecord) -> tuple[str, ...]:
+    """Names of a speaker's recordings in its folder, the main one first."""
+    main = (MAIN_SAMPLE,) if record.has_sample else ()
+    return (*main, *(one.file_name for one in record.moods))
+
+
+def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
+    if RECORD_FILE not in pack.namelist():
+        raise BadInput(
+            f"This is no voice file: it holds no {RECORD_FILE}. Choose one that ends in "
+            f"{VOICE_PACK_SUFFIX}."
+        )
+    try:
+        record = parse_record(b"".join(_read_member(pack, RECORD_FILE, _MAX_RECORD_BYTES)))
+    except (ValidationError, ValueError) as error:
+        raise BadInput(
+            f"The {RECORD_FILE} of this voice file can't be understood. Save the voice again where "
+            "it comes from."
+        ) from error
+    return record.changed(formers=())
+
+
+def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:
+    names = pack.namelist()
+    foreign = sorted(set(names) - wanted)
+    if foreign or len(names) != len(set(names)):
+        shown = foreign[0][:60] if foreign else "one name twice"
+        raise BadInput(f"This voice file holds what belongs to no voice ({shown}). It is refused.")
+    missing = sorted(wanted - set(names))
+    if missing:
+        raise BadInput(f"This voice file lacks its recording {missing[0]}. Save it anew.")
+
+
+def _hash_member(pack: zipfile.ZipFile, name: str) -> str:
+    digest = hashlib.sha256()
+    for block in _read_member(pack, name, _RECORDING_LIMITS.max_bytes):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _read_clip(pack: zipfile.ZipFile, name: str, folder: Path) -> Clip:
+    path = folder / "recording"
+    content = b"".join(_read_member(pack, name, _RECORDING_LIMITS.max_bytes))
+    with storage_errors(path):
+        path.write_bytes(content)
+    report = check_sample(path, limits=_RECORDING_LIMITS, display_name=name)
+    if report.fatal:
+        raise SampleRejected(f"{name}: {report.fatal.message}")
+    return report.clip
+
+
+def _read_member(pack: zipfile.ZipFile, name: str, max_bytes: int) -> Iterable[bytes]:
+    """What a member unpacks to, stopped at a limit: the size it claims may be a lie."""
+    left = max_bytes
+    with pack.open(name) as member:
+        while block := member.read(_BLOCK_BYTES):
+            left -= len(block)
+            if left < 0:
+                raise AudioRejected(
+                    f"“{name}” in this voice file unpacks to more than {max_bytes / 1e6:g} MB. It"
+                    " is refused."
+                )
+            yield block

@@ -1,0 +1,449 @@
+"""The engine's threads around a core whose frames are known: delivery, cancels, faults, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+from fake_runner import FOREVER, PaperCore, codes_of, paper_task
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from qwen3_speakers import loaded_package, use_one_core
+
+from studio.audio.clip import Samples
+from studio.backends import device
+from studio.backends.batching.batch_engine import MAX_FAULTS_IN_A_ROW, BatchEngine
+from studio.backends.batching.sequence import (
+    SequenceEnd,
+    TtsSequence,
+    collect_samples,
+    stream_chunks,
+)
+from studio.backends.batching.slot_scheduler import SlotScheduler
+from studio.backends.qwen3.batched_codec import BatchedCodec, CodecInput, Qwen3CodecWorker
+from studio.backends.qwen3.prompt import Qwen3Voice
+from studio.backends.qwen3.talker_slots import TalkerRequest
+from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+
+pytestmark = pytest.mark.models
+
+SAMPLES_PER_FRAME = 1_920
+WITHIN = 1e-4
+PATIENCE_S = 120
+
+
+def decoder():
+    use_one_core()
+    return loaded_package().model.speech_tokenizer.model.decoder
+
+
+class Rig:
+    """An engine on a paper core."""
+
+    def __init__(
+        self,
+        slots: int = 8,
+        *,
+        continuous: bool = True,
+        late: bool = True,
+        max_wait_s: float = 0.01,
+    ) -> None:
+        self.core = PaperCore(slots, late=late)
+        self.scheduler: SlotScheduler[TtsSequence] = SlotScheduler(
+            slots, continuous=continuous, max_wait_s=max_wait_s
+        )
+        self.engine = BatchEngine(
+            self.core, Qwen3CodecWorker(decoder(), title="Paper"), self.scheduler, title="Paper"
+        )
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.engine.close()
+
+    def speak(self, task: TalkerRequest) -> Samples:
+        given = list(stream_chunks(self.engine.submit, task))
+        return np.concatenate(given) if given else np.zeros(0, np.float32)
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    with Rig() as rig:
+        yield rig
+
+
+def expected(seed: int, frames: int, sample: torch.Tensor | None = None) -> Samples:
+    return BatchedCodec(decoder()).decode([CodecInput(codes_of(seed, frames), sample)])[0]
+
+
+def assert_same(samples: Samples, wanted: Samples) -> None:
+    assert samples.shape == wanted.shape
+    assert not len(wanted) or np.abs(samples - wanted).max() < WITHIN
+
+
+class Gate:
+    """Holds the engine before a step until it is opened, and tells when it has come there."""
+
+    def __init__(self, core: PaperCore) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+        core.before_step = self._wait
+
+    def _wait(self, _bucket: int) -> None:
+        self.reached.set()
+        assert self.opened.wait(PATIENCE_S)
+
+
+def test_a_line_is_spoken_whole(rig):
+    assert_same(rig.speak(paper_task(1, 25)), expected(1, 25))
+
+
+def test_a_lines_sample_is_heard_and_not_spoken(rig):
+    sample = codes_of(99, 30)
+    task = paper_task(1, 12, voice=Qwen3Voice(ref_codes=sample))
+    heard = expected(1, 12, sample)
+    assert_same(rig.speak(task), heard)
+    assert np.abs(heard - expected(1, 12)).max() > 100 * WITHIN
+
+
+def test_a_line_that_is_listened_to_begins_with_one_frame(rig):
+    task = paper_task(1, 40, urgency=lambda: 0, voice=Qwen3Voice(ref_codes=codes_of(9, 20)))
+    given = list(stream_chunks(rig.engine.submit, task))
+    assert len(given[0]) == SAMPLES_PER_FRAME
+    assert len(given) > 4
+    assert_same(np.concatenate(given), expected(1, 40, codes_of(9, 20)))
+
+
+def test_the_play_head_may_come_to_a_line_in_mid_generation(rig):
+    asked = iter(range(FOREVER))
+    task = paper_task(1, 60, urgency=lambda: 0 if next(asked) > 30 else 5)
+    given = list(stream_chunks(rig.engine.submit, task))
+    assert len(given[0]) > SAMPLES_PER_FRAME
+    assert len(given) > 1
+    assert_same(np.concatenate(given), expected(1, 60))
+
+
+def test_a_line_that_never_stops_is_cut_and_marked_and_what_was_made_is_given(rig):
+    given = []
+    with pytest.raises(SpeechFailed, match="did not stop"):
+        given.extend(stream_chunks(rig.engine.submit, paper_task(1, FOREVER, max_frames=10)))
+    assert_same(np.concatenate(given), expected(1, 10))
+
+
+def test_an_empty_line_gives_nothing(rig):
+    assert len(rig.speak(paper_task(1, 0))) == 0
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_lines_in_flight_never_cross(continuous):
+    with Rig(4, continuous=continuous) as rig, ThreadPoolExecutor(12) as pool:
+        lengths = [(seed, 3 + seed * 7 % 20) for seed in range(24)]
+        spoken = list(pool.map(lambda one: rig.speak(paper_task(*one)), lengths))
+    for samples, (seed, frames) in zip(spoken, lengths, strict=True):
+        assert_same(samples, expected(seed, frames))
+
+
+def test_a_slot_is_refilled_while_others_run():
+    with Rig(2) as rig:
+        gate = Gate(rig.core)
+        tasks = [paper_task(1, 300), paper_task(2, 10), paper_task(3, 10)]
+        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+        def line_of(task: TalkerRequest) -> TtsSequence:
+            return TtsSequence(
+                task, lambda one: ended.put(task.seed) if isinstance(one, SequenceEnd) else None
+            )
+
+        for task in tasks:
+            rig.engine.submit(line_of(task))
+        gate.opened.set()
+        assert [ended.get(timeout=PATIENCE_S) for _ in tasks] == [2, 3, 1]
+
+
+def test_a_cancelled_line_frees_its_slot_within_one_frame():
+    with Rig(2, max_wait_s=PATIENCE_S) as rig, ThreadPoolExecutor(2) as pool:
+        stopped = threading.Event()
+        taken: list[int] = []
+
+        def before_step(_bucket: int) -> None:
+            taken.append(len(rig.core.taken))
+            if len(taken) == 20:
+                stopped.set()
+
+        rig.core.before_step = before_step
+        doomed = pool.submit(rig.speak, paper_task(1, FOREVER, cancelled=stopped.is_set))
+        survivor = pool.submit(rig.speak, paper_task(2, 40))
+        with pytest.raises(Cancelled):
+            doomed.result(PATIENCE_S)
+        assert_same(survivor.result(PATIENCE_S), expected(2, 40))
+        assert taken[:20] == [2] * 20
+        assert set(taken[20:]) == {1}
+
+
+def test_closing_the_iterator_frees_the_slot(rig):
+    spoken = stream_chunks(rig.engine.submit, paper_task(1, FOREVER, urgency=lambda: 0))
+    next(spoken)
+    spoken.close()
+    assert_same(rig.speak(paper_task(2, 5)), expected(2, 5))
+    assert rig.core.taken == set()
+
+
+def test_a_line_cancelled_while_it_waits_never_runs(rig):
+    with pytest.raises(Cancelled):
+        rig.speak(paper_task(1, 5, cancelled=lambda: True))
+    assert rig.core.steps == []
+
+
+def test_an_error_in_a_step_fails_the_lines_in_flight_and_the_engine_goes_on(rig):
+    failing = iter([False] * 10 + [True])
+
+    def before_step(_bucket: int) -> None:
+        if next(failing, False):
+            raise RuntimeError("the device said no")
+
+    rig.core.before_step = before_step
+    with pytest.raises(SpeechFailed, match="the device said no"):
+        rig.speak(paper_task(1, 50))
+    assert rig.core.taken == set()
+    assert_same(rig.speak(paper_task(2, 8)), expected(2, 8))
+    assert rig.engine.health().faults == 1
+    assert rig.engine.health().alive
+
+
+def test_after_repeated_faults_lines_run_one_at_a_time():
+    with Rig(4) as rig:
+
+        def before_step(bucket: int) -> None:
+            if bucket > 1:
+                raise RuntimeError("only alone")
+
+        rig.core.before_step = before_step
+        with ThreadPoolExecutor(32) as pool:
+            spoken = [pool.submit(rig.speak, paper_task(seed, 30)) for seed in range(32)]
+            failures = [one.exception(PATIENCE_S) for one in spoken]
+        survived = [seed for seed, failure in enumerate(failures) if failure is None]
+        assert len(failures) - len(survived) <= MAX_FAULTS_IN_A_ROW * 4
+        for seed in survived:
+            assert_same(spoken[seed].result(), expected(seed, 30))
+        assert rig.scheduler.slots == 1
+        assert all(isinstance(failure, SpeechFailed) for failure in failures if failure)
+
+
+def test_out_of_memory_at_a_bucket_means_the_next_smaller_one():
+    begun = threading.Event()
+
+    def urgency() -> int | None:
+        """Nobody listens until all lines are there, so that they begin together."""
+        return 0 if begun.is_set() else None
+
+    with Rig(8, max_wait_s=PATIENCE_S) as rig:
+
+        def before_step(bucket: int) -> None:
+            begun.set()
+            if bucket > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+
+        rig.core.before_step = before_step
+        with ThreadPoolExecutor(8) as pool:
+            tasks = [paper_task(seed, 20, urgency=urgency) for seed in range(8)]
+            spoken = list(pool.map(rig.speak, tasks))
+        for seed, samples in enumerate(spoken):
+            assert_same(samples, expected(seed, 20))  # and nothing is heard twice
+        assert rig.scheduler.slots == 2
+
+
+def test_no_memory_for_a_single_line_is_said(rig):
+    def before_step(_bucket: int) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    rig.core.before_step = before_step
+    with pytest.raises(OutOfMemory):
+        rig.speak(paper_task(1, 5))
+
+
+def test_what_to_do_about_too_little_memory_is_what_helps_lines_together():
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with Rig(1) as rig:
+        rig.core.before_step = full
+        with pytest.raises(OutOfMemory, match="TTS_BATCH_SIZE or TTS_BATCH_POSITIONS"):
+            rig.speak(paper_task(1, 5))
+        rig.core.before_admit = full
+        with pytest.raises(OutOfMemory, match="TTS_BATCH_SIZE or TTS_BATCH_POSITIONS"):
+            rig.speak(paper_task(1, 5))
+
+
+def test_an_error_that_the_card_keeps_ends_the_engine_and_names_the_remedy(monkeypatch):
+    monkeypatch.setattr(device, "_lost", threading.Event())
+    monkeypatch.setattr(device, "_answers", lambda: False)
+    with Rig(2) as rig:
+
+        def fail(_bucket: int) -> None:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+        rig.core.before_step = fail
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable, match="Restart the studio"):
+                rig.speak(paper_task(1, 5))
+        assert not rig.engine.health().alive
+
+
+def test_a_line_at_the_play_head_waits_for_no_slot_and_who_gave_way_is_whole_in_the_end():
+    admitted: list[int] = []
+    with Rig(1) as rig, ThreadPoolExecutor(2) as pool:
+        gate = Gate(rig.core)
+        rig.core.before_admit = lambda lines: admitted.extend(line.seed for line in lines)
+        first = pool.submit(rig.speak, paper_task(1, 40))
+        assert gate.reached.wait(PATIENCE_S)
+        asked: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
+        rig.engine.submit(TtsSequence(paper_task(2, 9, urgency=lambda: 0), asked.put))
+        gate.opened.set()
+        heard = []
+        while not isinstance(given := asked.get(timeout=PATIENCE_S), SequenceEnd):
+            heard.append(given)
+        assert_same(np.concatenate(heard), expected(2, 9))
+        assert_same(first.result(PATIENCE_S), expected(1, 40))
+    assert admitted == [1, 2, 1]
+
+
+def test_a_prompt_that_does_not_fit_fails_alone(rig):
+    def before_admit(lines) -> None:
+        if any(line.seed == 2 for line in lines):
+            raise SpeechFailed("The prompt leaves no room.")
+
+    rig.core.before_admit = before_admit
+    with ThreadPoolExecutor(3) as pool:
+        spoken = [pool.submit(rig.speak, paper_task(seed, 6)) for seed in (1, 2, 3)]
+        with pytest.raises(SpeechFailed, match="no room"):
+            spoken[1].result(PATIENCE_S)
+        for seed in (1, 3):
+            assert_same(spoken[seed - 1].result(PATIENCE_S), expected(seed, 6))
+
+
+def test_a_core_that_cannot_be_reset_is_told_and_nobody_waits_for_ever():
+    with Rig(2) as rig:
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("an illegal memory access")
+
+        rig.core.before_step = fail
+        rig.core.reset = fail
+        for _ in range(2):
+            with pytest.raises(StudioError):
+                rig.speak(paper_task(1, 5))
+        with pytest.raises(ModelUnavailable, match="load it again"):
+            rig.speak(paper_task(1, 5))
+        assert not rig.engine.health().alive
+
+
+def test_closing_ends_what_runs(rig):
+    gate = Gate(rig.core)
+    with ThreadPoolExecutor(1) as pool:
+        spoken = pool.submit(rig.speak, paper_task(1, FOREVER))
+        assert gate.reached.wait(PATIENCE_S)
+        gate.opened.set()
+        rig.engine.close()
+        with pytest.raises(Cancelled):
+            spoken.result(PATIENCE_S)
+    assert rig.core.closed
+
+
+def test_health_tells_of_steps(rig):
+    assert rig.engine.health().last_step_age_s is None
+    rig.speak(paper_task(1, 5))
+    health = rig.engine.health()
+    assert health.alive
+    assert 0 <= health.last_step_age_s < PATIENCE_S
+
+
+async def test_infer_takes_no_thread_and_lines_come_whole(rig):
+    spoken = await asyncio.gather(
+        *(collect_samples(rig.engine.submit, paper_task(seed, 10 + seed)) for seed in range(6))
+    )
+    for seed, samples in enumerate(spoken):
+        assert_same(samples, expected(seed, 10 + seed))
+
+
+async def test_a_cancelled_infer_frees_its_slot(rig):
+    gate = Gate(rig.core)
+    task = asyncio.create_task(collect_samples(rig.engine.submit, paper_task(1, FOREVER)))
+    await asyncio.to_thread(gate.reached.wait, PATIENCE_S)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.opened.set()
+    assert_same(await collect_samples(rig.engine.submit, paper_task(2, 5)), expected(2, 5))
+    assert rig.core.taken == set()
+
+
+ENDINGS = st.sampled_from(["whole", "whole", "whole", "cancelled", "cut", "heard"])
+
+
+@settings(max_examples=3, deadline=None)
+@given(
+    lines=st.lists(st.tuples(st.integers(1, 12), ENDINGS), min_size=300, max_size=300),
+    late=st.lists(st.booleans(), min_size=300, max_size=300),
+    continuous=st.booleans(),
+)
+def test_300_lines_through_8_slots(lines, late, continuous):
+    """Random lengths, cancels, late arrivals: each is delivered once, in order and uncrossed."""
+    given: list[list[Samples | SequenceEnd]] = [[] for _ in lines]
+    arrivals = threading.Semaphore(0)
+    cancelled = [threading.Event() for _ in lines]
+
+    def deliver(number: int, one: Samples | SequenceEnd) -> None:
+        given[number].append(one)
+        if isinstance(one, SequenceEnd):
+            arrivals.release()
+
+    def line_of(number: int) -> TtsSequence:
+        frames, ending = lines[number]
+        return TtsSequence(
+            paper_task(
+                number,
+                frames,
+                max_frames=max(1, frames // 2) if ending == "cut" else FOREVER,
+                cancelled=cancelled[number].is_set,
+                urgency=lambda: 0 if ending == "heard" else None,
+            ),
+            lambda one: deliver(number, one),
+        )
+
+    with Rig(8, continuous=continuous) as rig:
+        begun = [number for number in range(300) if not late[number]]
+        for number in begun:
+            rig.engine.submit(line_of(number))
+        for number in (number for number in range(300) if late[number]):
+            if begun:  # each late one comes when one more has ended
+                assert arrivals.acquire(timeout=PATIENCE_S)
+            begun.append(number)
+            rig.engine.submit(line_of(number))
+            if lines[number][1] == "cancelled":
+                cancelled[number].set()
+    check_300(lines, given)
+
+
+def check_300(lines, given) -> None:
+    whole = BatchedCodec(decoder()).decode(
+        [CodecInput(codes_of(number, frames)) for number, (frames, _) in enumerate(lines)]
+    )
+    for number, (frames, ending) in enumerate(lines):
+        *pieces, end = given[number]
+        assert isinstance(end, SequenceEnd)
+        assert not any(isinstance(piece, SequenceEnd) for piece in pieces)
+        samples = np.concatenate([np.zeros(0, np.float32), *pieces])
+        assert_same(samples, whole[number][: len(samples)])
+        if end.error is None:
+            assert len(samples) == frames * SAMPLES_PER_FRAME
+        elif ending == "cut":
+            assert len(samples) in (0, max(1, frames // 2) * SAMPLES_PER_FRAME)

@@ -1,0 +1,248 @@
+"""What a frame is made of: as few kernels as are needed, compiled ones with the same codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+import torch.nn.functional as F
+from kernel_count import count_kernels
+from runner_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core, moved
+
+from benchmarks.synthetic_qwen3 import SIZES, build_random_model
+from studio.backends.batching import decoder_stack, kernel_set
+from studio.backends.batching.decoder_stack import PointwiseKernels
+from studio.backends.batching.prefill import prefill
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.sampling import SamplingBounds, SamplingTensors
+from studio.backends.batching.slots import StepShape
+from studio.backends.qwen3.prompt import PrefixedPrompt, Qwen3Voice
+from studio.backends.qwen3.talker import TalkerStep
+from studio.backends.qwen3.talker_slots import TalkerSlots
+from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
+
+pytestmark = pytest.mark.models
+
+ROWS = 4
+MOST_KERNELS = 1_510
+MOST_FUSED_KERNELS = 1_200
+
+
+def weights_of(size_name: str) -> TalkerWeights:
+    """Of the layers of a size, but narrow, and without values: kernels are what is counted."""
+    size = SIZES[size_name]
+    thin = replace(SIZES["tiny"], layers=size.layers, rest_layers=size.rest_layers, rest_hidden=64)
+    return moved(pack_talker(build_random_model(thin).talker, 1_024), "meta")
+
+
+def frame_of(weights: TalkerWeights) -> Counter[str]:
+    """Kernels of one frame."""
+    step = TalkerStep(
+        weights.made_of(kernel_set.EAGER_CUDA_KERNELS),
+        TalkerSlots.allocate(weights, SlotLayout(ROWS, 1_024, 64)),
+    )
+    return count_kernels(lambda: step(StepShape(ROWS, 512)))
+
+
+def test_what_a_kernel_is():
+    x = torch.zeros(2, 3, device="meta")
+    assert not count_kernels(lambda: x.view(3, 2)[1:].t().expand(4, 2, 2))
+    assert count_kernels(lambda: x.t().reshape(-1) + 1) == {"clone": 1, "add": 1}
+    assert count_kernels(lambda: x.to(torch.float16).to(torch.float16)) == {"_to_copy": 1}
+    assert count_kernels(lambda: F.rms_norm(x, (3,))) == {"rms_norm": 1}
+    heads = torch.zeros(2, 4, 1, 8, device="meta")
+    assert count_kernels(lambda: F.scaled_dot_product_attention(heads, heads, heads)) == {
+        "scaled_dot_product_attention": 1
+    }
+
+
+def a_choice() -> int:
+    """Kernels of one choice, of chance that is there."""
+    scores = torch.zeros(ROWS, 2_048, device="meta")
+    column = torch.zeros(ROWS, 1, device="meta")
+    rules = SamplingTensors(column, column, column.long(), column[:, 0].bool())
+    noise = torch.zeros(ROWS, 3_072, device="meta")
+    return count_kernels(
+        lambda: kernel_set.EAGER_CUDA_KERNELS.choose(scores, noise, rules, SamplingBounds())
+    ).total()
+
+
+def test_a_frame_at_full_depth_launches_few_kernels():
+    weights = weights_of("0.6B")
+    talker, predictor = weights.talker, weights.predictor
+    made, passes = len(talker.layers), len(predictor.layers) * (weights.groups - 1)
+    frame = frame_of(weights)
+    shorter = replace(talker, layers=talker.layers[:-1])
+    flatter = replace(predictor, layers=predictor.layers[:-1])
+    of_talker = (frame - frame_of(replace(weights, talker=shorter))).total()
+    of_predictor = (frame - frame_of(replace(weights, predictor=flatter))).total()
+    counts = {
+        f"a layer of the talker, of {made}": of_talker,
+        f"the {weights.groups - 1} passes through a layer of the predictor": of_predictor,
+        f"a choice, of {weights.groups}": a_choice(),
+        "a frame": frame.total(),
+    }
+    for what, kernels in counts.items():
+        print(f"{kernels:6,}  {what}")
+    print(frame.most_common(8))
+    assert frame["scaled_dot_product_attention"] == made + passes
+    assert list(counts.values()) == [13, 12 * (weights.groups - 1) + 2, 7, frame.total()]
+    assert frame.total() <= MOST_KERNELS
+
+
+def test_in_16_bits_states_are_as_near_to_float32_as_the_packages_own():
+    """Norms and rotation round less often than the package does, and nowhere more."""
+    ours, theirs = [], []
+    for seed in range(3):
+        model = build_random_model(replace(SIZES["tiny"], layers=12), seed=seed)
+        torch.manual_seed(seed)
+        for name, weight in model.talker.named_parameters():
+            if weight.dim() == 2:
+                torch.nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
+            elif "norm" in name:
+                torch.nn.init.uniform_(weight, 0.5, 1.5)
+        model = model.to(torch.bfloat16).float()  # of weights that 16 bits hold
+        prompt = torch.randn(1, 40, SIZES["tiny"].hidden).to(torch.bfloat16)
+        exact = _last_state(model.talker, prompt.float())
+        model.to(torch.bfloat16)
+        with torch.inference_mode():
+            packages = model.talker.model(inputs_embeds=prompt).last_hidden_state[0, -1]
+        ours.append(float((_last_state(model.talker, prompt).float() - exact).norm()))
+        theirs.append(float((packages.float() - exact).norm()))
+    assert sum(ours) < 1.1 * sum(theirs)
+
+
+def _last_state(talker, prompt: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        weights = pack_talker(talker, 64)
+        slots = TalkerSlots.allocate(weights, SlotLayout(1, 64, 16))
+        pad = prompt[:, :1]
+        line = admission_of(PrefixedPrompt(prompt, pad, pad, Qwen3Voice(), 0, 0))
+        prefill(weights.talker, slots, [line])
+        return slots.hidden[0]
+
+
+def admission_of(prompt: PrefixedPrompt):
+    from studio.backends.qwen3.talker_slots import TalkerAdmission
+
+    return TalkerAdmission(0, prompt, GREEDY, 0, 8)
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch) -> Iterator[None]:
+    """Nothing is compiled yet, and it is compiled without what pays only for many shapes."""
+    from torch._inductor import config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    kernel_set.select_compiled.cache_clear()
+    torch._dynamo.reset()
+    quick = {"cpp.vec_isa_ok": True, "cpp_cache_precompile_headers": False, "compile_threads": 1}
+    with config.patch(quick):
+        yield
+    kernel_set.select_compiled.cache_clear()
+    torch._dynamo.reset()
+
+
+def test_the_fewest_kernels_make_the_same_codes():
+    made = []
+    for chosen in (decoder_stack.EAGER_KERNELS, kernel_set.EAGER_CUDA_KERNELS):
+        core = made_core(slots=8, parts=chosen)
+        ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
+        lines = [
+            admission(core, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))
+        ]
+        made.append(decoded(core, 8, lines))
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+@pytest.mark.usefixtures("anew")
+def test_compiled_parts_make_the_same_codes():
+    core = made_core(slots=8, parts=kernel_set.select_compiled("cpu"))
+    if core.parts is decoder_stack.EAGER_KERNELS:
+        pytest.skip("no C++ compiler that works is here")
+    ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
+    plain = made_core(slots=8)
+    made, expected = (
+        decoded(
+            one,
+            8,
+            [admission(one, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))],
+        )
+        for one in (core, plain)
+    )
+    assert all(torch.equal(made[slot], expected[slot]) for slot in expected)
+
+
+@pytest.mark.usefixtures("anew")
+def test_without_a_compiler_frames_are_made_of_plain_parts_and_it_is_told_once(monkeypatch, caplog):
+    from torch._inductor import config
+
+    with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
+        first, second = (
+            made_core(slots=1, parts=kernel_set.select_compiled("cpu")) for _ in range(2)
+        )
+    assert first.parts is second.parts is decoder_stack.EAGER_KERNELS
+    assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1
+    assert "plain parts" in caplog.text
+    line = lines_of("base")[0]
+    assert len(decoded(first, 1, [admission(first, 0, line)])[0])
+
+
+def test_fused_kernels_imitated_on_a_cpu_make_what_plain_parts_make():
+    """In a process of its own: Triton is told at its import that there is no card."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parents[1] / "triton_checks.py")],
+        env=os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "the same"
+
+
+def test_fused_kernels_take_the_place_of_three_and_of_two(monkeypatch):
+    """What a frame would launch with them, each counted as the one kernel that it is."""
+    one = torch.zeros(1, device="meta")
+    chains = PointwiseKernels(
+        rotate=lambda _layer, _plain, _turn, into: into.add_(1),
+        gate=lambda gate_up: gate_up.chunk(2, dim=1)[0] + one,
+    )
+    standing_in = replace(
+        kernel_set.EAGER_CUDA_KERNELS,
+        heads=partial(decoder_stack.qkv_rope, chains=chains),
+        between=partial(decoder_stack.attn_out_mlp_qkv, chains=chains),
+        fed=partial(decoder_stack.attn_out_mlp, chains=chains),
+    )
+    weights = weights_of("0.6B")
+    plain = frame_of(weights).total()
+    monkeypatch.setattr(kernel_set, "EAGER_CUDA_KERNELS", standing_in)
+    fused = frame_of(weights).total()
+    print(f"kernels of a frame: {plain:,}, with fused ones {fused:,}")
+    assert plain - fused == 3 * 103
+    assert fused <= MOST_FUSED_KERNELS
+
+
+def test_without_a_card_fused_kernels_are_not_used_and_it_is_told_once(caplog):
+    kernel_set.select_triton.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert (
+            kernel_set.select_kernels("cpu", fuses=True)
+            is kernel_set.select_kernels("cpu", fuses=True)
+            is decoder_stack.EAGER_KERNELS
+        )
+    assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1

@@ -1,0 +1,146 @@
+"""The decoding core on CUDA: replayed graphs, news a frame late, and no waiting in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+from qwen3_checkpoint import small_checkpoint
+from runner_lines import (
+    GREEDY,
+    LIVELY,
+    admission,
+    decoded,
+    lines_of,
+    reference_codes,
+    run_out,
+)
+from triton_checks import chains_agree
+
+from studio.backends.batching.decoder_stack import EAGER_KERNELS
+from studio.backends.batching.kernel_set import select_compiled, select_eager, select_triton
+from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.device import prepare
+from studio.backends.qwen3.talker import TalkerRunner
+
+pytestmark = [
+    pytest.mark.models,
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; there is none"),
+]
+
+LINES = lines_of("base")
+
+
+def core_on_cuda(
+    dtype: torch.dtype = torch.float32, *, graphs: bool = True, **options: Any
+) -> TalkerRunner:
+    from qwen_tts import Qwen3TTSModel
+
+    prepare("cuda")
+    package = Qwen3TTSModel.from_pretrained(
+        str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
+    )
+    core = TalkerRunner(package.model, SlotLayout(8, 256, 64), **options)
+    core._replays._captures = graphs
+    return core
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, LIVELY], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_replayed_frames_are_those_of_the_plain_step(dtype, sampling):
+    made = []
+    for graphs in (False, True):
+        core = core_on_cuda(dtype, graphs=graphs)
+        lines = [admission(core, n, line, sampling, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
+        assert (core._replays.captured > 0) is graphs
+    for slot in range(8):
+        assert torch.equal(made[0][slot], made[1][slot])
+
+
+def test_greedy_codes_in_float32_are_those_of_the_package():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    core = core_on_cuda()
+    lines = [admission(core, n, line) for n, line in enumerate(LINES)]
+    for slot, codes in decoded(core, 8, lines).items():
+        assert torch.equal(codes.cpu(), reference_codes(LINES[slot]))
+
+
+def test_compiled_parts_are_captured_and_make_the_codes_of_plain_ones():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    assert select_compiled("cuda") is not select_eager("cuda")
+    for wanted in (select_eager("cuda"), select_compiled("cuda")):
+        core = core_on_cuda(parts=wanted)
+        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
+        assert core._replays.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+def test_the_fewest_kernels_make_the_codes_of_the_plain_step():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    for chosen in (EAGER_KERNELS, select_eager("cuda")):
+        core = core_on_cuda(parts=chosen)
+        lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    assert select_triton("cuda") is not select_eager("cuda")
+    made = []
+    for wanted in (select_eager("cuda"), select_triton("cuda")):
+        core = core_on_cuda(parts=wanted)
+        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
+        assert core._replays.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 3, 64])
+def test_fused_chains_are_the_plain_ones_at_full_width(dtype, rows):
+    chains_agree("cuda", dtype, rows=rows, shape=(8, 4, 128), width=3_072)
+
+
+def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():
+    core = core_on_cuda()
+    lines = [admission(core, n, line) for n, line in enumerate(LINES)]
+    read, kept = decoded(core, 8, lines), decoded(core, 8, lines)
+    assert core.beginnings.computed == len({line.prompt.part for line in lines})
+    assert all(torch.equal(read[slot], kept[slot]) for slot in range(8))
+
+
+def test_nobody_waits_for_a_replayed_frame():
+    core = core_on_cuda(torch.bfloat16)
+    core.warm([8])
+    core.admit([admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)])
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(5):
+            core.step(8)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    late, latest = core.progress(), core.progress(latest=True)
+    assert all(late[slot].frames in (latest[slot].frames, latest[slot].frames - 1) for slot in late)
+
+
+def test_news_is_of_the_line_that_has_the_slot_now():
+    core = core_on_cuda()
+    core.admit([admission(core, 0, LINES[0])])
+    run_out(core, 1)
+    core.free(0)
+    core.admit([replace(admission(core, 0, LINES[1]), max_frames=64)])
+    assert core.progress()[0].frames == 0
+    core.step(1)
+    assert core.progress()[0].frames == 0
+    core.step(1)
+    assert core.progress()[0].frames == 1
+    assert core.progress(latest=True)[0].frames == 2

@@ -1,0 +1,48 @@
+"""`bench engines --model turbo` on a tiny model: every engine makes the same seconds of audio."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
+
+import torch
+
+from benchmarks import chatterbox_engines
+from benchmarks.chatterbox_engines import chatterbox_rows
+from benchmarks.qwen3_engines import build_timed_lines
+from studio.app import main
+from studio.errors import SettingError
+
+pytestmark = pytest.mark.models
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "turbo",
+        pytest.param("chatterbox", marks=pytest.mark.campaign),
+        pytest.param("multilingual", marks=pytest.mark.campaign),
+    ],
+)
+def test_the_table_on_a_tiny_model(model, monkeypatch, capsys):
+    torch.set_num_threads(1)
+    monkeypatch.setitem(chatterbox_engines._SLOTS, "cpu", (2,))
+    monkeypatch.setitem(chatterbox_engines._TRIES, "cpu", 1)
+    lines = sorted(build_timed_lines(60), key=lambda line: line.frames)
+    monkeypatch.setattr(chatterbox_engines, "build_timed_lines", lambda count: lines[:count])
+    assert main(["bench", "engines", "--model", model, "--size", "tiny", "--lines", "2"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " tiny |" in line]
+    assert [row[0] for row in rows] == [
+        "| chatterbox, one by one, tokens only",
+        "| this engine, 2 slots, tokens only",
+        "| chatterbox, one by one",
+        "| this engine, 2 slots",
+    ]
+    assert len({row[3] for row in rows[:2]}) == len({row[3] for row in rows[2:]}) == 1
+    assert all(float(row[5]) > 0 for row in rows)
+
+
+def test_an_unknown_size_is_refused_with_those_there_are():
+    with pytest.raises(SettingError, match="tiny, mid, full"):
+        next(chatterbox_rows(model="turbo", size="0.6B", device="cpu", lines=1, half=False))

@@ -1,0 +1,161 @@
+"""`bench engines` on a tiny model: every engine makes the same seconds of audio."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+
+import torch
+
+from benchmarks import baselines, qwen3_engines, qwen3_trials
+from benchmarks.engine_table import middle_of
+from benchmarks.metrics import EngineMetrics, measure_copy_bytes_per_s
+from benchmarks.qwen3_engines import EngineChoice, build_timed_lines, engine_rows
+from benchmarks.synthetic_qwen3 import SIZES
+from studio.app import main
+from studio.cli.arguments import parse_counts
+from studio.errors import SettingError
+
+pytestmark = pytest.mark.models
+
+
+def test_lines_have_the_lengths_of_the_sample_dialogs():
+    lines = build_timed_lines(60)
+    assert [line.frames for line in lines[:3]] == [line.frames for line in build_timed_lines(3)]
+    lengths = sorted(line.frames for line in lines)
+    assert lengths[0] < 30 < lengths[-1]
+    assert all(line.text for line in lines)
+
+
+def rows_of(capsys) -> list[list[str]]:
+    told = capsys.readouterr().out.splitlines()
+    return [line.strip("| ").split(" | ") for line in told if "| tiny |" in line]
+
+
+def test_the_table_on_a_tiny_model(monkeypatch, capsys):
+    torch.set_num_threads(1)
+    monkeypatch.setitem(qwen3_engines._TRIES, "cpu", 2)
+    asked = ["--size", "tiny", "--lines", "2,1", "--slots", "2", "--runs", "2"]
+    assert main(["bench", "engines", *asked]) == 0
+    rows = rows_of(capsys)
+    engines = [
+        ("qwen_tts, one by one", "2"),
+        ("this engine, 2 slots", "2"),
+        ("this engine, 2 slots", "1"),
+    ]
+    assert [(row[0], row[2]) for row in rows] == engines * 3
+    assert [row[-1] for row in rows[::3]] == ["1 of 2", "2 of 2", "median of 2"]
+    assert len({row[3] for row in rows if row[2] == "2"}) == 1  # seconds of audio
+    assert all(float(row[5]) > 0 for row in rows)
+    assert rows[0][6] == "1.00"
+
+
+def test_an_engine_that_fails_is_a_row_and_the_others_follow(monkeypatch, caplog):
+    def broken(*_given, **_named):
+        raise RuntimeError("no\nsuch | thing")
+
+    monkeypatch.setattr(baselines, "measure_reference", broken)
+    monkeypatch.setitem(qwen3_engines._TRIES, "cpu", 1)
+    rows = engine_rows(
+        size="tiny",
+        device="cpu",
+        lines=(1,),
+        batch_python=None,
+        runs=1,
+        wanted=EngineChoice(("reference", "ours"), (1,)),
+    )
+    failed, ours = rows
+    assert failed["engine"] == "qwen_tts: failed: RuntimeError: no such / thing"
+    assert [*failed] == [*ours]
+    assert (ours["engine"], ours["times the first row"]) == ("this engine, 1 slot", "1.00")
+    assert "qwen_tts could not be measured" in caplog.text
+
+
+def test_a_row_comes_before_the_next_engine_is_begun(monkeypatch):
+    begun: list[str] = []
+
+    def told(name: str):
+        begun.append(name)
+        return EngineMetrics(name, 1.0, 1.0, [], 0, lines=1)
+
+    monkeypatch.setattr(baselines, "measure_reference", lambda *_: told("reference"))
+    monkeypatch.setattr(qwen3_trials, "measure_qwen3", lambda *_, **__: [told("ours")])
+    rows = engine_rows(size="tiny", device="cpu", lines=None, batch_python=None, runs=1)
+    assert next(rows)["first audio ms, p50"] == "-"
+    assert begun == ["reference"]
+    rows.close()
+
+
+def test_each_try_listens_to_a_line_of_another_length(monkeypatch):
+    heard: list[int] = []
+    speaking = qwen3_trials._EngineClient(SimpleNamespace(), lambda *_, **__: None)
+    monkeypatch.setattr(speaking, "_first", lambda line, _beside: heard.append(line.frames) or 0.1)
+    speaking.first_audio(build_timed_lines(5), beside=0, tries=7)
+    lengths = [line.frames for line in build_timed_lines(5)]
+    assert heard == [*lengths, *lengths[:2]]
+
+
+def test_an_unknown_engine_is_refused_with_those_there_are():
+    with pytest.raises(SettingError, match="reference, faster, batch, ours, compiled, fused"):
+        next(
+            engine_rows(
+                size="tiny",
+                device="cpu",
+                lines=None,
+                batch_python=None,
+                wanted=EngineChoice(("best",)),
+            )
+        )
+
+
+@pytest.mark.parametrize("text", ["0", "a", "1,", "-1", ""])
+def test_counts_that_are_none_are_refused(text: str):
+    with pytest.raises(SettingError, match="whole numbers from 1 on"):
+        parse_counts(text)
+    assert parse_counts("200,20") == (200, 20)
+
+
+def test_it_starts_as_a_module_where_everything_is_installed_already():
+    asked = [sys.executable, "-m", "studio", "bench", "--help"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True)
+    assert "--engines" in done.stdout
+
+
+def test_a_row_is_the_median_of_the_runs_and_all_their_first_audio():
+    runs = [
+        EngineMetrics("ours", 10.0, wall_s, (0.1, first_s), 5, wall_s / 100)
+        for wall_s, first_s in ((4.0, 0.2), (9.0, 0.3), (5.0, 0.4))
+    ]
+    middle = middle_of(runs)
+    assert (middle.wall_s, middle.frame_s, middle.speed) == (5.0, 0.05, 2.0)
+    assert sorted(middle.first_s) == [0.1, 0.1, 0.1, 0.2, 0.3, 0.4]
+    assert middle.ideal_s is None
+
+
+def test_every_size_has_dimensions_that_fit_each_other():
+    for size in SIZES.values():
+        assert size.heads % 2 == 0
+        assert size.head_dim % 16 == 0
+    assert SIZES["0.6B"].hidden * 2 == SIZES["1.7B"].hidden
+
+
+def test_an_unknown_size_is_refused_with_those_there_are():
+    with pytest.raises(SettingError, match=r"tiny, mid, 0\.6B, 1\.7B"):
+        next(engine_rows(size="huge", device="cpu", lines=(1,), batch_python=None))
+
+
+def test_a_python_without_the_batch_package_is_refused_with_its_reason(tmp_path: Path):
+    with pytest.raises(SettingError, match="faster_qwen3_tts_batch"):
+        qwen3_engines._run_batch_baseline(sys.executable, tmp_path, build_timed_lines(1))
+    with pytest.raises(SettingError, match="no such program"):
+        qwen3_engines._run_batch_baseline(str(tmp_path / "python"), tmp_path, build_timed_lines(1))
+
+
+def test_copies_take_time():
+    assert 0 < measure_copy_bytes_per_s("cpu") < float("inf")

@@ -1,0 +1,119 @@
+"""What a render tells of segments that may not be right, and how it tries them again."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import OpenStudio, finish
+from wandering import WanderingDraft
+
+from studio.audio.clip import Samples
+from studio.backends.base import SpeechRequest
+from studio.dialog.model import Dialog, Speech
+from studio.engine.job import Job
+from studio.engine.job_results import export_job, find_segment_issues
+from studio.engine.segment_synthesis import derive_cut_retry_seed, derive_quality_retry_seed
+from studio.errors import SpeechFailed
+from studio.quality.checks import IssueKind
+from studio.quality.expected_duration import build_expected_speech
+from studio.services.studio import RenderOptions
+
+WORDS = ("one", "two", "three", "four", "five", "six")
+
+
+def job_of(open_studio: OpenStudio, backend: WanderingDraft, *lines: Speech, **how: object) -> Job:
+    job = open_studio(backend).render(Dialog(lines), RenderOptions(seed=5, **how))
+    finish(job)
+    return job
+
+
+def line(text: str, seed: int | None = None, **params: float) -> Speech:
+    return Speech("Ida", text, seed=seed, params=params)
+
+
+def test_a_doubtful_segment_is_named_with_its_line_and_reason(
+    open_studio: OpenStudio, tmp_path: Path
+) -> None:
+    lines = (line("All is well."), line("I saw the marsh."), line("Good night."))
+    job = job_of(open_studio, WanderingDraft(), *lines)
+    [one] = find_segment_issues(job)
+    assert (one.segment_idx, one.line_number) == (1, 2)
+    assert [doubt.kind for doubt in one.doubts] == [IssueKind.TAIL]
+    export_job(job, tmp_path / "scene.zip")
+    with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
+        rows = json.loads(archive.read("manifest.json"))["segments"]
+    assert [row["doubtful"] for row in rows] == [[], [one.message], []]
+
+
+def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenStudio) -> None:
+    class Fading(WanderingDraft):
+        """Whispers one line."""
+
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            for chunk in super().speak(request):
+                yield chunk * (0.2 if "whisper" in request.text else 1)
+
+    texts = [f"This is line number {word}." for word in WORDS]
+    lines = [line(text) for text in (*texts, "And this is a whisper.")]
+    job = job_of(open_studio, Fading(), *lines)
+    assert find_segment_issues(job) == ()
+    job = job_of(open_studio, Fading(), *lines, line("The last one is this."))
+    assert [(one.line_number, one.message) for one in find_segment_issues(job)] == [
+        (7, "14 dB quieter than this voice’s other takes.")
+    ]
+
+
+def test_how_fast_a_line_is_asked_for_is_known(open_studio: OpenStudio) -> None:
+    job = job_of(open_studio, WanderingDraft(), line("Hello.", speed=0.5), line("Hello."))
+    assert [build_expected_speech(record.segment).speed for record in job.records] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(("word", "spoken"), [("brook", 2), ("marsh", 3), ("river", 1)])
+def test_a_doubtful_segment_is_spoken_so_often_at_most(
+    open_studio: OpenStudio, word: str, spoken: int
+) -> None:
+    backend = WanderingDraft()
+    text = f"Follow the {word}."
+    job = job_of(open_studio, backend, line(text), tries=3)
+    chain = [
+        5,
+        derive_quality_retry_seed(5),
+        derive_quality_retry_seed(derive_quality_retry_seed(5)),
+    ]
+    assert backend.seeds[text] == chain[:spoken]
+    assert len(find_segment_issues(job)) == (word == "marsh")
+    assert len(job.second_tries()) == (word != "river")
+
+
+def test_a_line_that_names_its_seed_is_spoken_once(open_studio: OpenStudio) -> None:
+    backend = WanderingDraft()
+    job = job_of(open_studio, backend, line("A brook.", seed=9), tries=4)
+    assert backend.seeds["A brook."] == [9]
+    assert len(find_segment_issues(job)) == 1
+
+
+def test_a_further_try_that_fails_or_is_cut_takes_nothing_away(open_studio: OpenStudio) -> None:
+    class Tired(WanderingDraft):
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            spoken = super().speak(request)
+            if request.seed == 5:
+                yield from spoken
+                return
+            if "cut" in request.text:
+                yield next(spoken)
+            raise SpeechFailed("Not this time.")
+
+    texts = ("The marsh.", "The marsh is cut.")
+    job = job_of(open_studio, Tired(), *map(line, texts), tries=3)
+    assert job.failures() == ()
+    assert [one.line_number for one in find_segment_issues(job)] == [1, 2]
+
+
+def test_seeds_of_further_tries_are_not_those_of_second_ones() -> None:
+    assert derive_quality_retry_seed(None) is None
+    assert derive_quality_retry_seed(5) not in (5, derive_cut_retry_seed(5))
+    assert derive_quality_retry_seed(5) == derive_quality_retry_seed(5)

@@ -1,0 +1,186 @@
+"""A line that doesn't come to its end: one more try with another seed, and what is kept of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scenes import OpenStudio, finish
+
+from studio.audio.clip import Samples
+from studio.audio.decode import decode
+from studio.audio.encode import write_wav
+from studio.backends.base import SpeechRequest
+from studio.backends.espeak.backend import DraftBackend
+from studio.dialog.model import Audio, Dialog, Speech
+from studio.engine.job import SegmentState
+from studio.engine.job_results import build_job_timeline
+from studio.engine.segment_synthesis import derive_cut_retry_seed
+from studio.errors import OutOfMemory, SpeechFailed
+from studio.server.routes.monitoring import Metrics
+from studio.services.speech_requests import SpeechOptions, SpeechStream
+from studio.services.studio import RenderOptions
+
+WHY = "The voice didn't come to the end of this line and was cut after 4 s."
+
+
+class Babbling(DraftBackend):
+    """Is cut on its first tries at a line, after a part of it."""
+
+    def __init__(self, *, cut_tries: int = 1, silent_tries: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.cut_tries = cut_tries
+        self.silent_tries = silent_tries
+        self.seeds: list[int | None] = []
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        self.seeds.append(request.seed)
+        tries = len(self.seeds)
+        if tries in self.silent_tries:
+            raise SpeechFailed("Not a sound came of it.")
+        whole = np.concatenate(list(super().speak(replace(request, seed=None))))
+        if tries > self.cut_tries:
+            yield whole
+            return
+        yield whole[: 1000 * tries]
+        raise SpeechFailed(WHY)
+
+
+def one_line(seed: int | None = None) -> Dialog:
+    return Dialog((Speech("Ida", "This is the line.", seed=seed, line_number=7),))
+
+
+def test_a_line_that_is_cut_is_tried_once_more_with_another_seed(open_studio: OpenStudio) -> None:
+    backend = Babbling()
+    job = open_studio(backend).render(one_line(), RenderOptions(seed=5))
+    events = finish(job)
+    record = job.records[0]
+    assert record.state is SegmentState.SAVED
+    assert not record.cut
+    assert record.retried == WHY
+    assert backend.seeds == [5, derive_cut_retry_seed(5)]
+    assert record.samples is not None
+    assert record.samples > 1000
+    assert [event.state for event in events if event.message == WHY] == ["started"]
+    assert [(again.line_number, again.message) for again in job.second_tries()] == [(7, WHY)]
+    assert job.failures() == ()
+
+
+def test_the_second_seed_is_another_and_always_the_same() -> None:
+    seeds = [derive_cut_retry_seed(seed) for seed in range(200)]
+    assert seeds == [derive_cut_retry_seed(seed) for seed in range(200)]
+    assert len(set(seeds)) == 200
+    assert all(seed is not None and 0 <= seed < 2**31 for seed in seeds)
+    assert derive_cut_retry_seed(None) is None
+
+
+def test_a_line_that_is_cut_twice_has_failed_and_can_be_heard(open_studio: OpenStudio) -> None:
+    backend = Babbling(cut_tries=9)
+    job = open_studio(backend).render(one_line())
+    finish(job)
+    record = job.records[0]
+    assert len(backend.seeds) == 2
+    assert (record.state, record.cut, record.message) == (SegmentState.FAILED, True, WHY)
+    assert record.path is not None
+    assert record.samples == len(decode(record.path)) == 2000, "the second try's"
+    failure = job.failures()[0]
+    assert (failure.cut, failure.message) == (True, WHY)
+    assert build_job_timeline(job).n_samples == 0
+    assert len(build_job_timeline(job).skipped) == 1
+
+
+def test_a_line_with_a_seed_of_its_own_is_tried_once(open_studio: OpenStudio) -> None:
+    backend = Babbling(cut_tries=9)
+    job = open_studio(backend).render(one_line(seed=11))
+    finish(job)
+    record = job.records[0]
+    assert backend.seeds == [11]
+    assert (record.cut, record.retried, record.samples) == (True, None, 1000)
+
+
+def test_a_second_try_without_a_sound_leaves_what_the_first_made(open_studio: OpenStudio) -> None:
+    backend = Babbling(silent_tries=(2,))
+    job = open_studio(backend).render(one_line())
+    finish(job)
+    record = job.records[0]
+    assert (record.cut, record.samples, record.message) == (True, 1000, WHY)
+
+
+def test_a_line_without_a_sound_is_not_tried_again(open_studio: OpenStudio) -> None:
+    backend = Babbling(silent_tries=(1,))
+    job = open_studio(backend).render(one_line())
+    finish(job)
+    record = job.records[0]
+    assert len(backend.seeds) == 1
+    assert (record.state, record.cut, record.path) == (SegmentState.FAILED, False, None)
+
+
+def test_who_listened_is_told_that_the_first_try_is_void(open_studio: OpenStudio) -> None:
+    job = open_studio(Babbling()).render(one_line(), RenderOptions(listen=True))
+    first = job.records[0].live
+    heard = list(first.follow())
+    finish(job)
+    assert first.withdrawn
+    assert sum(len(chunk) for chunk in heard) == 1000
+
+
+def test_a_second_try_that_finds_no_memory_keeps_its_seed(open_studio: OpenStudio) -> None:
+    class Cramped(Babbling):
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            if len(self.seeds) == 1:
+                self.seeds.append(request.seed)
+                raise OutOfMemory("The device ran out of memory on this line.")
+            yield from super().speak(request)
+
+    backend = Cramped()
+    job = open_studio(backend).render(one_line(), RenderOptions(seed=5))
+    finish(job)
+    assert job.records[0].state is SegmentState.SAVED
+    assert backend.seeds == [5, derive_cut_retry_seed(5), derive_cut_retry_seed(5)]
+
+
+def test_second_tries_are_counted(open_studio: OpenStudio) -> None:
+    backend = Babbling()
+    studio = open_studio(backend)
+    metrics = Metrics(studio.engine)
+    finish(studio.render(one_line()))
+    assert "tableread_second_tries_total 1.0" in metrics.text().decode()
+
+
+@pytest.mark.parametrize("where", ["save", "decode"])
+def test_an_error_that_is_not_the_studios_ends_the_line_and_not_the_job(
+    open_studio: OpenStudio, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+
+    def breaks(*given: object) -> None:
+        if next(calls) == 0:
+            raise MemoryError("no room")
+        write_wav(*given)  # type: ignore[arg-type]
+
+    if where == "decode":
+        monkeypatch.setattr("studio.engine.segment_synthesis.decode", breaks)
+        studio = open_studio()
+        dialog = Dialog((Audio("door.wav"), Speech("Ida", "Two.")))
+    else:
+        studio = open_studio(max_concurrency=1, save=breaks)
+        dialog = Dialog((Speech("Ida", "One."), Speech("Ida", "Two.")))
+    root = studio.options.workspace
+    job = studio.render(dialog, RenderOptions(audio_root=root))
+    finish(job)
+    assert [record.state.value for record in job.records] == ["failed", "saved"]
+    assert "MemoryError: no room" in job.failures()[0].message
+
+
+async def test_a_stream_of_a_line_that_was_cut_ends_there_with_the_reason(
+    open_studio: OpenStudio,
+) -> None:
+    reading = SpeechStream(open_studio(Babbling()), one_line(), SpeechOptions(seed=5))
+    chunks = reading.chunks()
+    assert len(await anext(chunks)) == 1000
+    with pytest.raises(SpeechFailed, match="didn't come to the end"):
+        await anext(chunks)
+    await reading.aclose()

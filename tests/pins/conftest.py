@@ -1,0 +1,36 @@
+"""One studio for the whole folder, on a copy of the workspace that is kept here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from pins_studio import Server, serving, unpack
+
+
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what is kept here; nobody changes it."""
+    folder = tmp_path_factory.mktemp("pins")
+    unpack(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def files(unpacked: Path) -> Path:
+    """Voice and project files."""
+    return unpacked / "files"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    workspace = unpack(tmp_path_factory.mktemp("served"))
+    with serving(workspace, "--backend", "draft") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(server: Server) -> httpx.Client:
+    return server.client

@@ -1,0 +1,367 @@
+"""What deleted takes and removed projects hold, and that it can be had back without harm."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from project_scenes import IDA, FullDisk, QuickDisk, ops, rendered, text_edit, until
+from scenes import OpenStudio
+
+from studio.dialog.formats.importing import read_dialog_text
+from studio.errors import NotFound, StorageFailed
+from studio.project.audio_files import UNUSED_AFTER_S
+from studio.project.line_audio import open_line_audio
+from studio.project.line_states import LineState
+from studio.project.project_file import write_archive
+from studio.project.projects import Projects
+from studio.project.reclaim import find_reclaimable, reclaim_space
+from studio.project.session import ProjectSession
+from studio.project.takes import Take
+from studio.project.trash import TRASH_RETENTION_S, ProjectTrash
+from studio.services.studio import Studio
+from studio.storage.disk import DiskUsage
+from studio.voices.library import SpeakerLibrary
+
+
+@pytest.fixture
+def session(studio: Studio) -> ProjectSession:
+    """Three lines; the first has two takes."""
+    session = studio.projects.create(
+        "Scene", read_dialog_text("Ida: Hello.\nTom: Well.\nIda: Go now.").dialog
+    )
+    rendered(session)
+    session.render([session.document.order[0]], again=True)
+    until(lambda: not session.busy)
+    return session
+
+
+def delete_take(session: ProjectSession, take: Take) -> None:
+    session.edit(ops({"op": "delete_take", "take_id": take.take_id}), IDA, session.rev)
+
+
+def delete_line(session: ProjectSession, line_id: str) -> None:
+    session.edit(ops({"op": "delete", "line_ids": [line_id]}), IDA, session.rev)
+
+
+def size(session: ProjectSession, *takes: Take) -> DiskUsage:
+    sizes = [session.shelf.audio(take).stat().st_size for take in takes]
+    return DiskUsage(len(sizes), sum(sizes))
+
+
+def states(session: ProjectSession) -> list[str]:
+    return [view.state for view in session.views()]
+
+
+def test_what_is_deleted_is_counted_and_freed_and_the_rest_stays(
+    studio: Studio, session: ProjectSession
+) -> None:
+    first, second, third = session.document.order
+    older, newer = session.takes(first)
+    assert find_reclaimable(studio.projects).takes == DiskUsage()
+    (of_second,) = session.takes(second)
+    delete_take(session, older)
+    delete_line(session, second)
+    held = size(session, older, of_second)
+    assert find_reclaimable(studio.projects).takes == held
+
+    freed = reclaim_space(studio.projects)
+    assert freed.takes == held
+    assert [(one.project_id, one.takes) for one in freed.projects] == [(session.project_id, held)]
+    assert not session.shelf.audio(older).exists()
+    assert not session.shelf.audio(of_second).exists()
+    assert states(session) == ["ready", "ready"]
+    assert session.takes(first) == [newer]
+    assert session.takes(third) == [session.view(third).take]
+    assert (
+        find_reclaimable(studio.projects).takes
+        == reclaim_space(studio.projects).takes
+        == DiskUsage()
+    )
+
+
+def test_undo_finds_a_freed_take_as_gone_and_makes_it_again_as_it_was(
+    studio: Studio, session: ProjectSession
+) -> None:
+    first = session.document.order[0]
+    older, newer = session.takes(first)
+    sound = session.shelf.audio(newer).read_bytes()
+    delete_take(session, newer)
+    reclaim_space(studio.projects)
+    session.undo(IDA, session.rev)
+    view = session.view(first)
+    assert (view.state, view.take, view.line.chosen) == (LineState.NONE, None, newer.take_id)
+    assert session.takes(first) == [older, newer]
+    assert session.shelf.is_gone(newer)
+    assert not session.shelf.is_gone(older)
+
+    made = len(list(session.shelf))
+    session.render([first])
+    until(lambda: not session.busy)
+    again = session.view(first).take
+    assert again is not None
+    assert (again.take_id, again.key, again.seed) == (newer.take_id, newer.key, newer.seed)
+    assert session.shelf.audio(again).read_bytes() == sound
+    assert len(list(session.shelf)) == made
+    assert states(session) == ["ready"] * 3
+
+
+def test_a_line_that_comes_back_chooses_a_gone_take_to_have_it_made(
+    studio: Studio, session: ProjectSession
+) -> None:
+    first = session.document.order[0]
+    older, newer = session.takes(first)
+    delete_line(session, first)
+    assert reclaim_space(studio.projects).takes.count == 2
+    session.undo(IDA, session.rev)
+    session.edit(
+        ops({"op": "choose", "line_id": first, "take_id": older.take_id}), IDA, session.rev
+    )
+    rendered(session)
+    take = session.view(first).take
+    assert take is not None
+    assert (take.take_id, take.seed) == (older.take_id, older.seed)
+    assert session.shelf.is_gone(newer)
+    assert session.view(first).n_takes == 2
+
+
+def test_words_that_changed_are_not_made_in_the_place_of_a_gone_take(
+    studio: Studio, session: ProjectSession
+) -> None:
+    first = session.document.order[0]
+    newer = session.takes(first)[1]
+    delete_take(session, newer)
+    reclaim_space(studio.projects)
+    session.undo(IDA, session.rev)
+    session.edit(ops(text_edit(first, "Other words.")), IDA, session.rev)
+    rendered(session)
+    take = session.view(first).take
+    assert take is not None
+    assert (take.text, take.take_id != newer.take_id) == ("Other words.", True)
+    assert session.shelf.is_gone(newer)
+    assert states(session) == ["ready"] * 3
+
+
+async def test_a_gone_take_is_not_heard(studio: Studio, session: ProjectSession) -> None:
+    second = session.document.order[1]
+    delete_take(session, session.takes(second)[0])
+    reclaim_space(studio.projects)
+    session.undo(IDA, session.rev)
+    with pytest.raises(NotFound, match="Render it first"):
+        await open_line_audio(session, second)
+
+
+def test_a_locked_take_outlives_its_line(studio: Studio, session: ProjectSession) -> None:
+    second = session.document.order[1]
+    (take,) = session.takes(second)
+    lock = {"op": "lock_take", "take_id": take.take_id, "locked": True}
+    session.edit(ops(lock, {"op": "delete", "line_ids": [second]}), IDA, session.rev)
+    assert (
+        find_reclaimable(studio.projects).takes
+        == reclaim_space(studio.projects).takes
+        == DiskUsage()
+    )
+    assert session.shelf.audio(take).is_file()
+
+
+def test_a_locked_line_gets_its_own_take_back_and_no_other(
+    studio: Studio, session: ProjectSession
+) -> None:
+    first, second, _ = session.document.order
+    takes = {one: session.view(one).take for one in (first, second)}
+    for one in (first, second):
+        lock = {"op": "set", "line_ids": [one], "fields": {"locked": True}}
+        session.edit(ops(lock), IDA, session.rev)
+    session.edit(ops(text_edit(second, "Other words.")), IDA, session.rev)
+    session.edit(ops({"op": "delete", "line_ids": [first, second]}), IDA, session.rev)
+    assert reclaim_space(studio.projects).takes.count == 3
+    session.undo(IDA, session.rev)
+    rendered(session)
+    assert session.view(first).take.take_id == takes[first].take_id
+    assert session.view(second).take is None
+    assert states(session) == ["ready", "none", "ready"]
+
+
+def test_freed_takes_are_gone_after_a_restart_too_and_travel_so(
+    open_studio: OpenStudio, session: ProjectSession, tmp_path: Path
+) -> None:
+    first = session.document.order[0]
+    newer = session.takes(first)[1]
+    delete_take(session, newer)
+    session.free()
+    write_archive(session, tmp_path / "scene.zip")
+    session.undo(IDA, session.rev)
+    session.close()
+    projects = open_studio().projects
+    with (tmp_path / "scene.zip").open("rb") as file:
+        copy = projects.bring_in(file)
+    copy.undo(IDA, copy.rev)
+    for opened in (projects.open(session.project_id), copy):
+        assert opened.shelf.is_gone(newer)
+        assert opened.folder.notices == []
+        assert opened.view(first).state is LineState.NONE
+        rendered(opened)
+        assert opened.view(first).take.take_id == newer.take_id
+
+
+def test_torn_files_are_freed_and_files_of_others_are_not(
+    open_studio: OpenStudio, studio: Studio, session: ProjectSession
+) -> None:
+    folder = session.shelf.audio(session.takes(session.document.order[0])[0]).parent
+    session.close()
+    torn = [folder / f"{'a' * 16}.wav", folder / f".{'b' * 16}.part"]
+    for path in torn:
+        path.write_bytes(b"torn")
+    (folder / "notes.txt").write_text("mine")
+    projects = open_studio().projects
+    assert find_reclaimable(projects).takes == DiskUsage(2, 8)
+    assert reclaim_space(projects).takes == DiskUsage(2, 8)
+    assert not any(path.exists() for path in torn)
+    assert (folder / "notes.txt").exists()
+    assert states(projects.open(session.project_id)) == ["ready"] * 3
+
+
+def test_only_the_projects_that_are_named_are_freed(
+    studio: Studio, session: ProjectSession
+) -> None:
+    other = studio.projects.duplicate(session.project_id)
+    for one in (session, other):
+        delete_line(one, one.document.order[1])
+    freed = reclaim_space(studio.projects, [other.project_id], trash=False)
+    assert [one.project_id for one in freed.projects] == [other.project_id]
+    assert [one.project_id for one in find_reclaimable(studio.projects).projects] == [
+        session.project_id
+    ]
+
+
+def test_a_project_that_another_studio_has_open_is_left_and_named(
+    open_studio: OpenStudio, session: ProjectSession
+) -> None:
+    delete_line(session, session.document.order[1])
+    session.tidy(now=True)
+    other = open_studio()
+    freed = reclaim_space(other.projects)
+    assert freed.takes == DiskUsage()
+    ((left, message),) = freed.left
+    assert left == session.project_id
+    assert "another studio" in message
+
+
+def test_a_full_disk_does_not_keep_anybody_from_freeing(tmp_path: Path, studio: Studio) -> None:
+    disk = FullDisk(10**6, for_good=True)
+    library = SpeakerLibrary(tmp_path / "speakers")
+    projects = Projects(tmp_path / "full", studio.engine, library, lambda: "draft", disk=disk)
+    session = projects.create("Scene", read_dialog_text("Ida: Hello.\nTom: Well.").dialog)
+    rendered(session)
+    delete_line(session, session.document.order[0])
+    session.tidy(now=True)
+    removed = projects.create("Old")
+    projects.remove(removed.project_id)
+    disk.fails_at = disk.writes + 1
+    with pytest.raises(StorageFailed):
+        session.edit(ops(text_edit(session.document.order[0], "No.")), IDA, session.rev)
+    freed = reclaim_space(projects, trash=False)
+    assert (freed.takes.count, freed.left) == (1, ())
+    disk.fails_at = 10**6
+    assert reclaim_space(projects).trash.count == 1
+    assert states(session) == ["ready"]
+    projects.close()
+
+
+def test_removed_projects_wait_a_month_and_then_go_by_themselves(
+    open_studio: OpenStudio, studio: Studio, session: ProjectSession
+) -> None:
+    other = studio.projects.create("Kept")
+    for one in (session, other):
+        studio.projects.remove(one.project_id)
+    trash = studio.options.workspace / "projects" / ".trash"
+    held = find_reclaimable(studio.projects).trash
+    assert held.count == 2
+    assert held.size_bytes > 100_000
+    long_ago_s = time.time() - TRASH_RETENTION_S - 60
+    os.utime(trash / session.project_id, (long_ago_s, long_ago_s))
+    abandoned = studio.options.workspace / "projects" / ".new-abc"
+    abandoned.mkdir()
+    os.utime(abandoned, (long_ago_s, long_ago_s))
+    open_studio().projects.create("Next")
+    until(lambda: not (trash / session.project_id).exists() and not abandoned.exists())
+    assert (trash / other.project_id).is_dir()
+    assert find_reclaimable(studio.projects).trash.count == 1
+    (trash / other.project_id).rename(trash.parent / other.project_id)
+    assert studio.projects.open(other.project_id).document.name == "Kept"
+
+
+def test_a_month_begins_with_the_removal_however_old_the_project_is(tmp_path: Path) -> None:
+    now_s = 10 * TRASH_RETENTION_S
+    trash = ProjectTrash(tmp_path / ".trash", QuickDisk(), now_s=lambda: now_s)
+    project = tmp_path / "abc"
+    project.mkdir()
+    os.utime(project, (0, 0))
+    trash.put(project)
+    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage()
+    now_s += TRASH_RETENTION_S - 1
+    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage()
+    now_s += 1
+    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage(1, 0)
+    assert list((tmp_path / ".trash").iterdir()) == []
+
+
+def test_a_project_that_was_being_deleted_is_deleted_to_the_end(tmp_path: Path) -> None:
+    class Stuck(QuickDisk):
+        def remove(self, path: Path) -> None:
+            raise StorageFailed("It can't be removed.")
+
+    project = tmp_path / "abc"
+    project.mkdir()
+    ProjectTrash(tmp_path / ".trash", QuickDisk()).put(project)
+    with pytest.raises(StorageFailed):
+        ProjectTrash(tmp_path / ".trash", Stuck()).empty()
+    trash = ProjectTrash(tmp_path / ".trash", QuickDisk())
+    assert trash.held() == DiskUsage()
+    trash.empty(older_than_s=TRASH_RETENTION_S)
+    assert list((tmp_path / ".trash").iterdir()) == []
+
+
+def test_a_take_that_comes_back_while_it_is_freed_is_whole_or_gone(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Hello.").dialog)
+    rendered(session)
+    (line_id,) = session.document.order
+    (take,) = session.takes(line_id)
+    for _ in range(10):
+        delete_take(session, take)
+        assert session.free().count == 1
+        session.undo(IDA, session.rev)
+        session.render([line_id])
+        session.free()
+        until(lambda: not session.busy)
+        assert session.view(line_id).take.take_id == take.take_id
+        assert len(list(session.shelf)) == 1
+
+
+def test_a_recording_that_no_line_plays_is_counted_and_freed(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text("[audio: kept.wav]").dialog)
+    folder = session.folder.root / "audio"
+    folder.mkdir()
+    for name in ("kept.wav", "replaced.wav", ".torn.part", "just-came.wav"):
+        (folder / name).write_bytes(b"12345")
+        if name != "just-came.wav":
+            long_ago_s = time.time() - 2 * UNUSED_AFTER_S
+            os.utime(folder / name, (long_ago_s, long_ago_s))
+    assert find_reclaimable(studio.projects).recordings == DiskUsage(2, 10)
+    assert find_reclaimable(studio.projects).takes == DiskUsage()
+    assert reclaim_space(studio.projects).recordings == DiskUsage(2, 10)
+    assert sorted(path.name for path in folder.iterdir()) == ["just-came.wav", "kept.wav"]
+    assert reclaim_space(studio.projects).recordings == DiskUsage()
+
+
+def test_deleting_a_take_and_taking_that_back_tell_of_its_line(session: ProjectSession) -> None:
+    first = session.document.order[0]
+    older, _ = session.takes(first)
+    news = session.edit(ops({"op": "delete_take", "take_id": older.take_id}), IDA, session.rev)
+    assert news.line_ids == (first,)
+    assert session.view(first).n_takes == 1
+    assert session.undo(IDA, session.rev).line_ids == (first,)
+    assert session.view(first).n_takes == 2
+    assert session.redo(IDA).line_ids == (first,)

@@ -1,0 +1,154 @@
+"""Sound is made into a file in the background: once, told of, stopped, and gone in the end."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import soundfile
+from project_scenes import rendered, until
+
+from studio.audio.mastering import Mastering, parse_target
+from studio.audio.scene_file import ExportOptions
+from studio.dialog.formats.importing import read_dialog_text
+from studio.errors import Conflict, NotFound
+from studio.project.scene_export import (
+    FAULT_MESSAGE,
+    MAX_RUNNING,
+    ExportState,
+    SceneExport,
+    SceneExports,
+    SceneExportSpec,
+    build_scene,
+)
+from studio.project.session import ProjectSession
+from studio.services.studio import Studio
+
+SCRIPT = "Ida: The lamp is still burning.\n[pause:1s]\nTom: Is it?"
+
+
+@pytest.fixture
+def session(studio: Studio) -> ProjectSession:
+    session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+    rendered(session)
+    return session
+
+
+@pytest.fixture
+def turns() -> threading.Semaphore:
+    """Nobody's turn comes before a test gives one."""
+    return threading.Semaphore(0)
+
+
+@pytest.fixture
+def exports(tmp_path: Path, turns: threading.Semaphore) -> SceneExports:
+    return SceneExports(tmp_path / "exports", turns)
+
+
+def order_of(
+    session: ProjectSession, suffix: str = ".wav", loudness: str = "podcast"
+) -> SceneExportSpec:
+    choice = ExportOptions(Mastering(parse_target(loudness)), measured=True)
+    return SceneExportSpec(session.project_id, build_scene(session), suffix, choice)
+
+
+def ended(export: SceneExport) -> ExportState:
+    until(lambda: export.state is not ExportState.RUNNING)
+    return export.state
+
+
+def folders(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "exports").iterdir())
+
+
+def test_a_file_is_made_and_can_be_fetched(
+    session: ProjectSession, exports: SceneExports, turns: threading.Semaphore
+) -> None:
+    export = exports.begin(order_of(session))
+    assert (export.state, export.share) == (ExportState.RUNNING, 0.0)
+    turns.release()
+    assert ended(export) is ExportState.DONE
+    assert export.share == 1.0
+    assert exports.find(session.project_id, export.export_id) is export
+    assert soundfile.info(export.path).frames == export.order.scene.timeline.n_samples
+    assert export.loudness.lufs == pytest.approx(-16, abs=0.5)
+    exports.drop(export)
+
+
+def test_asking_twice_makes_one_file(
+    session: ProjectSession, exports: SceneExports, turns: threading.Semaphore, tmp_path: Path
+) -> None:
+    export = exports.begin(order_of(session))
+    assert exports.begin(order_of(session)) is export
+    assert len(folders(tmp_path)) == 1
+    other = exports.begin(order_of(session, ".flac"))
+    assert other is not export
+    with pytest.raises(Conflict, match="cancel one"):
+        exports.begin(order_of(session, ".mp3"))
+    for _ in range(MAX_RUNNING):
+        turns.release()
+    assert ended(export) is ended(other) is ExportState.DONE
+    turns.release()
+    assert exports.begin(order_of(session)) is not export
+
+
+def test_a_stopped_export_leaves_nothing(
+    session: ProjectSession, exports: SceneExports, turns: threading.Semaphore, tmp_path: Path
+) -> None:
+    export = exports.begin(order_of(session))
+    exports.drop(export)
+    with pytest.raises(NotFound):
+        exports.find(session.project_id, export.export_id)
+    turns.release()
+    assert ended(export) is ExportState.CANCELLED
+    until(lambda: not folders(tmp_path))
+
+
+def test_an_older_file_makes_room(
+    session: ProjectSession, exports: SceneExports, turns: threading.Semaphore, tmp_path: Path
+) -> None:
+    made = []
+    for suffix in (".wav", ".flac", ".mp3"):
+        turns.release()
+        made.append(exports.begin(order_of(session, suffix, "rendered")))
+        assert ended(made[-1]) is ExportState.DONE
+    with pytest.raises(NotFound, match="Save the sound again"):
+        exports.find(session.project_id, made[0].export_id)
+    until(lambda: len(folders(tmp_path)) == 2)
+    with pytest.raises(NotFound):
+        exports.find("another", made[1].export_id)
+
+
+def test_why_it_failed_is_told(
+    session: ProjectSession, exports: SceneExports, turns: threading.Semaphore, tmp_path: Path
+) -> None:
+    order = order_of(session)
+    order.scene.timeline.entries[0].source.unlink()
+    export = exports.begin(order)
+    turns.release()
+    assert ended(export) is ExportState.FAILED
+    assert "Render it again" in export.message
+    until(lambda: not folders(tmp_path))
+
+
+def test_a_fault_is_in_the_log_and_ends_the_export(
+    session: ProjectSession,
+    exports: SceneExports,
+    turns: threading.Semaphore,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    order = order_of(session)
+    broken = replace(order, scene=replace(order.scene, captions=None))
+    export = exports.begin(broken)
+    turns.release()
+    assert ended(export) is ExportState.FAILED
+    assert export.message == FAULT_MESSAGE
+    assert "Traceback" in caplog.text
+
+
+def test_a_scene_without_sound_is_refused(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+    with pytest.raises(Conflict, match="Press Read the scene first"):
+        build_scene(session)

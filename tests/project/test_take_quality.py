@@ -1,0 +1,226 @@
+"""Doubtful takes: kept with the take, told with the line, accepted, and made again."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from project_scenes import IDA, ops, rendered, until
+from prometheus_client.parser import text_string_to_metric_families
+from scenes import OpenStudio
+from wandering import WanderingDraft
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.dialog.formats.importing import read_dialog_text
+from studio.engine.segment_synthesis import derive_quality_retry_seed
+from studio.errors import BadInput
+from studio.project.line_job import choose_retry_seed, is_retry
+from studio.project.line_states import LineState, VoiceOutliers
+from studio.project.scene_export import export_scene
+from studio.project.session import ProjectSession
+from studio.project.takes import Take, TakeStore, encode_take, read_take_record
+from studio.quality.checks import QualityIssue, TakeMetrics
+from studio.server.routes.bodies import project_body
+from studio.server.routes.monitoring import Metrics
+from studio.services.studio import Studio
+from studio.storage.disk import Disk
+
+SCRIPT = "Ida: All is well here.\nTom: I saw a heron in the marsh.\nIda: Good night."
+
+
+@pytest.fixture
+def voice() -> WanderingDraft:
+    return WanderingDraft()
+
+
+@pytest.fixture
+def studio(open_studio: OpenStudio, voice: WanderingDraft) -> Studio:
+    return open_studio(voice)
+
+
+def project(studio: Studio, text: str = SCRIPT) -> ProjectSession:
+    return studio.projects.create("Scene", read_dialog_text(text).dialog)
+
+
+def kinds(session: ProjectSession) -> list[list[str]]:
+    return [[doubt.kind for doubt in view.doubts] for view in session.views()]
+
+
+def tries(session: ProjectSession, tries: int) -> None:
+    session.edit(ops({"op": "settings", "fields": {"tries": tries}}), IDA, session.rev)
+
+
+def test_what_is_doubtful_stands_in_the_takes_record_and_comes_back(studio: Studio) -> None:
+    session = project(studio)
+    rendered(session)
+    assert kinds(session) == [[], ["tail"], []]
+    take = session.views()[1].take
+    record = json.loads(session.shelf.audio(take).with_suffix(".json").read_bytes())
+    [doubt] = record["doubts"]
+    assert doubt["kind"] == "tail"
+    assert doubt["message"] == f"It goes on for {doubt['figure']:.1f} s after the last word."
+    assert record["figures"]["speech_s"] > 0
+    shelf = TakeStore(session.folder.root / "takes", Disk())
+    assert shelf.find(take.take_id) == take
+
+
+def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> None:
+    session = project(studio)
+    rendered(session)
+    take = session.views()[1].take
+    path = session.shelf.audio(take).with_suffix(".json")
+    record = json.loads(path.read_bytes())
+    older = {name: value for name, value in record.items() if name not in ("doubts", "figures")}
+    path.write_text(json.dumps(older))
+    assert read_take_record(path) == replace(take, doubts=(), figures=None)
+    newer = record | {"doubts": [{"kind": "mumbled", "figure": 0.5, "message": "Mumbled."}]}
+    path.write_text(json.dumps(newer | {"mood": "new"}))
+    assert read_take_record(path).doubts == (QualityIssue("mumbled", 0.5, "Mumbled."),)
+
+
+def test_accepting_a_take_is_kept_and_is_a_step_of_undo(studio: Studio, tmp_path: Path) -> None:
+    session = project(studio)
+    rendered(session)
+    take_id = session.views()[1].take.take_id
+    accept = {"op": "accept_take", "take_id": take_id, "accepted": True}
+    session.edit(ops(accept), IDA, session.rev)
+    session.edit(ops(accept), IDA, session.rev)
+    assert project_body(session)["accepted_takes"] == [take_id]
+    assert manifest(session, tmp_path / "accepted.zip")[1]["doubtful"] == []
+    session.undo(IDA, session.rev)
+    assert session.document.accepted_takes == ()
+    assert "after the last word" in manifest(session, tmp_path / "doubted.zip")[1]["doubtful"][0]
+    session.redo(IDA)
+    project_id = session.project_id
+    studio.projects.close()
+    assert studio.projects.open(project_id).document.accepted_takes == (take_id,)
+
+
+def manifest(session: ProjectSession, path: Path) -> list[dict]:
+    export_scene(session, path)
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("manifest.json"))["segments"]
+
+
+def test_the_page_gets_the_doubts_of_a_take_and_nothing_it_was_measured_by(
+    studio: Studio,
+) -> None:
+    session = project(studio)
+    rendered(session)
+    take = project_body(session)["lines"][1]["take"]
+    assert [doubt["kind"] for doubt in take["doubts"]] == ["tail"]
+    assert "figures" not in take
+
+
+def test_doubts_are_counted_by_kind(studio: Studio) -> None:
+    metrics = Metrics(studio.engine)
+    rendered(project(studio))
+    counted = {
+        tuple(sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(metrics.text().decode())
+        for sample in family.samples
+        if sample.name == "tableread_doubts_total"
+    }
+    assert counted == {("tail",): 1.0}
+
+
+def test_a_doubtful_line_is_made_again_until_it_is_good_and_all_takes_stay(
+    studio: Studio, voice: WanderingDraft
+) -> None:
+    session = project(studio, "Ida: Follow the brook.\nTom: I will.")
+    tries(session, 3)
+    rendered(session)
+    first, second = session.takes(session.document.order[0])
+    assert ([one.kind for one in first.doubts], second.doubts) == (["tail"], ())
+    assert second.seed == derive_quality_retry_seed(first.seed)
+    view = session.views()[0]
+    assert (view.take, view.state) == (second, LineState.READY)
+    assert session.run.total == session.run.done == 3
+    assert voice.seeds["I will."] == [session.takes(session.document.order[1])[0].seed]
+    session.undo(IDA, session.rev)
+    assert session.document.settings.tries == 1, "a better try is no step of undo"
+    assert session.views()[0].take == second
+
+
+def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
+    studio: Studio, voice: WanderingDraft
+) -> None:
+    session = project(studio, "Ida: The marsh, again.\n[Tom | seed:7] The marsh is mine.")
+    tries(session, 3)
+    rendered(session)
+    own, named = session.document.order
+    takes = session.takes(own)
+    assert len(takes) == 3
+    assert session.views()[0].take == takes[0], "none is better than the first"
+    assert voice.seeds["The marsh is mine."] == [7], "a line that names its seed has that one"
+    assert len(session.takes(named)) == 1
+    rendered(session)
+    assert len(session.takes(own)) == 3
+    session.render([own], again=True)
+    until(lambda: not session.busy)
+    assert len(session.takes(own)) == 6
+    assert session.views()[0].take == session.takes(own)[3], "asked for, so it is heard"
+
+
+@pytest.mark.parametrize("value", [0, 5, "2", 1.5])
+def test_tries_are_one_to_four(studio: Studio, value: object) -> None:
+    session = project(studio)
+    with pytest.raises(BadInput, match="1 to 4 times"):
+        tries(session, value)
+    assert session.document.settings.tries == 1
+
+
+def take_of(n: int, seed: int, **fields: object) -> Take:
+    values = {"take_id": f"{n:016x}", "line_id": f"{n:012x}", "key": "k", "seed": seed}
+    told = {"backend": "draft", "text": "Hello.", "voice": "Ida", "samples": 24_000}
+    return Take(**values, **told, created_at=f"2026-01-01T00:00:{n:02d}", **fields)
+
+
+def test_seeds_of_tries_follow_from_the_first_and_end() -> None:
+    takes = [take_of(0, 5)]
+    seeds = []
+    while (seed := choose_retry_seed(takes[-1], takes, 4)) is not None:
+        seeds.append(seed)
+        takes.append(take_of(len(takes), seed))
+    assert len(seeds) == len(set(seeds)) == 3
+    assert [is_retry(take, takes) for take in takes] == [False, True, True, True]
+    assert choose_retry_seed(takes[0], takes, 4) is None, "it was made already"
+    assert choose_retry_seed(take_of(9, 6), [*takes, take_of(9, 6)], 2) is not None
+
+
+def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Path) -> None:
+    shelf = TakeStore(tmp_path, Disk())
+    company = VoiceOutliers(shelf)
+    clip = Clip(np.zeros(STUDIO_RATE_HZ, dtype=np.float32))
+    usual, quiet = TakeMetrics(3.0, -20.0, 3.0), TakeMetrics(3.0, -35.0, 3.0)
+    odd = take_of(0, 1, figures=quiet)
+    shelf.keep(odd, clip)
+    for n in range(1, 7):
+        shelf.keep(take_of(n, 1, figures=usual), clip)
+    assert company.doubts(odd) == ()
+    assert company.settle() == []
+    shelf.keep(take_of(7, 1, figures=usual), clip)
+    shelf.keep(replace(take_of(8, 1, figures=quiet), voice="Tom"), clip)
+    assert company.settle() == [odd.line_id]
+    [doubt] = company.doubts(odd)
+    assert doubt.message == "15 dB quieter than this voice’s other takes."
+    assert company.doubts(shelf.find(f"{8:016x}")) == ()
+    assert company.settle() == []
+    for n in range(9, 30):
+        shelf.keep(take_of(n, 1, figures=quiet), clip)
+    assert odd.line_id in company.settle(), "it doesn't stand out any more"
+    assert company.doubts(odd) == ()
+
+
+def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
+    take = take_of(
+        3, 1, figures=TakeMetrics(1.0, -20.0, 1.0), doubts=(QualityIssue("gap", 2.0, "2 s."),)
+    )
+    path = tmp_path / take.line_id / f"{take.take_id}.json"
+    path.parent.mkdir()
+    path.write_bytes(encode_take(take))
+    assert read_take_record(path) == take

@@ -1,0 +1,60 @@
+"""A shared studio in this process: all its doors and routes but for Gradio's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from starlette.types import ASGIApp
+
+from studio.server.error_responses import HANDLERS
+from studio.server.middleware.security import OriginGuard
+from studio.server.middleware.stack import ServerEntry
+from studio.server.route_table import service_routes, studio_routes
+from studio.services.studio import Studio
+from studio.setup.models_install import NothingToSetUp
+from studio.sharing.quota import VisitLimits
+from studio.sharing.sessions import VisitorSessions
+
+ASSETS = Path(__file__).parents[2] / "assets"
+
+
+class NoForm:
+    """Everybody may come in."""
+
+    def is_signed_in(self, *_: object) -> bool:
+        return True
+
+    def sign_in(self, _: object) -> None:
+        return None
+
+
+def front_of(
+    studio: Studio, limits: VisitLimits | None = None, *, apart: bool = True, key: str | None = None
+) -> ServerEntry:
+    desks = VisitorSessions(studio, limits) if apart else None
+    return ServerEntry(studio, OriginGuard("testserver"), NoForm(), desks=desks, api_key=key)
+
+
+def routes_of(front: ServerEntry) -> FastAPI:
+    routes = FastAPI(
+        routes=[
+            *studio_routes(front.studio_of, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+            *service_routes(front.studio, front.studio_of, guard=lambda: None),
+        ],
+        exception_handlers=dict(HANDLERS),
+        openapi_url=None,
+    )
+    routes.get("/")(lambda: "the page")
+    return routes
+
+
+def app_of_front(front: ServerEntry) -> ASGIApp:
+    routes = routes_of(front)
+    return front.layers(routes, routes)
+
+
+def visitor_of(app: ASGIApp, **cookies: str) -> TestClient:
+    """Somebody's browser."""
+    return TestClient(app, cookies=cookies, raise_server_exceptions=False)

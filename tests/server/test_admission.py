@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from addresses import PAGE_ADDRESSES, filled
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from starlette.requests import Request
+
+from studio.server.middleware.admission import (
+    MAX_FAILED_LOGINS,
+    ConcurrencyLimitMiddleware,
+    LoginLimit,
+    RequestQueue,
+    RequestQueues,
+)
+from studio.server.middleware.request_bodies import RequestBuffer
+
+
+def client_of(app) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://studio")
+
+
+def crowd(app: FastAPI, at_once: int, **limits: float) -> httpx.AsyncClient:
+    return client_of(
+        ConcurrencyLimitMiddleware(app, RequestQueues(work=RequestQueue(at_once, **limits)))
+    )
+
+
+class Slow(FastAPI):
+    """One route, whose answers wait until they may come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.let_go = asyncio.Semaphore(0), asyncio.Event()
+        self.post("/studio/projects")(self.slow)
+
+    async def slow(self, request: Request) -> int:
+        await request.body()
+        self.inside.release()
+        await self.let_go.wait()
+        return 1
+
+
+async def test_beyond_the_bound_everybody_is_told_at_once() -> None:
+    app = Slow()
+    async with crowd(app, 2, patience_s=600, most_waiting=0) as client:
+        waiting = [
+            asyncio.ensure_future(client.post("/studio/projects", content=b"x")) for _ in range(2)
+        ]
+        for _ in waiting:
+            await app.inside.acquire()
+        refused = await client.post("/studio/projects", content=b"x" * 5_000)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert (await client.get("/healthz")).status_code == 404  # asked in spite of the crowd
+        app.let_go.set()
+        assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200]
+        assert (await client.post("/studio/projects", content=b"x")).status_code == 200
+
+
+async def test_some_wait_for_their_turn_and_are_answered() -> None:
+    app = Slow()
+    async with crowd(app, 2, patience_s=600) as client:
+        asked = [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(20)]
+        for _ in range(2):
+            await app.inside.acquire()
+        assert app.inside.locked()  # two at once and no more
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
+async def test_nobody_waits_longer_than_the_patience() -> None:
+    app = Slow()
+    async with crowd(app, 1, patience_s=0.01) as client:
+        held = asyncio.ensure_future(client.post("/studio/projects"))
+        await app.inside.acquire()
+        assert (await client.post("/studio/projects")).status_code == 429
+        app.let_go.set()
+        assert (await held).status_code == 200
+        assert (await client.post("/studio/projects")).status_code == 200
+
+
+async def test_who_fails_makes_room_too() -> None:
+    app = FastAPI()
+
+    @app.get("/studio/broken")
+    async def broken() -> None:
+        raise RuntimeError("the route broke")
+
+    async with crowd(app, 1, patience_s=600, most_waiting=0) as client:
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="broke"):
+                await client.get("/studio/broken")
+
+
+def test_each_address_has_a_lane_of_its_kind() -> None:
+    work, again, long = (
+        RequestQueue(1, patience_s=1),
+        RequestQueue(1, patience_s=1),
+        RequestQueue(1, patience_s=1),
+    )
+    lanes = RequestQueues(work, again, long)
+    kinds: dict[RequestQueue | None, set[str]] = defaultdict(set)
+    for _, path in PAGE_ADDRESSES:
+        kinds[lanes.of(filled(path, {}))].add(path)
+    at = "/studio/projects/{project_id}"
+    assert kinds[None] >= {f"{at}/events", f"{at}/lines/{{line_id}}/audio", "/studio/model/load"}
+    assert kinds[again] == {"/studio/state"}
+    assert kinds[long] >= {
+        f"{at}/export",
+        f"{at}/exports/{{export_id}}/file",
+        f"{at}/peaks",
+        "/studio/projects/import",
+        "/studio/uploads",
+        "/studio/uploads/{upload_id}/preview",
+        "/studio/speakers/{speaker_id}/act",
+    }
+    assert kinds[work] >= {at, f"{at}/edits", f"{at}/render", "/studio/projects"}
+
+
+async def test_after_some_wrong_passwords_signing_in_waits_and_then_goes_on() -> None:
+    now_s = 0.0
+    app = FastAPI()
+
+    @app.post("/login")
+    async def login(right: bool = False) -> JSONResponse:
+        return JSONResponse({}, 200 if right else 400)
+
+    async with client_of(LoginLimit(app, clock=lambda: now_s)) as client:
+        for _ in range(3):
+            assert (await client.post("/login?right=true")).status_code == 200
+        for _ in range(MAX_FAILED_LOGINS):
+            assert (await client.post("/login")).status_code == 400
+        refused = await client.post("/login?right=true")
+        assert refused.status_code == 429
+        now_s += int(refused.headers["retry-after"])
+        assert (await client.post("/login?right=true")).status_code == 200
+
+
+class Sending:
+    """A body that comes when a test says so."""
+
+    def __init__(self) -> None:
+        self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.begun = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"begun"
+        self.begun.set()
+        while (piece := await self.pieces.get()) is not None:
+            yield piece
+
+
+async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=3, of_one=3, silent_s=600)
+    lanes = RequestQueues(work=RequestQueue(1, patience_s=600, most_waiting=0))
+    async with client_of(ConcurrencyLimitMiddleware(app, lanes, arrivals)) as client:
+        stalled = [Sending() for _ in range(3)]
+        held = [
+            asyncio.ensure_future(client.post("/studio/projects", content=aiter(one)))
+            for one in stalled
+        ]
+        for one in stalled:
+            await one.begun.wait()
+        # A place is there for whoever has sent all, and only for bodies there is none left.
+        assert (await client.get("/studio/projects")).status_code == 405
+        assert (await client.post("/studio/projects", content=b"")).status_code == 200
+        refused = await client.post("/studio/projects", content=b"x")
+        assert refused.status_code == 429
+        assert refused.json()["error"]["kind"] == "EngineBusy"
+        assert int(refused.headers["retry-after"]) > 0
+        for one in stalled:
+            one.pieces.put_nowait(None)
+        assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 3
+        assert arrivals.coming == 0
+
+
+async def test_one_sender_cannot_take_all() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=10, of_one=1, silent_s=600)
+    async with client_of(ConcurrencyLimitMiddleware(app, arrivals=arrivals)) as client:
+        stalled = Sending()
+        mine = {"Cookie": "tableread_visitor=me"}
+        held = asyncio.ensure_future(
+            client.post("/studio/projects", content=aiter(stalled), headers=mine)
+        )
+        await stalled.begun.wait()
+        codes = [
+            (await client.post("/studio/projects", content=b"x", headers=who)).status_code
+            for who in (mine, {"Cookie": "tableread_visitor=you"}, {})
+        ]
+        assert codes == [429, 200, 200]
+        stalled.pieces.put_nowait(None)
+        assert (await held).status_code == 200
+
+
+async def test_a_body_that_falls_silent_is_given_up() -> None:
+    arrivals = RequestBuffer(silent_s=0.01)
+    async with client_of(ConcurrencyLimitMiddleware(Slow(), arrivals=arrivals)) as client:
+        answer = await client.post("/studio/projects", content=aiter(Sending()))
+        assert answer.status_code == 408
+        assert arrivals.coming == 0

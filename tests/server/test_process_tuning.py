@@ -1,0 +1,36 @@
+"""What a process that serves sets for itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_HEAPS_OF_MANY_THREADS = """
+import ctypes, sys, threading
+from studio.server.studio_server import tune_process
+if {settled}:
+    settle_in()
+    assert sys.getswitchinterval() == 0.0005
+together = threading.Barrier(16)
+def hold():
+    held = [bytes(2_000) for _ in range(50)]
+    together.wait()
+threads = [threading.Thread(target=hold) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+ctypes.CDLL(None).malloc_stats()
+"""
+
+
+def _heaps(*, settled: bool) -> int:
+    code = _HEAPS_OF_MANY_THREADS.format(settled=settled)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stderr.count("Arena ")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="heaps are glibc's")
+def test_threads_share_few_heaps():
+    assert _heaps(settled=False) > 2
+    assert _heaps(settled=True) <= 2

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import soundfile
+from fastapi.testclient import TestClient
+from gated import GatedDraft
+from independent_meter import lufs
+from scenes import OpenStudio
+from speech_client import FORMATS, app_of, duration_s, events_of
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.services.studio import Studio
+
+LONG_SCRIPT = (
+    "Ida: The lamp is still burning, and nobody has climbed the stairs since Tuesday.\n"
+    "Tom: Did you really think that I would not notice?"
+)
+SCRIPT = "Ida: Good evening.\n[pause:500ms]\nTom: Is it?\nIda:\nTom: Well."
+
+
+@pytest.fixture
+def client(studio: Studio) -> Iterator[TestClient]:
+    with TestClient(app_of(studio)) as client:
+        yield client
+
+
+def rendered(client: TestClient, **body: object) -> dict:
+    answer = client.post("/v1/dialogs", json={"input": SCRIPT, "stream": True} | body)
+    assert answer.status_code == 201, answer.text
+    return events_of(answer.text)[-1]["dialog"]
+
+
+def test_progress_comes_as_events_and_the_end_tells_all(client: TestClient) -> None:
+    answer = client.post("/v1/dialogs", json={"input": SCRIPT, "stream": True})
+    created, *steps, done = events_of(answer.text)
+    assert created["type"] == "dialog.created"
+    assert {step["segment"] for step in steps} == set(range(5))
+    assert done["type"] == "dialog.done"
+    assert done["dialog"]["finished"] == done["dialog"]["segments"] == 5
+    assert [failure["line"] for failure in done["dialog"]["failed"]] == [4]
+
+
+def test_without_a_stream_the_job_is_asked(client: TestClient) -> None:
+    begun = client.post("/v1/dialogs", json={"input": SCRIPT}).json()
+    last = events_of(client.get(f"/v1/dialogs/{begun['id']}/events").text)[-1]
+    assert client.get(f"/v1/dialogs/{begun['id']}").json() == last["dialog"]
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_the_audio_comes_in_every_format(client: TestClient, audio_format: str) -> None:
+    dialog = rendered(client)
+    answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
+    assert duration_s(answer.content, audio_format) == pytest.approx(dialog["audio_s"], abs=0.1)
+
+
+@pytest.mark.parametrize("audio_format", ["wav", "mp3", "pcm"])
+def test_the_audio_comes_at_the_loudness_that_was_wished(
+    client: TestClient, audio_format: str
+) -> None:
+    dialog = rendered(client, input=LONG_SCRIPT, loudness=-21.5, even_voices=True)
+    data = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}").content
+    samples = (
+        np.frombuffer(data, dtype="<i2") / 32_768
+        if audio_format == "pcm"
+        else soundfile.read(io.BytesIO(data))[0]
+    )
+    found = lufs(samples, STUDIO_RATE_HZ)
+    assert found == pytest.approx(-21.5, abs=0.5)
+
+
+def test_a_dialog_of_silence_has_no_loudness(client: TestClient) -> None:
+    items = [{"type": "silence", "duration": 1}]
+    dialog = rendered(client, input=items, loudness="podcast")
+    for audio_format in ("wav", "opus"):
+        answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
+        assert answer.status_code == 400
+        assert "Save it as rendered" in answer.json()["error"]["message"]
+
+
+def test_the_document_tells_of_the_loudness(client: TestClient) -> None:
+    body = client.get("/v1/openapi.json").json()["components"]["schemas"]["DialogBody"]
+    names, lufs = body["properties"]["loudness"]["anyOf"]
+    assert names["enum"] == ["rendered", "podcast", "audiobook", "broadcast"]
+    assert (lufs["minimum"], lufs["maximum"]) == (-30, -9)
+    assert body["properties"]["even_voices"]["type"] == "boolean"
+
+
+def test_items_and_voices_by_name(client: TestClient, studio: Studio) -> None:
+    studio.speakers.add("Grandmother")
+    items = [
+        {"type": "speech", "speaker_id": "Ida", "text": "Good evening."},
+        {"type": "silence", "duration": 0.5},
+    ]
+    heard = [
+        client.get(f"/v1/dialogs/{dialog['id']}/audio?format=pcm").content
+        for dialog in (
+            rendered(client, input=items),
+            rendered(client, input=items, voices={"Ida": "Grandmother"}),
+        )
+    ]
+    assert heard[0] != heard[1]
+
+
+def test_a_dialog_is_stopped_and_forgotten(open_studio: OpenStudio) -> None:
+    studio = open_studio(GatedDraft())
+    with TestClient(app_of(studio)) as client:
+        dialog_id = client.post("/v1/dialogs", json={"input": SCRIPT}).json()["id"]
+        assert client.get(f"/v1/dialogs/{dialog_id}/audio").status_code == 409
+        assert client.delete(f"/v1/dialogs/{dialog_id}").json()["deleted"] is True
+        assert client.delete(f"/v1/dialogs/{dialog_id}").status_code == 404
+        assert client.get(f"/v1/dialogs/{dialog_id}").status_code == 404
+    assert studio.engine.renderer.queued == 0
+    assert list((studio.options.workspace / "readings").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": "no dialog at all"},
+        {"input": []},
+        {"input": [{"type": "dance"}]},
+        {"input": "Ida: Hi.\nTom: [pause:10h] Well."},
+        {"input": 7},
+        {"input": SCRIPT, "voices": {"Ida": ""}},
+        {"input": SCRIPT, "colour": "red"},
+        {"input": SCRIPT, "loudness": "loud"},
+        {"input": SCRIPT, "loudness": "-16"},
+        {"input": SCRIPT, "loudness": -31},
+        {"input": SCRIPT, "loudness": True},
+        {"input": SCRIPT, "even_voices": "yes"},
+    ],
+)
+def test_what_is_no_dialog_is_refused(client: TestClient, body: dict) -> None:
+    answer = client.post("/v1/dialogs", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+def test_an_audio_line_reads_no_file(client: TestClient) -> None:
+    items = [
+        {"type": "speech", "speaker_id": "Ida", "text": "Good evening."},
+        {"type": "audio", "path": "door.wav"},
+    ]
+    (failure,) = rendered(client, input=items)["failed"]
+    assert "can't be used here" in failure["message"]
+
+
+def test_a_dialog_of_weeks_of_silence_is_refused(client: TestClient) -> None:
+    items = [{"type": "silence", "duration": 300}] * 20_000
+    answer = client.post("/v1/dialogs", json={"input": items})
+    assert answer.status_code == 400
+    assert "1,667 hours" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("place", ["text", "language", "speaker_id", "type", "other"])
+def test_half_a_character_is_the_callers_fault(client: TestClient, place: str) -> None:
+    item = {"type": "speech", "speaker_id": "A", "text": "hi"} | {place: "\ud800"}
+    answer = client.post("/v1/dialogs", content=json.dumps({"input": [item]}))
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_files_lie_in_the_workspace_while_they_are_sent(client: TestClient, studio: Studio) -> None:
+    dialog = rendered(client)
+    answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format=wav")
+    assert answer.status_code == 200
+    exports = studio.options.workspace / "exports"
+    assert list(exports.iterdir()) == []

@@ -1,0 +1,112 @@
+"""What is told of lines before they are spoken, each line for itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import soundfile
+from project_scenes import IDA, ops
+from voice_like import voice_like
+
+from studio.dialog.formats.importing import read_dialog_text
+from studio.project import folder as places
+from studio.services.line_checks import check_lines
+
+SCRIPT = """Mara: Hello.
+Mara: [gasp] Hello.
+Tomas: [gasp] Hello <b>you</b>.
+[Mara | wobble:3 | mood:angry] Hello.
+[Tomas | lang:xx] Hello.
+[audio: door.wav]
+[pause:0.5s]
+[Tomas | mood:neutral] Hello."""
+
+
+@pytest.fixture
+def session(studio):
+    return studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+
+
+def told(studio, session):
+    hints = check_lines(studio, session)
+    return [" ".join(hints.get(line_id, [])) for line_id in session.document.order]
+
+
+def test_every_line_is_told_what_it_would_meet(studio, session):
+    plain, gasp, both, wobble, language, audio, pause, neutral = told(studio, session)
+    assert (plain, pause, neutral) == ("", "", "")
+    assert "can't perform [gasp]" in gasp
+    assert "can't perform [gasp]" in both
+    assert "<b> would be read aloud" in both
+    assert "no setting “wobble”" in wobble
+    assert "no sample for the mood “angry”" in wobble
+    assert "does not speak “xx”" in language
+    assert "“door.wav” isn't in this project yet" in audio
+
+
+def test_only_the_lines_asked_about_are_answered_for(studio, session):
+    second = session.document.order[1]
+    assert list(check_lines(studio, session, {second})) == [second]
+    assert check_lines(studio, session, set()) == {}
+
+
+def test_a_mood_that_the_voice_has_is_no_matter(studio, session):
+    studio.speakers.add("Mara", sample=voice_like(5))
+    studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
+    assert "mood" not in told(studio, session)[3]
+
+
+def test_a_recording_that_is_there_is_no_matter(studio, session):
+    folder = session.folder.root / places.AUDIO_FOLDER
+    folder.mkdir(exist_ok=True)
+    soundfile.write(folder / "door.wav", voice_like(1).samples, 24_000)
+    assert told(studio, session)[5] == ""
+
+
+def on(monkeypatch, studio, **abilities):
+    """Let the draft voice say that it can do something else."""
+    backend = studio.backends()["draft"]
+    monkeypatch.setattr(backend, "capabilities", replace(backend.capabilities, **abilities))
+
+
+def test_a_speaker_without_a_sample_is_told_where_the_engine_has_no_voice_of_its_own(
+    studio, monkeypatch
+):
+    studio.speakers.add("Tomas", sample=voice_like(5))
+    session = studio.projects.create("Scene", read_dialog_text("Mara: Hi.\nTomas: Hi.").dialog)
+    assert told(studio, session) == ["", ""]
+    on(monkeypatch, studio, builtin_voice=False, cloning=True)
+    first, second = told(studio, session)
+    assert "Mara has no sample" in first
+    assert "Add a recording" in first
+    assert second == ""
+
+
+def test_text_that_is_read_as_english_for_want_of_a_language_is_told_once_a_speaker(
+    studio, monkeypatch
+):
+    script = "Mara: Guten Tag.\nMara: Na so was.\nTomas: Привет.\n[Ida | lang:de] Ja."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    assert told(studio, session) == [""] * 4
+    on(monkeypatch, studio, asks_language=True)
+    first, *others = told(studio, session)
+    assert "read as English" in first
+    assert others == [""] * 3
+    session.edit(ops({"op": "settings", "fields": {"language": "de"}}), IDA, session.rev)
+    assert told(studio, session) == [""] * 4
+
+
+def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkeypatch):
+    script = (
+        "[Mara | lang:zh] 你好。\n[Mara | lang:zh] 再见。\nTomas: Hi.\n[Tomas | lang:zh] 你好。"
+    )
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    backend = studio.backends()["draft"]
+    before = told(studio, session)
+    said = {"zh": "Chinese lacks something."}.get
+    monkeypatch.setattr(backend, "lacks", said, raising=False)
+    more = [len(now) > len(was) for now, was in zip(told(studio, session), before, strict=True)]
+    assert more == [True, False, False, True]
+    session.edit(ops({"op": "settings", "fields": {"language": "zh"}}), IDA, session.rev)
+    assert "lacks something" in told(studio, session)[2]

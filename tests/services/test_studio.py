@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import OpenStudio, dialog_of, finish
+
+from studio.backends.base import Backend
+from studio.backends.espeak.backend import DraftBackend
+from studio.backends.registry import create
+from studio.engine.model_manager import ModelState
+from studio.errors import (
+    ModelUnavailable,
+    NotFound,
+    SettingError,
+    StorageFailed,
+)
+from studio.services.render_jobs import KEPT_JOBS
+from studio.services.studio import Studio, StudioOptions
+
+
+def test_old_renders_make_room_for_new_ones(studio: Studio) -> None:
+    jobs = []
+    for _ in range(KEPT_JOBS + 3):
+        jobs.append(studio.render(dialog_of(1)))
+        finish(jobs[-1])
+    assert studio.job(jobs[-1].job_id) is jobs[-1]
+    with pytest.raises(NotFound, match="start a new one"):
+        studio.job(jobs[0].job_id)
+    assert not jobs[0].order.folder.exists()
+    assert jobs[-1].order.folder.exists()
+
+
+def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> None:
+    studio = open_studio()
+    for number in range(KEPT_JOBS + 5):
+        (studio.options.workspace / "renders" / f"earlier-{number}").mkdir()
+    finish(studio.render(dialog_of(1)))
+    assert len(list((studio.options.workspace / "renders").iterdir())) == KEPT_JOBS
+
+
+def test_a_workspace_that_cannot_be_made_says_how_to_choose_another(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match="--workspace"):
+        Studio.open(StudioOptions(tmp_path / "file", "draft"), lambda _: None)
+
+
+class Second(DraftBackend):
+    name = "second"
+
+
+class Unable(DraftBackend):
+    def unavailable(self) -> str:
+        return "Its packages are missing; install them."
+
+
+@pytest.fixture
+def two_backends(tmp_path: Path) -> Iterator[Studio]:
+    others = {"second": Second, "unable": Unable}
+    options = StudioOptions(
+        tmp_path / "workspace", "draft", ("second", "draft"), "Second: it was not there."
+    )
+
+    def create_one(name: str) -> Backend:
+        return others[name]() if name in others else create(name)
+
+    with Studio.open(options, create_one) as studio:
+        yield studio
+
+
+def test_another_backend_speaks_from_now_on_and_the_former_is_unloaded(
+    two_backends: Studio,
+) -> None:
+    assert two_backends.backend_reason == "Second: it was not there."
+    two_backends.load_model()
+    two_backends.choose_backend("second")
+    assert (two_backends.backend_name, two_backends.backend_reason) == ("second", None)
+    assert two_backends.engine.models.status("draft").state is ModelState.UNLOADED
+    job = two_backends.render(dialog_of(1))
+    finish(job)
+    assert job.order.backend_name == "second"
+    two_backends.choose_backend("second")
+    assert two_backends.engine.models.status("second").state is ModelState.LOADED
+
+
+@pytest.mark.parametrize(("name", "error"), [("unable", ModelUnavailable), ("no", SettingError)])
+def test_a_backend_that_cannot_speak_is_not_chosen(
+    two_backends: Studio, name: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        two_backends.choose_backend(name)
+    assert two_backends.backend_name == "draft"

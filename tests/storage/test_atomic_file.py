@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from studio.errors import StorageFailed
+from studio.storage.disk import open_atomic
+
+
+def test_the_file_is_whole_or_as_before(tmp_path):
+    path = tmp_path / "scene.txt"
+    path.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError):
+        _write_half(path)
+    assert path.read_bytes() == b"old"
+    with open_atomic(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["scene.txt"]
+
+
+def _write_half(path):
+    with open_atomic(path) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").write_bytes(b"")
+    with open_atomic(tmp_path / "new") as file:
+        file.write(b"x")
+    modes = {(tmp_path / name).stat().st_mode for name in ("usual", "new")}
+    assert len(modes) == 1
+
+
+def test_a_full_disk_is_told_with_the_path(tmp_path):
+    path = tmp_path / "scene.txt"
+    with pytest.raises(StorageFailed, match=r"scene\.txt.*No space left"), open_atomic(path):
+        raise OSError(28, os.strerror(28))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_or_a_file_is_told(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for folder in ("missing", "file"):
+        with (
+            pytest.raises(StorageFailed, match=r"“a\.txt” can't be written") as caught,
+            open_atomic(tmp_path / folder / "a.txt"),
+        ):
+            pass
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_folder_in_the_place_of_the_file_stays(tmp_path):
+    (tmp_path / "scene.wav").mkdir()
+    with pytest.raises(StorageFailed), open_atomic(tmp_path / "scene.wav") as file:
+        file.write(b"x")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["scene.wav"]

@@ -1,0 +1,67 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from studio.errors import SampleRejected
+from studio.voices.cast import Cast
+from studio.voices.library import SpeakerLibrary
+from studio.voices.speaker import Voice
+
+
+@pytest.fixture
+def library(tmp_path):
+    return SpeakerLibrary(tmp_path / "speakers")
+
+
+def test_a_name_nobody_knows_has_the_built_in_voice(library):
+    assert Cast(library, {}).voice_of("Anna") == Voice("Anna")
+
+
+def test_the_library_gives_sample_preset_and_description(library, recording):
+    library.add("Anna", sample=recording(), transcript="Hello.", preset="alto", description="warm")
+    voice = Cast(library, {}).voice_of("aNNA")
+    assert (voice.speaker, voice.preset, voice.description) == ("Anna", "alto", "warm")
+    assert voice.sample.transcript == "Hello."
+    assert voice.sample.clip.duration_s == 4.0
+
+
+def test_a_sample_given_for_the_dialog_goes_first(library, recording):
+    library.add("Anna", sample=recording(), transcript="Hello.")
+    voice = Cast(library, {"ANNA": recording("other.wav", duration_s=5.0)}).voice_of("Anna")
+    assert voice.sample.clip.duration_s == 5.0
+    assert voice.sample.transcript is None
+
+
+def test_a_voice_of_the_library_speaks_for_another_name(library, recording):
+    anna = library.add("Anna", sample=recording(), transcript="Hello.")
+    cast = Cast(library, {}, {"BEN": anna.speaker_id})
+    assert cast.voice_of("Ben").sample.sha256 == cast.voice_of("Anna").sample.sha256
+    library.rename("Anna", "Hanna")
+    assert cast.voice_of("ben").speaker == "Hanna"
+    library.remove("Hanna")
+    with pytest.raises(SampleRejected, match="chosen for Ben was removed"):
+        cast.voice_of("Ben")
+
+
+def test_a_lost_or_broken_sample_concerns_its_speaker_only(tmp_path, library, recording):
+    library.add("Anna", sample=recording()).sample.unlink()
+    library.add("Ben", sample=recording()).sample.write_bytes(b"no sound")
+    library.add("Cleo", sample=recording())
+    cast = Cast(library, {"Dora": tmp_path / "gone.wav"})
+    for name, message in (("Anna", "found at"), ("Ben", "can't be used"), ("Dora", r"gone\.wav")):
+        with pytest.raises(SampleRejected, match=f"sample of {name} .*{message}"):
+            cast.voice_of(name)
+    assert cast.voice_of("Cleo").sample is not None
+
+
+def test_a_sample_is_decoded_once_until_it_changes(library, recording):
+    library.add("Anna", sample=recording())
+    cast = Cast(library, {})
+    with ThreadPoolExecutor(8) as pool:
+        clips = [voice.sample.clip for voice in pool.map(cast.voice_of, ["Anna"] * 16)]
+    assert all(clip is clips[0] for clip in clips)
+    library.update("Anna", transcript="Now known.")
+    assert cast.voice_of("Anna").sample.clip is clips[0]
+    assert cast.voice_of("Anna").sample.transcript == "Now known."
+    library.set_sample("Anna", recording("b.wav", duration_s=6.0))
+    assert cast.voice_of("Anna").sample.clip.duration_s == 6.0

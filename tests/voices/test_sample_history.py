@@ -1,0 +1,154 @@
+"""Voices and recordings that were changed or removed come back as they were."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from voice_like import voice_like
+
+from studio.errors import Conflict, NotFound
+from studio.voices.library import SpeakerLibrary
+from studio.voices.sample_history import MAX_VERSIONS
+from studio.voices.voice_pack import read_pack, write_pack
+
+DAY_S = 24 * 3600
+
+
+@pytest.fixture
+def clock():
+    """The time of day, to be moved on."""
+    return [datetime(2030, 1, 1, tzinfo=UTC)]
+
+
+@pytest.fixture
+def library(tmp_path, clock):
+    return SpeakerLibrary(tmp_path / "speakers", now=lambda: clock[0])
+
+
+@pytest.fixture
+def anna(library):
+    consent = "2026-11-20T10:00:00+00:00"
+    return library.add("Anna", sample=voice_like(6), transcript="Hello.", consent_at=consent)
+
+
+def former_files(library, speaker):
+    return sorted(path.name for path in library.folder(speaker.speaker_id).glob("former-*"))
+
+
+def test_a_changed_sample_comes_back_byte_for_byte_after_a_restart(library, anna, tmp_path):
+    before = anna.sample.read_bytes()
+    library.replace_sample("Anna", None, voice_like(5), transcript="Hel")
+    again = SpeakerLibrary(tmp_path / "speakers")
+    (former,) = again.get("Anna").formers
+    assert (former.sample_id, former.removed) == (None, False)
+    back = again.put_back("Anna", former.former_id)
+    assert back.sample.read_bytes() == before
+    assert (back.transcript, back.consent_at) == (anna.transcript, anna.consent_at)
+    assert back.formers == ()
+    assert former_files(again, anna) == []
+
+
+def test_a_removed_main_sample_comes_back_with_what_belongs_to_it(library, anna):
+    before = anna.sample.read_bytes()
+    without = library.set_sample("Anna", None)
+    assert without.sample is None
+    assert not anna.sample.exists()
+    back = library.put_back("Anna", without.formers[0].former_id)
+    assert back.sample.read_bytes() == before
+    assert (back.transcript, back.consent_at) == (anna.transcript, anna.consent_at)
+
+
+def test_a_main_sample_that_comes_back_takes_the_place_of_the_present_one(library, anna):
+    before = anna.sample.read_bytes()
+    former = library.set_sample("Anna", None).formers[0]
+    present = library.set_sample("Anna", voice_like(5, pitch_hz=200)).sample.read_bytes()
+    back = library.put_back("Anna", former.former_id)
+    assert back.sample.read_bytes() == before
+    assert [one.path.read_bytes() for one in back.formers] == [present], "and that one is kept"
+
+
+def test_a_removed_mood_comes_back_unless_its_mood_is_taken(library, anna):
+    angry = library.add_mood("Anna", "angry", voice_like(5), transcript="No!").moods[0]
+    before = angry.path.read_bytes()
+    gone = library.remove_mood("Anna", angry.sample_id)
+    assert not angry.path.exists()
+    other = library.add_mood("Anna", "Angry", voice_like(5)).moods[0]
+    former = gone.formers[-1]
+    with pytest.raises(Conflict):
+        library.put_back("Anna", former.former_id)
+    library.remove_mood("Anna", other.sample_id)
+    (back,) = library.put_back("Anna", former.former_id).moods
+    assert (back.mood, back.transcript, back.sample_id) == ("angry", "No!", angry.sample_id)
+    assert back.path.read_bytes() == before
+
+
+def test_few_recordings_are_kept_and_for_a_while_only(library, anna, clock):
+    for _ in range(MAX_VERSIONS + 2):
+        library.replace_sample("Anna", None, voice_like(5), transcript=None)
+    kept = library.get("Anna").formers
+    assert len(kept) == MAX_VERSIONS
+    assert former_files(library, anna) == sorted(one.path.name for one in kept)
+    clock[0] += timedelta(days=31)
+    library.replace_sample("Anna", None, voice_like(5), transcript=None)
+    assert len(former_files(library, anna)) == len(library.get("Anna").formers) == 1
+
+
+def test_a_kept_recording_is_deleted_for_good_on_demand(library, anna):
+    former = library.set_sample("Anna", None).formers[0]
+    assert library.forget_former("Anna", former.former_id).formers == ()
+    assert former_files(library, anna) == []
+    with pytest.raises(NotFound, match="isn't kept any more"):
+        library.put_back("Anna", former.former_id)
+
+
+def test_a_voice_file_holds_no_former_recordings_and_brings_none(library, anna):
+    library.replace_sample("Anna", None, voice_like(5), transcript=None)
+    file = io.BytesIO()
+    write_pack(library, library.get("Anna"), file)
+    assert read_pack(library, file).formers == ()
+
+
+def test_a_removed_voice_comes_back_with_its_id_and_its_samples(library, anna):
+    library.add_mood("Anna", "angry", voice_like(5))
+    before = library.get("Anna")
+    library.remove("Anna")
+    assert library.list() == ()
+    assert [(one.speaker_id, one.name) for one in library.removed()] == [(anna.speaker_id, "Anna")]
+    assert library.bring_back(anna.speaker_id) == before
+    assert library.removed() == ()
+    with pytest.raises(NotFound):
+        library.bring_back(anna.speaker_id)
+
+
+def test_a_voice_that_comes_back_gets_a_free_name(library, anna):
+    library.remove("Anna")
+    library.add("anna")
+    assert library.bring_back(anna.speaker_id).name == "Anna 2"
+
+
+def test_removed_voices_go_for_good_on_demand_and_after_a_month(library, anna, tmp_path):
+    library.remove("Anna")
+    trash = tmp_path / "speakers" / ".trash"
+    with pytest.raises(NotFound):
+        library.delete_removed("../speakers")
+    library.delete_removed(anna.speaker_id)
+    assert list(trash.iterdir()) == []
+    ben = library.add("Ben")
+    library.remove("Ben")
+    past = (trash / ben.speaker_id).stat().st_mtime - 31 * DAY_S
+    os.utime(trash / ben.speaker_id, (past, past))
+    library.add("Cleo")
+    assert list(trash.iterdir()) == []
+    assert library.removed() == ()
+
+
+def test_a_speaker_from_before_recordings_were_kept_is_read(library, anna):
+    path = library.folder(anna.speaker_id) / "speaker.json"
+    record = json.loads(path.read_bytes())
+    del record["formers"]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert library.get("Anna").formers == ()

@@ -1,0 +1,84 @@
+import os
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from studio.errors import AudioRejected, BadInput, NotFound
+from studio.voices.sample_uploads import MAX_UPLOADS, SampleUploads
+
+
+@pytest.fixture
+def uploads(tmp_path):
+    return SampleUploads(tmp_path / "uploads")
+
+
+def test_a_recording_is_kept_decoded_and_cut(uploads, recording):
+    upload = uploads.take_in(recording(), "my voice.wav")
+    assert (upload.name, upload.duration_s, upload.info.rate_hz) == ("my voice.wav", 4.0, 24_000)
+    assert uploads.part(upload.upload_id).duration_s == 4.0
+    whole = uploads.part(upload.upload_id).samples
+    part = uploads.part(upload.upload_id, 1.0, 2.5)
+    assert np.array_equal(part.samples, whole[24_000:60_000])
+    assert uploads.part(upload.upload_id, 3.0, 99.0).duration_s == 1.0
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 2.0), (3.0, 1.0), (9.0, None)])
+def test_an_empty_part_is_refused(uploads, recording, start_s, end_s):
+    upload = uploads.take_in(recording(), "a.wav")
+    with pytest.raises(BadInput, match="chosen part is empty"):
+        uploads.part(upload.upload_id, start_s, end_s)
+
+
+def test_a_dropped_recording_is_gone_with_its_file(tmp_path, uploads, recording):
+    upload = uploads.take_in(recording(), "a.wav")
+    uploads.drop(upload.upload_id)
+    uploads.drop(upload.upload_id)
+    assert list((tmp_path / "uploads").iterdir()) == []
+    with pytest.raises(NotFound, match="Choose it again"):
+        uploads.part(upload.upload_id)
+
+
+@pytest.mark.parametrize("upload_id", ["", "../speakers/x", "a" * 16, "..", "\0"])
+def test_ids_from_outside_lead_nowhere(uploads, upload_id):
+    with pytest.raises(NotFound):
+        uploads.part(upload_id)
+    uploads.drop(upload_id)
+
+
+def test_the_oldest_make_room(tmp_path, uploads, recording):
+    path = recording(duration_s=1.0)
+    kept = [uploads.take_in(path, "a.wav") for _ in range(MAX_UPLOADS + 2)]
+    assert len(list((tmp_path / "uploads").iterdir())) == MAX_UPLOADS
+    with pytest.raises(NotFound):
+        uploads.get(kept[1].upload_id)
+    assert uploads.get(kept[2].upload_id) == kept[2]
+
+
+def test_a_body_is_written_up_to_a_limit_and_gone_afterwards(tmp_path, uploads):
+    with uploads.arriving(max_bytes=10) as arriving:
+        arriving.write(b"12345")
+        assert arriving.finish().read_bytes() == b"12345"
+        with pytest.raises(AudioRejected, match="the most that is taken"):
+            arriving.write(b"678901")
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_what_another_run_left_behind_goes_after_a_day(tmp_path, uploads, recording):
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    for name, age_s in (("old.wav", 2 * 24 * 3600), ("new.wav", 60)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age_s,) * 2)
+    with uploads.arriving():
+        pass
+    assert [path.name for path in folder.iterdir()] == ["new.wav"]
+
+
+def test_eight_channels_at_192_khz_come_in(tmp_path, uploads, make_clip):
+    clip = make_clip(2.0, rate_hz=192_000)
+    soundfile.write(tmp_path / "a.wav", np.stack([clip.samples] * 8, axis=1), 192_000)
+    upload = uploads.take_in(tmp_path / "a.wav", "a.wav")
+    assert (upload.info.channels, upload.info.rate_hz) == (8, 192_000)
+    assert uploads.part(upload.upload_id).duration_s == pytest.approx(2.0, abs=0.001)
