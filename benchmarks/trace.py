@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from bisect import bisect
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -147,18 +148,26 @@ def _space(port: int, recorder: Recorder) -> Recorded:
 
         files = recorder.during(press)
         result = tools.send("Profiler.takePreciseCoverage")["result"]
+        modules = set().union(
+            *(
+                _called_modules(script["functions"], page.request.get(script["url"]).text())
+                for script in result
+                if script["url"].endswith("/modules.js")
+            )
+        )
         browser.close()
-    modules = {
-        script["url"].split("/assets/page/")[1].split("?")[0]
-        for script in result
-        if "/assets/page/" in script["url"] and any(map(_was_called, script["functions"]))
-    }
     return {"studio": files, "page": modules}
 
 
-def _was_called(function: dict[str, Any]) -> bool:
-    is_module = function["ranges"][0]["startOffset"] == 0 and not function["functionName"]
-    return not is_module and function["ranges"][0]["count"] > 0
+def _called_modules(functions: list[dict[str, Any]], code: str) -> set[str]:
+    """The page's modules in whose part of the joined script a function was called."""
+    from studio.server.module_bundle import locate_modules
+
+    beginnings = locate_modules(code)
+    offsets = [offset for offset, _ in beginnings]
+    called = (function["ranges"][0] for function in functions)
+    places = (bisect(offsets, one["startOffset"]) for one in called if one["count"] > 0)
+    return {beginnings[place - 1][1] for place in places if place > 0}
 
 
 def _batched(port: int, recorder: Recorder) -> Recorded:

@@ -21,6 +21,7 @@ _IMPORT = re.compile(
 _EXPORT = re.compile(
     r"^export (?=(?:async )?(?:function\*?|class|const) (?P<name>\w+))", re.MULTILINE
 )
+_BEGINNING = re.compile(r"^const \$\w+ = \(\(\) => \{ // (?P<path>\S+)$", re.MULTILINE)
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
@@ -59,6 +60,18 @@ def bundle_modules(sources: Mapping[str, str], entry: str, *, map_name: str) -> 
         origins += [None, *((number, line) for line in range(len(body))), None, None]
     code = "\n".join((*lines, f"//# sourceMappingURL={map_name}", ""))
     return ModuleBundle(code, _source_map(sources, order, origins))
+
+
+def locate_modules(code: str) -> list[tuple[int, str]]:
+    """Where each module begins in a bundle, for tools that count by place.
+
+    Args:
+        code: A bundle's script.
+
+    Returns:
+        Offset and path, in order.
+    """
+    return [(match.start(), match["path"]) for match in _BEGINNING.finditer(code)]
 
 
 def _ordered(sources: Mapping[str, str], entry: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.server.module_bundle import bundle_modules
+from studio.server.module_bundle import bundle_modules, locate_modules
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
 SOURCES = {
@@ -50,11 +50,9 @@ def _places(source_map: str) -> list[tuple[str, int] | None]:
 
 def test_every_module_stands_after_those_that_it_imports():
     bundle = bundle_modules(SOURCES, "main.js", map_name="x.map")
-    assert re.findall(r"=> \{ // (\S+)$", bundle.code, re.MULTILINE) == [
-        "core/sums.js",
-        "core/text.js",
-        "main.js",
-    ]
+    places = locate_modules(bundle.code)
+    assert [path for _, path in places] == ["core/sums.js", "core/text.js", "main.js"]
+    assert bundle.code.index("twice(n)") < places[1][0] < bundle.code.index("later()")
     assert not re.search(r"^(?:import|export) ", bundle.code, re.MULTILINE)
 
 

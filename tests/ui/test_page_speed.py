@@ -161,12 +161,12 @@ def test_lines_are_added_deleted_and_moved_without_a_new_row_for_others(counted,
 def test_typing_builds_no_row_while_lines_are_made(counted):
     page, counter = counted
     fill(page, scene(LINES), LINES)
-    page.evaluate("() => { window.tableread.reading.make(); }")
+    page.evaluate("() => { window.tableread.playback.make(); }")
     page.wait_for_selector("#lines .line[data-state=ready]")
     work = counter.work(lambda: type_keys(page))
     assert states(page).get("queued", 0) > 0
     assert (work.built, work.written) == (0, 1)
-    page.evaluate("() => window.tableread.reading.cancel()")
+    page.evaluate("() => window.tableread.playback.cancel()")
     page.wait_for_function("() => !window.tableread.project.rendering")
 
 

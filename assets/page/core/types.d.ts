@@ -124,7 +124,7 @@ export interface ProjectSettings {
   tries?: number;
 }
 
-/** What a project has beside its lines. */
+/** What a project has apart from its lines. */
 export interface ProjectMeta {
   name: string;
   order: string[];
@@ -362,7 +362,7 @@ export interface PageEvents {
   /** It is in sight; `place` is where somebody was in it last. */
   "project.shown": { place: Position | null };
   "project.changed": ProjectChange;
-  /** Follows "project.changed" where something beside the lines is another. */
+  /** Follows "project.changed" where something other than the lines changed. */
   "project.meta": void;
   /** A render began or ended. */
   "project.job": void;
