@@ -8,11 +8,8 @@ from typing import Protocol
 
 import psutil
 
-from studio.backends.batching.runner_contract import BatchingUnavailable, SlotLayout
+from studio.backends.batching.runner_contract import BUCKETS, BatchingUnavailable, SlotLayout
 from studio.backends.options import BatchOptions
-
-SLOT_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-"""Slots that are chosen by themselves."""
 
 MAX_SLOTS = {"cuda": 64, "mps": 8, "cpu": 8}
 """Beyond these a frame takes longer by as much as it makes more."""
@@ -61,7 +58,7 @@ class MemoryPlan:
 
     def smaller(self) -> MemoryPlan | None:
         """What to try when it doesn't fit after all; None when there is nothing smaller."""
-        slots = max((size for size in SLOT_COUNTS if size < self.layout.slots), default=None)
+        slots = max((size for size in BUCKETS if size < self.layout.slots), default=None)
         if slots is None:
             return None
         each_bytes = self.slots_bytes // self.layout.slots
@@ -162,7 +159,7 @@ def _slot_layout(positions: int, max_frames: int) -> SlotLayout:
 def _slot_counts(wanted: BatchOptions, device: str) -> tuple[int, ...]:
     if wanted.slots is not None:
         return (wanted.slots,)
-    return tuple(size for size in SLOT_COUNTS if size <= MAX_SLOTS[device])
+    return tuple(size for size in BUCKETS if size <= MAX_SLOTS[device])
 
 
 def _shortage_message(needed_bytes: int, budget_bytes: float) -> str:

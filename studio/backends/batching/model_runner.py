@@ -22,6 +22,7 @@ from studio.backends.batching.prefill import (
 )
 from studio.backends.batching.prefix_cache import PrefixCache
 from studio.backends.batching.runner_contract import (
+    BUCKETS,
     PREFIX_CACHE_BYTES,
     SlotAdmission,
     SlotLayout,
@@ -132,7 +133,6 @@ class StatusReadback:
         return rows
 
 
-BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 _WARM_POSITIONS = (256, 512)  # of most lines with their prompts; what warming prepares
 _MIN_CUDA_WINDOW = 256
 _CPU_WINDOW_STEP = 64  # of a CPU, which captures nothing

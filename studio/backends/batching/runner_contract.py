@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import torch
 
 
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+"""Numbers of rows decoded together; on CUDA each is a graph of its own, so there are few."""
+
+
 class BatchingUnavailable(ModelUnavailable):
     """Lines can't be decoded together here; one at a time they can."""
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import numpy as np
 
 from studio.audio.clip import Samples
 from studio.errors import Cancelled, StudioError
@@ -167,40 +164,3 @@ def stream_chunks(submit: SubmitFn, task: TtsRequest) -> Generator[Samples]:
         line.close()
     if given.error is not None:
         raise given.error
-
-
-async def collect_samples(submit: SubmitFn, task: TtsRequest) -> Samples:
-    """Speak a line without a thread of its own; cancelling it frees the slot within one frame.
-
-    Args:
-        submit: `Engine.submit`.
-        task: The line.
-
-    Returns:
-        float32 [samples], the whole line.
-
-    Raises:
-        StudioError: Why there is no whole line.
-    """
-    feed: asyncio.Queue[Samples | SequenceEnd] = asyncio.Queue()
-    line = TtsSequence(task, _deliver_threadsafe(feed))
-    submit(line)
-    made = [np.zeros(0, np.float32)]
-    try:
-        while not isinstance(given := await feed.get(), SequenceEnd):
-            made.append(given)
-    finally:
-        line.close()
-    if given.error is not None:
-        raise given.error
-    return np.concatenate(made)
-
-
-def _deliver_threadsafe(feed: asyncio.Queue[Samples | SequenceEnd]) -> DeliverFn:
-    loop = asyncio.get_running_loop()
-
-    def deliver(given: Samples | SequenceEnd) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(feed.put_nowait, given)
-
-    return deliver

@@ -217,8 +217,8 @@ class ChatterboxModel:
             wave = self._waves([UndecodedTokens(sounds, line.voice, noise, line.cancelled)])[0]
         return SpokenLine(self.marked(wave), made.ended)
 
-    def sounded(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """Turn lines' tokens into sound; what `speak` does after choosing them.
+    def waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        """Decode lines' tokens to audio without the watermark, without which none is given out.
 
         Args:
             lines: With what `sounds_of` left of their tokens.
@@ -226,19 +226,11 @@ class ChatterboxModel:
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
-        return [self.marked(wave) for wave in self.waves(lines)]
-
-    def waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """The first half of `sounded`: without the watermark, without which nothing is given out.
-
-        Raises:
-            Cancelled: As from `sounded`.
-        """
         with turn(self.device), torch.inference_mode():
             return self._waves(lines)
 
     def marked(self, wave: Samples) -> Samples:
-        """The second half: a wave with the watermark, on the CPU; any number at once."""
+        """Put the watermark into a wave, on the CPU; any number at once."""
         with torch.inference_mode():
             return self._sound.marked(wave)
 

@@ -16,6 +16,7 @@ from studio.audio.clip import Samples
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.batching.cuda_graphs import synchronize
 from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.runner_contract import BUCKETS
 from studio.backends.batching.slots import to_device
 from studio.backends.device import turn
 from studio.backends.qwen3.checkpoint import FRAMES_PER_S
@@ -124,8 +125,6 @@ def _pack_chunks(lengths: Sequence[int]) -> Iterator[tuple[list[int], list[int],
 # they are made have rows of their own. All of a line's state is in its row, so nothing is computed
 # twice, and what a voice's sample leaves there is computed once.
 
-_GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodecInput:
@@ -165,9 +164,7 @@ class BatchedCodec:
             self._step = CodecDecoder(decoder)
         device = self._step.device.type
         self._rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
-        shapes = (
-            _GRAPH_ROWS if (device == "cuda" if graphs is None else graphs) else range(self._rows)
-        )
+        shapes = BUCKETS if (device == "cuda" if graphs is None else graphs) else range(self._rows)
         self._sizes = [*(size for size in shapes if 0 < size < self._rows), self._rows]
         self._places = CodecGraphBuffers(self._step, self._rows, CODEC_ROW_FRAMES)
         self._heard = StreamedLinesDecoder(self._step)

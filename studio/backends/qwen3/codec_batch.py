@@ -63,12 +63,6 @@ def pack_rounds(lengths: Sequence[int], sizes: Sequence[int], frames: int) -> li
     return min(ways, key=lambda way: sum(one.rows * frames + _ROUND_COST_FRAMES for one in way))
 
 
-def padded_share(lengths: Sequence[int], way: Sequence[CodecRound]) -> float:
-    """The part of the decoded frames that no line has."""
-    decoded = sum(one.rows * one.frames for one in way)
-    return 1 - sum(lengths) / decoded if decoded else 0.0
-
-
 def _pack_into_rows(
     lengths: Sequence[int], sizes: Sequence[int], frames: int, rows: int
 ) -> Iterator[CodecRound]:

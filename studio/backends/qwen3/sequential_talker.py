@@ -22,12 +22,15 @@ from transformers import (
 )
 
 from studio.backends.device import CARD_TURN
-from studio.backends.qwen3.checkpoint import DEFAULT_SAMPLING, FRAMES_PER_S, SamplingParams
+from studio.backends.qwen3.checkpoint import (
+    COMMAND_CODES,
+    DEFAULT_SAMPLING,
+    FRAMES_PER_S,
+    MIN_FRAMES,
+    SamplingParams,
+)
 from studio.backends.qwen3.prompt import TalkerPrompt
 from studio.errors import SpeechFailed
-
-_MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
-_COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
 class Sampler:
@@ -88,11 +91,11 @@ def first_code_processors(
         device: Where the logits are.
     """
     end = config.codec_eos_token_id
-    reserved = set(range(config.vocab_size - _COMMAND_CODES, config.vocab_size)) - {end}
+    reserved = set(range(config.vocab_size - COMMAND_CODES, config.vocab_size)) - {end}
     rules = LogitsProcessorList()
     if sampling.repetition_penalty != 1.0:
         rules.append(RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty))
-    rules.append(MinNewTokensLengthLogitsProcessor(0, _MIN_FRAMES, end, device=device))
+    rules.append(MinNewTokensLengthLogitsProcessor(0, MIN_FRAMES, end, device=device))
     rules.append(SuppressTokensLogitsProcessor(sorted(reserved), device=device))
     return rules
 

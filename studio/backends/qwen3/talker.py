@@ -14,6 +14,7 @@ from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
+from studio.backends.qwen3.checkpoint import MIN_FRAMES
 from studio.backends.qwen3.code_predictor import CodePredictor
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker_slots import (
@@ -31,8 +32,6 @@ from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
 #
 # Source: `Qwen3TTSTalkerForConditionalGeneration.forward` of qwen-tts-hf 0.1.1.post1, and the
 # logits processors of the transformers package that its `generate` asks for.
-
-_MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
 
 
 class TalkerStep(DecodeStep):
@@ -69,7 +68,7 @@ class TalkerStep(DecodeStep):
         less = torch.where(scores < 0, scores * penalty, scores / penalty)
         scores = torch.where(slots.said[:rows], less, scores) + self._weights.banned
         scores[:, self._weights.end].masked_fill_(
-            slots.column(IntColumn.FRAME, rows) < _MIN_FRAMES, -torch.inf
+            slots.column(IntColumn.FRAME, rows) < MIN_FRAMES, -torch.inf
         )
         return scores
 

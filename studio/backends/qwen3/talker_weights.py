@@ -9,6 +9,7 @@ import torch
 
 from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
 from studio.backends.batching.runner_contract import BatchingUnavailable
+from studio.backends.qwen3.checkpoint import COMMAND_CODES
 
 # The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
 #
@@ -67,7 +68,6 @@ class TalkerWeights:
 
 
 _ROPE_AXES = 3  # of the talker's positions; the predictor's have one
-_COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
 def pack_talker(talker: Any, positions: int, *, release: bool = False) -> TalkerWeights:
@@ -118,7 +118,7 @@ def _check_supported(config: Any) -> None:
 
 def _banned_codes(config: Any, device: torch.device) -> torch.Tensor:
     banned = torch.zeros(config.vocab_size, device=device)
-    banned[-_COMMAND_CODES:] = -torch.inf
+    banned[-COMMAND_CODES:] = -torch.inf
     banned[config.codec_eos_token_id] = 0.0
     return banned
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from studio.backends.batching.line_runner import describe_plan
 from studio.backends.batching.memory_plan import (
     MAX_SLOTS,
-    SLOT_COUNTS,
     MemoryNeeds,
     MemoryPlan,
     plan_memory,
 )
+from studio.backends.batching.runner_contract import BUCKETS
 from studio.backends.options import BatchOptions
 from studio.backends.qwen3.qwen3_memory import RELEASED_DIMS, plan_codec
 from studio.errors import ModelUnavailable
@@ -84,5 +84,5 @@ def test_whatever_is_chosen_fits(free_mb, device):
         assert free_mb < 4_000
         return
     assert room.total_bytes <= free_mb * 10**6 * 0.9
-    assert room.layout.slots in SLOT_COUNTS
+    assert room.layout.slots in BUCKETS
     assert room.layout.slots <= MAX_SLOTS[device]

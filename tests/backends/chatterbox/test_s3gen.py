@@ -52,7 +52,7 @@ def unsounded(desk: Desk, number: int, **fields: object) -> UndecodedTokens:
 
 @pytest.fixture(scope="module")
 def alone(desk) -> list[Samples]:
-    return [desk.model.sounded([unsounded(desk, number)])[0] for number in range(len(LENGTHS))]
+    return [desk.decode([unsounded(desk, number)])[0] for number in range(len(LENGTHS))]
 
 
 def assert_same(samples: Samples, expected: Samples) -> None:
@@ -62,7 +62,7 @@ def assert_same(samples: Samples, expected: Samples) -> None:
 
 @pytest.mark.parametrize("numbers", [(0, 1, 2, 3, 4), (2, 1), (4, 4, 0)])
 def test_lines_sounded_together_are_as_if_alone(desk, alone, numbers):
-    together = desk.model.sounded([unsounded(desk, number) for number in numbers])
+    together = desk.decode([unsounded(desk, number) for number in numbers])
     for number, samples in zip(numbers, together, strict=True):
         assert_same(samples, alone[number])
         assert np.abs(samples).max() > 100 * WITHIN
@@ -75,7 +75,7 @@ def test_padding_would_be_heard_without_the_mask(desk, alone, monkeypatch):
     monkeypatch.setattr(
         s3gen, "_padding_mask", lambda lengths, longest: torch.ones(len(lengths), 1, longest).bool()
     )
-    together = desk.model.sounded([unsounded(desk, 2), unsounded(desk, 1)])
+    together = desk.decode([unsounded(desk, 2), unsounded(desk, 1)])
     assert np.abs(together[0] - alone[2]).max() > WITHIN
 
 
@@ -84,7 +84,7 @@ def test_padding_would_be_heard_in_the_wave_too(desk, alone, monkeypatch):
     from studio.backends.chatterbox import s3gen
 
     monkeypatch.setattr(s3gen._SilenceMask, "silenced", lambda _, x: x)
-    together = desk.model.sounded([unsounded(desk, 2), unsounded(desk, 1)])
+    together = desk.decode([unsounded(desk, 2), unsounded(desk, 1)])
     assert np.abs(together[0] - alone[2]).max() > WITHIN
 
 
@@ -118,9 +118,9 @@ def test_waves_are_those_of_the_packages_vocoder():
 
 def test_one_that_nobody_wants_goes_on_for_the_others(desk, alone):
     lines = [unsounded(desk, 0, cancelled=lambda: True), unsounded(desk, 1)]
-    assert_same(desk.model.sounded(lines)[1], alone[1])
+    assert_same(desk.decode(lines)[1], alone[1])
     with pytest.raises(Cancelled):
-        desk.model.sounded(lines[:1])
+        desk.decode(lines[:1])
 
 
 class Heard:

@@ -82,8 +82,8 @@ def test_lines_sounded_together_are_about_as_if_alone(desk):
             tokens[number], desk.voices[number], RequestNoise(number), lambda: False
         )
 
-    together = desk.model.sounded([unsounded(number) for number in range(3)])
+    together = desk.decode([unsounded(number) for number in range(3)])
     for number, samples in enumerate(together):
-        [alone] = desk.model.sounded([unsounded(number)])
+        [alone] = desk.decode([unsounded(number)])
         assert samples.shape == alone.shape
         assert np.abs(samples - alone).mean() < 0.01
