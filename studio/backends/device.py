@@ -206,8 +206,8 @@ def _give_back_cuda(torch: Any) -> None:
 
 
 def _is_loss(error: BaseException) -> bool:
-    told = any(sign in str(error) for sign in _LOST_SIGNS)
-    return isinstance(error, RuntimeError) and told and not _answers()
+    is_sign = any(sign in str(error) for sign in _LOST_SIGNS)
+    return isinstance(error, RuntimeError) and is_sign and not _answers()
 
 
 def _answers() -> bool:

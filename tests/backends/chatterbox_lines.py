@@ -117,7 +117,7 @@ class Desk:
 
     def decode(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
         """Lines' tokens as audio with its watermark; what `speak` does after choosing them."""
-        return [self.model.marked(wave) for wave in self.model.waves(lines)]
+        return [self.model.watermark(wave) for wave in self.model.decode_waves(lines)]
 
     def single(self, line: Said) -> SpeechTokens:
         """The same, with whether it ended by itself."""

@@ -72,7 +72,7 @@ class TtsSequence:
         """Begin; nothing has been made yet."""
         self.task = task
         self.codec_state: Any = None  # the codec thread's, of a line that is streamed
-        self.heard_frames = 0  # handed to that decoder by the engine's thread
+        self.sent_frames = 0  # handed to that decoder by the engine's thread
         self.steps = 0  # of the engine since it was admitted
         self._deliver = deliver
         self._lock = threading.Lock()  # guards what follows: two threads may end a line
@@ -92,7 +92,7 @@ class TtsSequence:
         return self._ended
 
     @property
-    def unwanted(self) -> bool:
+    def is_unwanted(self) -> bool:
         """Whether whoever asked for it wants it no more."""
         return self._closed.is_set() or self.task.cancelled()
 
@@ -104,7 +104,7 @@ class TtsSequence:
         """Say that nobody wants it any more; from any thread."""
         self._closed.set()
 
-    def give(self, samples: Samples) -> None:
+    def deliver(self, samples: Samples) -> None:
         """Give audio out; what was given before a new start is not given twice."""
         with self._lock:
             if self._ended:
@@ -123,7 +123,7 @@ class TtsSequence:
                 self._ended = True
                 self._deliver(SequenceEnd(error))
 
-    def start_again(self) -> TtsSequence:
+    def restart(self) -> TtsSequence:
         """The same line from its first frame on, for the same reader; this one is given up."""
         with self._lock:
             again = TtsSequence(self.task, self._deliver)

@@ -246,8 +246,8 @@ class FrameGenerator:
             tables = self._talker.code_predictor.get_input_embeddings()
             embeds = [table(code) for table, code in zip(tables, rest, strict=True)]
             summed = torch.stack([first_embed[0, 0], *embeds]).sum(dim=0)[None, None]
-            heard = summed + self._prompt.text_of_frame(frame)
-            return torch.cat([first, rest]), self._steps.advance(heard)
+            embeds = summed + self._prompt.text_of_frame(frame)
+            return torch.cat([first, rest]), self._steps.advance(embeds)
 
 
 # Frames on CUDA: the two models as the CUDA graphs of faster-qwen3-tts.

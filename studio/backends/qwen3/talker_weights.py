@@ -61,9 +61,9 @@ class TalkerWeights:
         """Width of the talker."""
         return self.head.shape[1]
 
-    def made_of(self, parts: KernelSet) -> TalkerWeights:
+    def with_kernels(self, kernels: KernelSet) -> TalkerWeights:
         """The same weights for a step of other parts."""
-        talker, predictor = (replace(one, parts=parts) for one in (self.talker, self.predictor))
+        talker, predictor = (replace(one, kernels=kernels) for one in (self.talker, self.predictor))
         return replace(self, talker=talker, predictor=predictor)
 
 

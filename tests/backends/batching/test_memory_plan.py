@@ -42,7 +42,7 @@ def test_slots_of_the_usual_model_on_cards_of_some_sizes(free_gb, slots, positio
 
 @pytest.mark.parametrize(("voices", "slots"), [(0, 16), (4, 16), (16, 8)])
 def test_what_is_kept_of_voices_leaves_fewer_slots(voices, slots):
-    kept = voices * RELEASED_DIMS.beginning_bytes(300, "cuda")
+    kept = voices * RELEASED_DIMS.prefix_bytes(300, "cuda")
     room = plan(8 * GB, "cuda", kept_bytes=kept)
     assert (room.layout.slots, room.kept_bytes) == (slots, kept)
     assert kept == voices * 300 * 114_688
