@@ -67,10 +67,11 @@ class EngineFaults:
 # running lines, and hands finished ones to the codec. Only this thread touches the core.
 
 MAX_FAULTS_IN_A_ROW = 3
-"""Faults without a finished line between them, after which lines run one at a time."""
+"""Faults without a finished line between them, after which lines run one at a time: that tells a
+bad line from a bad device."""
 
 _URGENCY_POLL_S = 0.005
-"""While lines wait for company, whether somebody listens to one of them by now."""
+"""While lines wait for others, whether somebody listens to one of them by now."""
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +212,11 @@ class BatchEngine:
                 line.end(stop_error())
 
     def _preempt(self) -> None:
-        """Where all slots are taken, let a line begin again later for one at the play-head."""
+        """Where all slots are taken, let a line begin again later for one at the play-head.
+
+        So that line waits for the step in progress, its own prefill, one frame and one call of the
+        codec, and no more.
+        """
         slot = self._scheduler.find_preemptible(lambda slot: self._core.progress()[slot].frames)
         if slot is not None:
             self._core.free(slot)

@@ -54,6 +54,8 @@ class CodecFrames:
 class CodecWorker(ABC):
     """Turns frames into audio and gives it to their lines.
 
+    Streamed lines have a thread of their own, so that none waits for a batch of finished ones.
+
     Attributes:
         streams: Whether a line can be sounded chunk by chunk while it is made.
         max_streamed: Chunks of different lines that are sounded at once.

@@ -19,7 +19,11 @@ GraphPool = tuple[int, int]
 
 
 class CudaGraphRunner(Generic[ShapeT]):
-    """Runs a step in whatever way the device allows, with the same result."""
+    """Runs a step in whatever way the device allows, with the same result.
+
+    A frame of few lines takes as long as its kernels take to launch (1,501 of Qwen3-TTS's 0.6B
+    model), and a replay launches them all at once.
+    """
 
     def __init__(
         self,
@@ -100,7 +104,7 @@ class CudaGraphRunner(Generic[ShapeT]):
             )
 
     def _capture(self, shape: ShapeT) -> torch.cuda.CUDAGraph:
-        with CARD_TURN:
+        with CARD_TURN:  # one lock for all captures of all models
             # Known beforehand: a graph whose capture failed doesn't tell its pool any more.
             pool = self._pool or torch.cuda.graph_pool_handle()
             try:

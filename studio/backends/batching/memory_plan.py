@@ -21,7 +21,8 @@ SHORT_POSITIONS = 1_024
 """Where memory is small: a sample of 15 s and a line of a minute."""
 
 ENOUGH_SLOTS = 8
-"""With fewer than these, shorter slots are better than few."""
+"""With fewer than these, shorter slots are better than few: more lines at once matter more than the
+rare long one."""
 
 _POSITION_MULTIPLE = 64  # of positions
 _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_000}
@@ -57,7 +58,10 @@ class MemoryPlan:
         return self.slots_bytes + self.sound_bytes + self.kept_bytes
 
     def smaller(self) -> MemoryPlan | None:
-        """What to try when it doesn't fit after all; None when there is nothing smaller."""
+        """What to try when it doesn't fit after all; None when there is nothing smaller.
+
+        The memory that is free is an estimate of what can be allocated.
+        """
         slots = max((size for size in BUCKETS if size < self.layout.slots), default=None)
         if slots is None:
             return None

@@ -215,6 +215,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
             for line in lines:
                 self._slots.clear_kv(line.slot, self._dirty[line.slot])
                 self._dirty[line.slot] = self._layout.positions
+            # On a CPU each prompt is read by itself: padding would change the last bits.
             for group in group_by_length(lines, self._together):
                 self._read(group)
             epochs = [entry.epoch for entry in taken.values()]

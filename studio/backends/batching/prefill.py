@@ -29,7 +29,7 @@ def group_by_length(lines: Sequence[AdmissionT], positions: int) -> Iterator[lis
     Args:
         lines: Any number of them.
         positions: The most of one group; a single line may have more. 0 reads each by itself,
-            which on a CPU is as fast, and keeps a line's numbers free of its company.
+            which on a CPU is as fast, and keeps a line's numbers free of others'.
     """
     group: list[AdmissionT] = []
     for line in sorted(lines, key=_own_positions):

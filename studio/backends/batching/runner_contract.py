@@ -3,6 +3,10 @@
 The core has a fixed number of slots. A line is admitted to a free slot, every step makes one frame
 of all lines in the first `bucket` slots, and a slot is freed when its line has stopped or is no
 longer wanted. One thread calls all of it; nothing here blocks on another thread.
+
+Begin reading here, then go on with `slot_scheduler` and `batch_engine`. To run another model, write
+a step that makes one frame of the slots' hidden states, a `SlotModelRunner` that writes a line's
+settings, a `CodecWorker`, and a request whose `admission` lays out the prompt.
 """
 
 from __future__ import annotations

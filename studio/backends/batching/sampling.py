@@ -9,7 +9,8 @@ import torch
 # Chance as a function of what it is for, so that it is the same in any slot and in any batch.
 #
 # Every candidate's number comes from the line's seed, the frame, the codebook and the code alone:
-# there is no generator whose state other lines could move.
+# there is no generator whose state other lines could move. It must not change: takes are kept by
+# seed.
 
 _SPREAD = -7_046_029_254_386_353_131  # 2^64 divided by the golden ratio, odd
 _MIX_A = -4_658_895_280_553_007_687  # multipliers of splitmix64
@@ -146,6 +147,7 @@ def sample_codes(
     competes = ranked >= ranked.gather(1, rules.last)
     if bounds.any_top_p:
         competes = competes & top_p_mask(ranked, competes, rules.top_p)
+    # Gumbel-max: the largest sum of log-likelihood and Gumbel noise is a fair draw.
     race = torch.where(competes, ranked - negated_gumbel_noise(key, codes), -torch.inf)
     drawn = codes.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
     if bounds.any_greedy:

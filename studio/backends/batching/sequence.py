@@ -105,7 +105,7 @@ class TtsSequence:
         self._closed.set()
 
     def deliver(self, samples: Samples) -> None:
-        """Give audio out; what was given before a new start is not given twice."""
+        """Give audio out, once: after a restart the same seed makes the same samples again."""
         with self._lock:
             if self._ended:
                 return

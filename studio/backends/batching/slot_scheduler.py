@@ -57,7 +57,7 @@ class SlotScheduler(Generic[SchedulableT]):
         Args:
             slots: Lines that may run at once, at least 1.
             continuous: Whether freed slots are refilled while others run.
-            max_wait_s: How long the first line waits for company before an idle engine begins.
+            max_wait_s: How long the first line waits for others before an idle engine begins.
             clock: Seconds, never going back.
         """
         assert slots >= 1
@@ -121,6 +121,9 @@ class SlotScheduler(Generic[SchedulableT]):
     def find_preemptible(self, frames_of: Callable[[int], int]) -> int | None:
         """The slot that is to be given up for a line at the play-head; None when none has to be.
 
+        It is that of the line which has made the least and which nobody listens to: that loses the
+        least work, and its seed brings the same line back.
+
         Args:
             frames_of: Tells the frames of the line in a slot; who has least begins again.
         """
@@ -137,7 +140,11 @@ class SlotScheduler(Generic[SchedulableT]):
         self._waiting.insert(0, line)
 
     def wait_s(self) -> float | None:
-        """Seconds until `admit` has something to give; None until something else happens."""
+        """Seconds until `admit` has something to give; None until something else happens.
+
+        An idle engine waits for further lines, so that a script's first lines begin in one batch; a
+        line that somebody listens to waits for nothing.
+        """
         if not self._waiting or not self._free():
             return None
         if self._running:

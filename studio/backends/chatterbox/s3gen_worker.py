@@ -32,7 +32,7 @@ class S3GenWorker(CodecWorker):
     """Sounds finished lines, those that somebody waits for first.
 
     On CUDA lines of about the same length are sounded together, and the next ones while those get
-    their watermark. A CPU is busy with one line, and gives each the very same sound in any company.
+    their watermark. A CPU is busy with one line, and gives each the very same sound in any batch.
     """
 
     streams = False

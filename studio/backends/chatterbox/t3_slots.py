@@ -61,6 +61,9 @@ def sample_token(
 ) -> torch.Tensor:
     """Choose a token a row.
 
+    The same seed draws other tokens than line by line: there the noise comes from torch's
+    generator, here from the token's place in its line.
+
     Args:
         scores: float32 [rows, vocabulary].
         key: From `frame_keys`: int64 [rows, 1].
@@ -152,7 +155,7 @@ class T3Admission:
         slot: A free one.
         prompt: From the core's `prompt`.
         sampling: Of its tokens.
-        seed: Any integer; the same gives the same noise in any company.
+        seed: Any integer; the same gives the same noise in any batch.
         max_frames: The line's own bound in tokens.
     """
 

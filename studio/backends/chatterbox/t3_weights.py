@@ -196,7 +196,10 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
 
 
 def _check_supported(t3: Any) -> None:
-    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly.
+
+    The line-by-line runner takes over, which is the package's own.
+    """
     config = t3.cfg
     if t3.is_gpt:
         known = config.activation_function == "gelu_new" and config.scale_attn_weights

@@ -12,7 +12,10 @@ from studio.backends.qwen3.talker_weights import PREDICTOR_POSITIONS, TalkerWeig
 
 
 class CodePredictor:
-    """Makes them for many lines at once; every pass is written out, so that all of it is fixed."""
+    """Makes them for many lines at once; every pass is written out, so that all of it is fixed.
+
+    A line's sampling is for a frame's first code; these are drawn as the checkpoint asks for.
+    """
 
     def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
         """Both arguments are used, not copied."""

@@ -108,7 +108,10 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
 
 
 def _check_supported(config: Any) -> None:
-    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly.
+
+    The line-by-line runner takes over, which is the package's own.
+    """
     for part in (config, config.code_predictor_config):
         if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
             raise BatchingUnavailable(
