@@ -289,7 +289,7 @@ def test_attention_it_does_not_know_is_refused_in_words(monkeypatch, part, field
     talker = loaded_model("base")._model.talker
     config = talker.config if part == "talker" else talker.config.code_predictor_config
     monkeypatch.setattr(config, field, value)
-    with pytest.raises(ModelUnavailable, match="TTS_BACKEND=qwen3"):
+    with pytest.raises(ModelUnavailable, match="attention that the batched talker"):
         made_core(slots=1)
 
 
