@@ -69,7 +69,7 @@ def measure_faster(
 
 
 def _clone_timbre(folder: Path, device: str) -> Qwen3Voice:
-    return load_model(folder, device, graphs=False).cloned(make_recording(), None, 0.0)
+    return load_model(folder, device, graphs=False).clone_voice(make_recording(), None, 0.0)
 
 
 def _prompt_item(voice: Qwen3Voice) -> Any:

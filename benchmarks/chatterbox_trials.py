@@ -172,11 +172,11 @@ class _SilentWorker(CodecWorker):
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
         return [finished.popleft()]
 
-    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
-        self._whole(list(batch))
+    def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
+        self._decode_finished(list(batch))
 
-    def _whole(self, batch: list[CodecFrames]) -> None:
+    def _decode_finished(self, batch: list[CodecFrames]) -> None:
         for frames in batch:
             samples = np.zeros(len(frames.codes) * _SAMPLES_PER_TOKEN, np.float32)
-            frames.line.give(samples)
+            frames.line.deliver(samples)
             frames.line.end(frames.error)

@@ -75,8 +75,10 @@ def measure_qwen3(
     ideal_s = estimate_ideal_frame_s(model.package.talker, read_dims(folder), device, slots, frames)
     batch = BatchOptions(slots=slots, positions=POSITIONS)
     room = plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
-    parts = select_kernels(device, compiles=trial.parts == "compiled", fuses=trial.parts == "fused")
-    core = TalkerRunner(model.package, room.layout, release=True, parts=parts)
+    kernels = select_kernels(
+        device, compiles=trial.parts == "compiled", fuses=trial.parts == "fused"
+    )
+    core = TalkerRunner(model.package, room.layout, release=True, kernels=kernels)
     codec = partial(
         Qwen3CodecWorker, model.codec_decoder, title=TITLE, convolved_at_once=room.codec_frames
     )
@@ -191,7 +193,7 @@ class _EngineClient:
 
 def _request_factory(model: Qwen3Model) -> RequestFn:
     """Lines of one timbre."""
-    voice = model.cloned(make_recording(), None, 0.0)
+    voice = model.clone_voice(make_recording(), None, 0.0)
 
     def task(line: TimedLine, **fields: Any) -> TalkerRequest:
         return TalkerRequest(

@@ -135,7 +135,7 @@ def _lending(settings: Settings, options: BackendOptions) -> ZeroGpuProxy | None
 
 def _backend(name: str, options: BackendOptions, lending: ZeroGpuProxy | None) -> Backend:
     backend = registry.create(name, options)
-    return backend if lending is None else lending.lent(backend)
+    return backend if lending is None else lending.wrap(backend)
 
 
 def _device(settings: Settings) -> str | None:

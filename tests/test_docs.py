@@ -90,10 +90,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
 def test_files_of_the_engines_table_exist() -> None:
     text = (ROOT / "docs" / "develop" / "engine.md").read_text("utf-8")
     names = set(re.findall(r"`((?:\w+/)*test_\w+\.py)", text))
-    backends = ROOT / "tests" / "backends"
-    there = {path.relative_to(backends).as_posix() for path in backends.rglob("test_*.py")}
     assert names
-    assert not names - there
+    assert not [name for name in names if not (ROOT / "tests" / "backends" / name).is_file()]
 
 
 @pytest.fixture(scope="module")

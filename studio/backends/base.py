@@ -55,8 +55,8 @@ class Capabilities:
             spoken as English.
         slots: Segments that are decoded together; None when it takes one at a time and the
             engine's own bound holds.
-        beyond_slots: Segments it takes besides, so that a slot is refilled at once while the line
-            that left it becomes audio.
+        beyond_slots: Segments it takes beyond those, so that a slot is refilled at once while the
+            line that left it becomes audio; `max_in_flight` counts them too.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
     """
 

@@ -65,7 +65,7 @@ class GpuCall:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why an errand ended; an error that was raised there would come back as its name alone."""
+    """Why an call ended; an error that was raised there would come back as its name alone."""
 
     error: StudioError
 
@@ -78,9 +78,9 @@ class ZeroGpuBackend(Backend, KeepsConditioning, Protocol):
         ...
 
 
-def duration_s(errand: GpuCall) -> int:
-    """Seconds of the card that an errand asks for."""
-    request = errand.given.get("request")
+def duration_s(call: GpuCall) -> int:
+    """Seconds of the card that an call asks for."""
+    request = call.given.get("request")
     chars = len(request.text) if request is not None else 0
     return round(min(MAX_DURATION_S, MIN_DURATION_S + chars / _CHARS_A_SECOND))
 
@@ -100,14 +100,14 @@ class ZeroGpuProxy:
         """
         there: dict[str, Backend] = {}  # filled in the process that has the card
 
-        def on_card(errand: GpuCall) -> Generator[Any]:
-            with closing(_done(errand, create, there)) as made:
+        def on_card(call: GpuCall) -> Generator[Any]:
+            with closing(_run_call(call, create, there)) as made:
                 yield from made
 
         lender = lender or importlib.import_module("spaces").GPU
         self._on_card = lender(duration=duration_s)(on_card)
 
-    def lent(self, backend: Backend) -> Backend:
+    def wrap(self, backend: Backend) -> Backend:
         """A backend whose every work is done on the card.
 
         Args:
@@ -123,14 +123,14 @@ class ZeroGpuProxy:
             progress(LoadProgress(f"{backend.title} is ready for a card that is lent", 1.0))
 
         def condition(voice: Voice) -> Conditioning:
-            return _read(here, self._one(GpuCall(name, "condition", {"voice": voice})))
+            return _deserialize(here, self._one(GpuCall(name, "condition", {"voice": voice})))
 
         def speak(request: SpeechRequest) -> Iterator[Samples]:
             # The request goes to another process, which can't ask this one anything.
             plain = replace(request, conditioning=_LEFT, cancelled=_never, urgency=_nobody)
-            voice = _written(here, request.conditioning)
-            errand = GpuCall(name, "speak", {"request": plain}, voice)
-            return self._run(errand, cancelled=request.cancelled)
+            voice = _serialize(here, request.conditioning)
+            call = GpuCall(name, "speak", {"request": plain}, voice)
+            return self._run(call, cancelled=request.cancelled)
 
         def convert(
             recording: Clip,
@@ -140,8 +140,8 @@ class ZeroGpuProxy:
             cancelled: Callable[[], bool] = _never,
         ) -> Clip:
             given = {"recording": recording, "seed": seed}
-            errand = GpuCall(name, "convert", given, _written(here, conditioning))
-            clip: Clip = self._one(errand, cancelled=cancelled)
+            call = GpuCall(name, "convert", given, _serialize(here, conditioning))
+            clip: Clip = self._one(call, cancelled=cancelled)
             return clip
 
         ours = {"load": load, "unload": _nothing, "condition": condition, "speak": speak}
@@ -151,20 +151,20 @@ class ZeroGpuProxy:
             setattr(backend, method, stand_in)
         return backend
 
-    def _one(self, errand: GpuCall, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
-        with closing(self._run(errand, cancelled=cancelled)) as made:
+    def _one(self, call: GpuCall, *, cancelled: Callable[[], bool] = lambda: False) -> Any:
+        with closing(self._run(call, cancelled=cancelled)) as made:
             return next(made)
 
-    def _run(self, errand: GpuCall, *, cancelled: Callable[[], bool]) -> Generator[Any]:
-        """What an errand comes to; closing it gives the card back.
+    def _run(self, call: GpuCall, *, cancelled: Callable[[], bool]) -> Generator[Any]:
+        """What an call comes to; closing it gives the card back.
 
         Raises:
             StudioError: As there.
             SpeechFailed: The card was not lent, or not for long enough.
             Cancelled: `cancelled` became true.
         """
-        with closing(self._on_card(errand)) as told:
-            while (made := _next(told)) is not None:
+        with closing(self._on_card(call)) as stream:
+            while (made := _next(stream)) is not None:
                 if cancelled():
                     raise Cancelled("The line was stopped before it was finished.")
                 if isinstance(made, _Fault):
@@ -172,9 +172,9 @@ class ZeroGpuProxy:
                 yield made
 
 
-def _next(told: Iterator[Any]) -> Any:
+def _next(stream: Iterator[Any]) -> Any:
     try:
-        return next(told, None)
+        return next(stream, None)
     except Exception as error:  # the platform's own, which are Gradio's
         said = str(getattr(error, "message", error))
         raise SpeechFailed(
@@ -183,29 +183,29 @@ def _next(told: Iterator[Any]) -> Any:
         ) from error
 
 
-def _done(
-    errand: GpuCall, create: Callable[[str], Backend], there: dict[str, Backend]
+def _run_call(
+    call: GpuCall, create: Callable[[str], Backend], there: dict[str, Backend]
 ) -> Generator[Any]:
-    """Do an errand in the process that has the card."""
+    """Do an call in the process that has the card."""
     try:
-        backend = cast("ZeroGpuBackend", _loaded(errand.backend, create, there))
-        made = getattr(backend, errand.method)(**_given(backend, errand))
-        if errand.method == "speak":
+        backend = cast("ZeroGpuBackend", _load_once(call.backend, create, there))
+        made = getattr(backend, call.method)(**_arguments_of(backend, call))
+        if call.method == "speak":
             with closing(made):
                 yield from made
         else:
-            yield _written(backend, made) if isinstance(made, Conditioning) else made
+            yield _serialize(backend, made) if isinstance(made, Conditioning) else made
     except StudioError as error:
         yield _Fault(error)
     except Exception as error:
-        log.exception("%s failed on the lent card", errand.backend)
+        log.exception("%s failed on the lent card", call.backend)
         reason = f"{type(error).__name__}: {error}"
         yield _Fault(
             SpeechFailed(f"This line failed on the lent card ({reason}). Generate it again.")
         )
 
 
-def _loaded(name: str, create: Callable[[str], Backend], there: dict[str, Backend]) -> Backend:
+def _load_once(name: str, create: Callable[[str], Backend], there: dict[str, Backend]) -> Backend:
     """The backend on the card; others make room for it."""
     if name not in there:
         torch = sys.modules.get("torch")
@@ -220,17 +220,17 @@ def _loaded(name: str, create: Callable[[str], Backend], there: dict[str, Backen
     return there[name]
 
 
-def _given(backend: ZeroGpuBackend, errand: GpuCall) -> dict[str, Any]:
-    """An errand's arguments with the voice in its place."""
-    if errand.voice is None:
-        return errand.given
-    voice = _read(backend, errand.voice)
-    if errand.method == "speak":
-        return {"request": replace(errand.given["request"], conditioning=voice)}
-    return errand.given | {"conditioning": voice}
+def _arguments_of(backend: ZeroGpuBackend, call: GpuCall) -> dict[str, Any]:
+    """An call's arguments with the voice in its place."""
+    if call.voice is None:
+        return call.given
+    voice = _deserialize(backend, call.voice)
+    if call.method == "speak":
+        return {"request": replace(call.given["request"], conditioning=voice)}
+    return call.given | {"conditioning": voice}
 
 
-def _written(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
+def _serialize(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
     """By value: a tensor would cross as a handle to memory that both processes have to keep."""
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
@@ -238,7 +238,7 @@ def _written(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
         return path.read_bytes()
 
 
-def _read(backend: ZeroGpuBackend, data: bytes) -> Conditioning:
+def _deserialize(backend: ZeroGpuBackend, data: bytes) -> Conditioning:
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
         path.write_bytes(data)

@@ -11,10 +11,11 @@ import torch
 from chatterbox_checkpoint import BY_NAME, one_thread, sample_clip, small_architecture
 from runner_driver import codes_of, decoded, refilled_slots
 
+from studio.audio.clip import Samples
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.alignment import StopRule
 from studio.backends.chatterbox.chatterbox_model import SOUND_TOKENS, ChatterboxModel, load_package
-from studio.backends.chatterbox.s3gen import RequestNoise
+from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.sequential_t3 import (
     Gpt2T3Decoder,
     LlamaT3Decoder,
@@ -113,6 +114,10 @@ class Desk:
     def line_by_line(self, line: Said) -> torch.Tensor:
         """The tokens of the backend that makes one line at a time: int64 [n]."""
         return self.single(line).tokens
+
+    def decode(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        """Lines' tokens as audio with its watermark; what `speak` does after choosing them."""
+        return [self.model.watermark(wave) for wave in self.model.decode_waves(lines)]
 
     def single(self, line: Said) -> SpeechTokens:
         """The same, with whether it ended by itself."""

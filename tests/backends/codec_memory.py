@@ -43,7 +43,7 @@ class Living(TorchDispatchMode):
     @classmethod
     def most_bytes(cls, step: CodecDecoder, *, rows: int, frames: int) -> int:
         """The most that lives at once while a chunk is decoded."""
-        state = step.fresh(rows)
+        state = step.new_state(rows)
         codes = torch.zeros(rows, frames, step.groups, dtype=torch.int64, device=step.device)
         with cls() as living:
             made = step(codes, state)

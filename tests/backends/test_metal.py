@@ -69,7 +69,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setitem(device.ONE_AT_A_TIME, "cpu", seen.turn)
     for name in WORK:
         monkeypatch.setattr(torch.nn.functional, name, _looked_at(name, seen))
-    monkeypatch.setattr(S3GenDecoder, "marked", _marked(seen, S3GenDecoder.marked))
+    monkeypatch.setattr(S3GenDecoder, "watermark", _marked(seen, S3GenDecoder.watermark))
     return seen
 
 

@@ -145,7 +145,7 @@ def asked(text: str, **fields: object):
 
 @pytest.fixture
 def lent(forking: Forking):
-    backend = ZeroGpuProxy(lambda _: Pid(), forking).lent(Pid())
+    backend = ZeroGpuProxy(lambda _: Pid(), forking).wrap(Pid())
     backend.load(lambda _: None)
     return backend
 
@@ -181,7 +181,7 @@ def test_a_cancelled_line_gives_the_card_back_for_the_next(lent, forking):
 
 
 def test_a_card_that_is_not_lent_is_told():
-    backend = ZeroGpuProxy(lambda _: Pid(), Here(RuntimeError("GPU task aborted"))).lent(Pid())
+    backend = ZeroGpuProxy(lambda _: Pid(), Here(RuntimeError("GPU task aborted"))).wrap(Pid())
     with pytest.raises(SpeechFailed, match=r"gave no answer \(GPU task aborted\)"):
         list(backend.speak(asked("Hello.")))
 
@@ -197,7 +197,7 @@ def test_the_time_stays_within_what_is_lent() -> None:
 
 def test_the_draft_voice_needs_no_card() -> None:
     backend = DraftBackend()
-    assert ZeroGpuProxy(lambda _: backend, Here()).lent(backend) is backend
+    assert ZeroGpuProxy(lambda _: backend, Here()).wrap(backend) is backend
     assert "speak" not in vars(backend)
 
 
@@ -218,7 +218,7 @@ def test_a_neural_voice_clones_and_speaks_on_the_card_as_it_does_here(forking):
     from qwen3_speakers import collected, loaded_backend, made_backend, request_for, speaker
 
     here = loaded_backend()
-    lent = ZeroGpuProxy(lambda _: made_backend(), forking).lent(made_backend())
+    lent = ZeroGpuProxy(lambda _: made_backend(), forking).wrap(made_backend())
     lent.load(lambda _: None)
     for number in (1, 2):
         plain = collected(here.speak(request_for(here, speaker(), "No.", seed=number)))

@@ -51,7 +51,7 @@ def main() -> None:
 
     made = []
     for parts in (EAGER_CUDA_KERNELS, build_triton()):
-        core = made_core(slots=1, parts=parts)
+        core = made_core(slots=1, kernels=parts)
         line = admission(core, 0, lines_of("base")[1], max_frames=3)
         made.append(decoded(core, 1, [line])[0])
     assert len(made[0]) == 3

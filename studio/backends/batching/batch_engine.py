@@ -36,16 +36,16 @@ class EngineFaults:
 
     title: str
 
-    def gone(self) -> ModelUnavailable:
+    def stopped(self) -> ModelUnavailable:
         """Why nothing is spoken any more."""
         if card_lost():
             return ModelUnavailable(LOST)
         return ModelUnavailable(f"{self.title} has stopped. Unload it and load it again.")
 
-    def told(self, error: Exception) -> StudioError:
+    def step_failed(self, error: Exception) -> StudioError:
         """A fault of a step."""
         if isinstance(error, OutOfMemory):
-            return self.full()
+            return self.out_of_memory()
         if isinstance(error, StudioError):
             return error
         reason = f"{type(error).__name__}: {error}"
@@ -53,7 +53,7 @@ class EngineFaults:
             f"{self.title} failed on the lines in flight ({reason}). Generate this one again."
         )
 
-    def full(self) -> OutOfMemory:
+    def out_of_memory(self) -> OutOfMemory:
         """There is no memory for a line."""
         return OutOfMemory(
             f"{self.title} ran out of memory on this line. Make the line shorter, unload other "
@@ -67,10 +67,11 @@ class EngineFaults:
 # running lines, and hands finished ones to the codec. Only this thread touches the core.
 
 MAX_FAULTS_IN_A_ROW = 3
-"""Faults without a finished line between them, after which lines run one at a time."""
+"""Faults without a finished line between them, after which lines run one at a time: that tells a
+bad line from a bad device."""
 
 _URGENCY_POLL_S = 0.005
-"""While lines wait for company, whether somebody listens to one of them by now."""
+"""While lines wait for others, whether somebody listens to one of them by now."""
 
 log = logging.getLogger(__name__)
 
@@ -102,10 +103,10 @@ class BatchEngine:
         self._codec = codec
         self._scheduler = scheduler
         self._title = title
-        self._words = EngineFaults(title)
+        self._reasons = EngineFaults(title)
         self._device = device
         self._on_cuda = device == "cuda"
-        self._handover = CodecDispatcher(core, codec, scheduler, on_cuda=self._on_cuda)
+        self._dispatcher = CodecDispatcher(core, codec, scheduler, on_cuda=self._on_cuda)
         self._clock = clock
         self._inbox: queue.SimpleQueue[TtsSequence | None] = queue.SimpleQueue()
         self._gate = threading.Lock()  # guards `_open`: a line is taken in or refused, never lost
@@ -124,7 +125,7 @@ class BatchEngine:
             if self._open:
                 self._inbox.put(line)
                 return
-        line.end(self._words.gone())
+        line.end(self._reasons.stopped())
 
     def health(self) -> Health:
         """How the threads are; from any thread."""
@@ -151,15 +152,15 @@ class BatchEngine:
         try:
             with torch.inference_mode(), self._stream():
                 try:
-                    while self._take_in():
-                        self._turn()
+                    while self._receive():
+                        self._iterate()
                 finally:
                     self._settle()
             error: StudioError = Cancelled("The voice was unloaded.")
         except Exception as fault:  # whatever it was: no reader may wait for ever
             log.exception("the engine of %s has stopped", self._title)
             card_lost(fault)
-            error = self._words.gone()
+            error = self._reasons.stopped()
         self._end_all(error)
 
     def _stream(self) -> AbstractContextManager[Any]:
@@ -177,7 +178,7 @@ class BatchEngine:
         if self._on_cuda:
             torch.cuda.current_stream().synchronize()
 
-    def _take_in(self) -> bool:
+    def _receive(self) -> bool:
         """Take in what came, waiting while there is nothing to do; False when it has to stop."""
         wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
         wait_s = None if wait_s is None else min(wait_s, _URGENCY_POLL_S)
@@ -191,12 +192,12 @@ class BatchEngine:
         return False
 
     @taking_turns
-    def _turn(self) -> None:
+    def _iterate(self) -> None:
         self._drop_unwanted()
-        self._make_way()
+        self._preempt()
         self._admit(self._scheduler.admit())
         if self._scheduler.running:
-            self._frame()
+            self._step()
         self._health = Health(
             running=len(self._scheduler.running), waiting=len(self._scheduler.waiting)
         )
@@ -204,24 +205,28 @@ class BatchEngine:
     def _drop_unwanted(self) -> None:
         """Free the slots of lines that were cancelled, or that the codec gave up."""
         for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
-            if line.ended or line.unwanted:
+            if line.ended or line.is_unwanted:
                 slot = self._scheduler.discard(line)
                 if slot is not None:
                     self._core.free(slot)
                 line.end(stop_error())
 
-    def _make_way(self) -> None:
-        """Where all slots are taken, let a line begin again later for one at the play-head."""
-        slot = self._scheduler.in_the_way(lambda slot: self._core.progress()[slot].frames)
+    def _preempt(self) -> None:
+        """Where all slots are taken, let a line begin again later for one at the play-head.
+
+        So that line waits for the step in progress, its own prefill, one frame and one call of the
+        codec, and no more.
+        """
+        slot = self._scheduler.find_preemptible(lambda slot: self._core.progress()[slot].frames)
         if slot is not None:
             self._core.free(slot)
-            self._scheduler.put_back(slot, self._scheduler.running[slot].start_again())
+            self._scheduler.preempt(slot, self._scheduler.running[slot].restart())
 
     def _admit(self, lines: Sequence[tuple[int, TtsSequence]]) -> None:
         """Put lines into their slots; where not all can be, each that can be."""
         if not lines:
             return
-        self._handover.expect(line for _, line in lines)
+        self._dispatcher.announce(line for _, line in lines)
         try:
             with speech_faults(self._title):
                 self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
@@ -234,16 +239,16 @@ class BatchEngine:
                 return
             slot, line = lines[0]
             self._scheduler.free(slot)
-            line.end(self._words.told(error))
+            line.end(self._reasons.step_failed(error))
 
-    def _frame(self) -> None:
+    def _step(self) -> None:
         try:
             with speech_faults(self._title):
                 self._core.step(self._bucket())
-                if self._handover.collect():
+                if self._dispatcher.dispatch():
                     self._faults_in_a_row = 0
         except OutOfMemory:
-            self._shrink()
+            self._shrink_slots()
         except Exception as error:
             if card_lost(error):
                 raise
@@ -262,16 +267,16 @@ class BatchEngine:
     def _refills_none(self) -> bool:
         return not self._scheduler.waiting or self._scheduler.wait_s() is None
 
-    def _shrink(self) -> None:
+    def _shrink_slots(self) -> None:
         """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
-            self._fail_running(self._words.full())
+            self._fail_running(self._reasons.out_of_memory())
             return
         lines = list(self._scheduler.running.values())
         log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
         self._core.reset()
-        self._scheduler.requeue([line.start_again() for line in lines])
+        self._scheduler.requeue([line.restart() for line in lines])
         self._scheduler.limit(smaller[-1])
 
     def _fault(self, error: Exception) -> None:
@@ -282,7 +287,7 @@ class BatchEngine:
         if self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
             log.warning("%s goes on with one line at a time", self._title)
             self._scheduler.limit(1)
-        self._fail_running(self._words.told(error))
+        self._fail_running(self._reasons.step_failed(error))
 
     def _fail_running(self, error: StudioError) -> None:
         self._core.reset()

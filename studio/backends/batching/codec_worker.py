@@ -36,7 +36,7 @@ class CodecFrames:
 
     Attributes:
         codes: int64 [frames, groups], on any device; may be empty.
-        heard: Whether somebody listens, so that it goes before all else; the same for all frames
+        streamed: Whether somebody listens, so that it goes before all else; the same for all frames
             of a line.
         ready: On CUDA, what the codec's stream waits for before it reads them.
         last: Whether the line ends with them.
@@ -45,7 +45,7 @@ class CodecFrames:
 
     line: TtsSequence
     codes: torch.Tensor
-    heard: bool = False
+    streamed: bool = False
     ready: Any = None
     last: bool = True
     error: StudioError | None = None
@@ -54,15 +54,17 @@ class CodecFrames:
 class CodecWorker(ABC):
     """Turns frames into audio and gives it to their lines.
 
+    Streamed lines have a thread of their own, so that none waits for a batch of finished ones.
+
     Attributes:
         streams: Whether a line can be sounded chunk by chunk while it is made.
-        together: Chunks of different lines that are sounded at once.
+        max_streamed: Chunks of different lines that are sounded at once.
         frames_per_s: In a second of audio.
         too_long: What is said of a line that came to the end of its slot.
     """
 
     streams: ClassVar[bool] = True
-    together: ClassVar[int] = 1
+    max_streamed: ClassVar[int] = 1
     frames_per_s: ClassVar[float]
     too_long: ClassVar[str] = (
         "This line and its speaker's sample are too long together; the line was cut. Split "
@@ -79,10 +81,10 @@ class CodecWorker(ABC):
         self._device = device
         self._title = title
         self._changed = threading.Condition()  # guards the queues and `_closed`
-        self._heard: deque[CodecFrames] = deque()
+        self._stream_queue: deque[CodecFrames] = deque()
         self._finished: deque[CodecFrames] = deque()
         self._closed = False
-        takers = {"codec": self._next_finished, "codec, heard": self._next_chunks}
+        takers = {"codec": self._next_finished, "codec, streamed": self._next_chunks}
         self._threads = [
             threading.Thread(target=self._run, args=(name, take), name=name, daemon=True)
             for name, take in (takers if self.streams else {"codec": self._next}).items()
@@ -103,7 +105,7 @@ class CodecWorker(ABC):
     def submit(self, frames: CodecFrames) -> None:
         """Let frames be decoded; those of one line in their order. From any thread."""
         with self._changed:
-            (self._heard if frames.heard else self._finished).append(frames)
+            (self._stream_queue if frames.streamed else self._finished).append(frames)
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -124,7 +126,7 @@ class CodecWorker(ABC):
         """Sound what of a batch is still wanted."""
         wanted = [frames for frames in batch if _is_wanted(frames.line)]
         if wanted:
-            self._shield(wanted)
+            self._decode_guarded(wanted)
 
     def _stream(self, *, urgent: bool) -> AbstractContextManager[Any]:
         """A chunk goes before a round of finished lines, which fills a card for long."""
@@ -135,13 +137,13 @@ class CodecWorker(ABC):
     def _next_chunks(self) -> list[CodecFrames]:
         """The next chunks of some lines, one each; empty when all is done."""
         with self._changed:
-            self._changed.wait_for(lambda: self._heard or self._closed)
+            self._changed.wait_for(lambda: self._stream_queue or self._closed)
             chunks: dict[int, CodecFrames] = {}
-            for frames in self._heard:
-                if len(chunks) < self.together:
+            for frames in self._stream_queue:
+                if len(chunks) < self.max_streamed:
                     chunks.setdefault(id(frames.line), frames)
             for frames in chunks.values():
-                self._heard.remove(frames)
+                self._stream_queue.remove(frames)
             return list(chunks.values())
 
     def _next_finished(self) -> list[CodecFrames]:
@@ -153,17 +155,17 @@ class CodecWorker(ABC):
     def _next(self) -> list[CodecFrames]:
         """A line that somebody waits for, or several others; empty when all is done."""
         with self._changed:
-            self._changed.wait_for(lambda: self._heard or self._finished or self._closed)
-            if self._heard:
-                return [self._heard.popleft()]
+            self._changed.wait_for(lambda: self._stream_queue or self._finished or self._closed)
+            if self._stream_queue:
+                return [self._stream_queue.popleft()]
             return self._batch(self._finished) if self._finished else []
 
-    def _shield(self, batch: Sequence[CodecFrames]) -> None:
+    def _decode_guarded(self, batch: Sequence[CodecFrames]) -> None:
         """Sound a batch; a fault ends these lines, and the thread goes on."""
         try:
             with speech_faults(self._title):
                 _await_codes(batch)
-                self._sound(batch)
+                self._decode(batch)
         except OutOfMemory as error:
             self._retry_or_fail(batch, error)
         except StudioError as error:
@@ -186,11 +188,11 @@ class CodecWorker(ABC):
         for frames in batch:
             self._serve([frames])
 
-    def _sound(self, batch: Sequence[CodecFrames]) -> None:
-        if batch[0].heard:
-            self._chunks(batch)
+    def _decode(self, batch: Sequence[CodecFrames]) -> None:
+        if batch[0].streamed:
+            self._decode_chunks(batch)
         else:
-            self._whole(list(batch))
+            self._decode_finished(list(batch))
 
     def _release(self) -> None:  # noqa: B027 - most hold nothing
         """Give up what the threads held; they run no more."""
@@ -200,17 +202,17 @@ class CodecWorker(ABC):
         """Take out finished lines to sound together; there is at least one."""
 
     @abstractmethod
-    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
+    def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
         """Sound the next frames of lines that somebody listens to, at most `together`."""
 
     @abstractmethod
-    def _whole(self, batch: list[CodecFrames]) -> None:
+    def _decode_finished(self, batch: list[CodecFrames]) -> None:
         """Sound finished lines."""
 
 
 def _is_wanted(line: TtsSequence) -> bool:
     """Whether a line's audio is worth making; ends it where it isn't."""
-    if line.unwanted:
+    if line.is_unwanted:
         line.end(stop_error())
     if line.ended:
         line.codec_state = None
@@ -254,14 +256,14 @@ class CodecDispatcher:
         self._on_cuda = on_cuda
         self._steps = 0
 
-    def expect(self, lines: Iterable[TtsSequence]) -> None:
-        """Let the codec get ready for lines that will be heard, while their prompts are read."""
+    def announce(self, lines: Iterable[TtsSequence]) -> None:
+        """Let the codec get ready for lines that will be streamed, while their prompts are read."""
         for line in lines:
-            if self._streamed(line):
+            if self._is_streamed(line):
                 nothing = torch.zeros(0, 1, dtype=torch.int64)
-                self._codec.submit(CodecFrames(line, nothing, heard=True, last=False))
+                self._codec.submit(CodecFrames(line, nothing, streamed=True, last=False))
 
-    def collect(self) -> int:
+    def dispatch(self) -> int:
         """Hand over what the step that was queued last has made, or the one before it.
 
         Where a chunk is due, the host waits for the last step instead of queueing another one
@@ -282,7 +284,7 @@ class CodecDispatcher:
                 self._finish(slot, line, progress)
                 stopped += 1
             elif self._is_due(line, progress.frames):
-                self._let_hear(slot, line, progress.frames)
+                self._send_chunk(slot, line, progress.frames)
         return stopped
 
     def _is_due(self, line: TtsSequence, frames: int) -> bool:
@@ -290,31 +292,33 @@ class CodecDispatcher:
 
         Long chunks of all lines go after the same steps, so that the codec gets them together.
         """
-        fresh = frames - line.heard_frames
-        if not fresh or not self._streamed(line):
+        fresh = frames - line.sent_frames
+        if not fresh or not self._is_streamed(line):
             return False
-        if line.heard_frames >= MAX_CHUNK_FRAMES:
+        if line.sent_frames >= MAX_CHUNK_FRAMES:
             return self._steps % MAX_CHUNK_FRAMES == 0
-        return fresh >= max(1, line.heard_frames)
+        return fresh >= max(1, line.sent_frames)
 
-    def _streamed(self, line: TtsSequence) -> bool:
+    def _is_streamed(self, line: TtsSequence) -> bool:
         """Whether it is sounded while it is made; what has begun so goes on."""
-        return self._codec.streams and (line.heard_frames > 0 or is_at_play_head(line))
+        return self._codec.streams and (line.sent_frames > 0 or is_at_play_head(line))
 
-    def _let_hear(self, slot: int, line: TtsSequence, frames: int) -> None:
-        codes = self._core.codes(slot, line.heard_frames, frames)
-        line.heard_frames = frames
-        self._codec.submit(CodecFrames(line, codes, heard=True, ready=self._written(), last=False))
+    def _send_chunk(self, slot: int, line: TtsSequence, frames: int) -> None:
+        codes = self._core.codes(slot, line.sent_frames, frames)
+        line.sent_frames = frames
+        self._codec.submit(
+            CodecFrames(line, codes, streamed=True, ready=self._record_event(), last=False)
+        )
 
     def _finish(self, slot: int, line: TtsSequence, progress: SlotProgress) -> None:
-        codes = self._core.codes(slot, line.heard_frames, progress.frames)
+        codes = self._core.codes(slot, line.sent_frames, progress.frames)
         self._core.free(slot)
         self._scheduler.free(slot)
-        heard = line.heard_frames > 0 or (not self._codec.streams and is_at_play_head(line))
+        is_streamed = line.sent_frames > 0 or (not self._codec.streams and is_at_play_head(line))
         error = _stop_fault(progress, self._codec)
-        self._codec.submit(CodecFrames(line, codes, heard, self._written(), error=error))
+        self._codec.submit(CodecFrames(line, codes, is_streamed, self._record_event(), error=error))
 
-    def _written(self) -> Any:
+    def _record_event(self) -> Any:
         """On CUDA, what tells that the codes just taken are there; None elsewhere."""
         if not self._on_cuda:
             return None

@@ -21,7 +21,10 @@ from studio.backends.batching import sampling
 _MIN_CPU_ROWS = 4
 """Below it, a CPU's matrix library takes another way of adding, and a line alone would differ in
 its last bits from the same line among others. Full-size weights are read from memory either way,
-so that the rows added cost little."""
+so that the rows added cost little.
+
+Results are equal to the last bit on the CPUs tried. On CUDA the last bits may differ between
+numbers of slots, and with them, now and then, a code."""
 
 
 class AttentionFn(Protocol):
@@ -64,7 +67,7 @@ class DecoderBackbone(Protocol):
         """As many as there are."""
         ...
 
-    def read(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
         """Pass rows through all layers and the last norm.
 
         Args:
@@ -120,15 +123,15 @@ def run_layers(
     Returns:
         [rows, hidden].
     """
-    parts, layers = stack.parts, stack.layers
+    kernels, layers = stack.kernels, stack.layers
     to = QkvTarget(layers[0], turns[0], into(0))
-    parts.heads(x, to)
+    kernels.qkv_rope(x, to)
     for index, following in enumerate(layers[1:], start=1):
         mixed = attend(index - 1, to.into.unflatten(2, to.layer.shape))
         layer, to = to.layer, QkvTarget(following, turns[index], into(index))
-        x = parts.between(x, mixed, layer, to)
+        x = kernels.attn_out_mlp_qkv(x, mixed, layer, to)
     mixed = attend(len(layers) - 1, to.into.unflatten(2, to.layer.shape))
-    return rms_norm(parts.fed(x, mixed, to.layer), stack.norm, to.layer.eps)
+    return rms_norm(kernels.attn_out_mlp(x, mixed, to.layer), stack.norm, to.layer.eps)
 
 
 RopeFn = Callable[["DecoderLayer", torch.Tensor, torch.Tensor, torch.Tensor], None]
@@ -167,12 +170,12 @@ class PointwiseKernels:
     """What stands between two multiplications, as it is or as one kernel.
 
     Attributes:
-        rotate: In place of `norm_rope`.
-        gate: In place of `silu_and_mul`.
+        norm_rope: In place of `norm_rope`.
+        silu_and_mul: In place of `silu_and_mul`.
     """
 
-    rotate: RopeFn = norm_rope
-    gate: GateFn = silu_and_mul
+    norm_rope: RopeFn = norm_rope
+    silu_and_mul: GateFn = silu_and_mul
 
 
 EAGER_POINTWISE = PointwiseKernels()
@@ -193,17 +196,19 @@ class QkvTarget:
     into: torch.Tensor
 
 
-def qkv_rope(x: torch.Tensor, to: QkvTarget, *, chains: PointwiseKernels = EAGER_POINTWISE) -> None:
+def qkv_rope(
+    x: torch.Tensor, to: QkvTarget, *, pointwise: PointwiseKernels = EAGER_POINTWISE
+) -> None:
     """Make what a layer attends with: its heads after norm and rotation, and before.
 
     Args:
         x: [rows, hidden].
         to: What is overwritten.
-        chains: How.
+        pointwise: How.
     """
     turned, plain = to.into
-    linear_into(plain, rms_norm(x, to.layer.before, to.layer.eps), to.layer.heads)
-    chains.rotate(to.layer, plain, to.turn, turned)
+    linear_into(plain, rms_norm(x, to.layer.input_norm, to.layer.eps), to.layer.qkv)
+    pointwise.norm_rope(to.layer, plain, to.turn, turned)
 
 
 def attn_out_mlp(
@@ -211,12 +216,12 @@ def attn_out_mlp(
     mixed: torch.Tensor,
     layer: DecoderLayer,
     *,
-    chains: PointwiseKernels = EAGER_POINTWISE,
+    pointwise: PointwiseKernels = EAGER_POINTWISE,
 ) -> torch.Tensor:
     """Add to x what was attended to, and what the layer makes of both; x may be overwritten."""
-    x = add_linear(x, mixed, layer.out)
-    gate_up = linear(rms_norm(x, layer.between, layer.eps), layer.gate_up)
-    return add_linear(x, chains.gate(gate_up), layer.down)
+    x = add_linear(x, mixed, layer.attn_out)
+    gate_up = linear(rms_norm(x, layer.post_attn_norm, layer.eps), layer.gate_up)
+    return add_linear(x, pointwise.silu_and_mul(gate_up), layer.down)
 
 
 def attn_out_mlp_qkv(
@@ -225,11 +230,11 @@ def attn_out_mlp_qkv(
     layer: DecoderLayer,
     to: QkvTarget,
     *,
-    chains: PointwiseKernels = EAGER_POINTWISE,
+    pointwise: PointwiseKernels = EAGER_POINTWISE,
 ) -> torch.Tensor:
     """`attn_out_mlp` of a layer, and then `qkv_rope` of the one that follows."""
-    x = attn_out_mlp(x, mixed, layer, chains=chains)
-    qkv_rope(x, to, chains=chains)
+    x = attn_out_mlp(x, mixed, layer, pointwise=pointwise)
+    qkv_rope(x, to, pointwise=pointwise)
     return x
 
 
@@ -239,7 +244,7 @@ def rms_norm(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """Rows times a matrix, each row to the bit the same in any company.
+    """Rows times a matrix, each row to the bit the same whatever rows are with it.
 
     Args:
         x: [rows, in].
@@ -286,18 +291,18 @@ class KernelSet:
     """Functions of a step, as they are or compiled; each is described where it is written.
 
     Attributes:
-        heads: `decoder_stack.qkv_rope`.
-        between: `decoder_stack.attn_out_mlp_qkv`.
-        fed: `decoder_stack.attn_out_mlp`.
-        chance: What `choose` gets for a frame: `sampling.derive_frame_keys`, or `frame_noise`.
-        choose: `sampling.sample_codes`, or `sampling.sample_codes_dense`.
+        qkv_rope: `decoder_stack.qkv_rope`.
+        attn_out_mlp_qkv: `decoder_stack.attn_out_mlp_qkv`.
+        attn_out_mlp: `decoder_stack.attn_out_mlp`.
+        noise: What `choose` gets for a frame: `sampling.derive_frame_keys`, or `frame_noise`.
+        sample: `sampling.sample_codes`, or `sampling.sample_codes_dense`.
     """
 
-    heads: Callable[..., Any] = qkv_rope
-    between: Callable[..., Any] = attn_out_mlp_qkv
-    fed: Callable[..., Any] = attn_out_mlp
-    chance: Callable[..., torch.Tensor] = sampling.derive_frame_keys
-    choose: Callable[..., torch.Tensor] = sampling.sample_codes
+    qkv_rope: Callable[..., Any] = qkv_rope
+    attn_out_mlp_qkv: Callable[..., Any] = attn_out_mlp_qkv
+    attn_out_mlp: Callable[..., Any] = attn_out_mlp
+    noise: Callable[..., torch.Tensor] = sampling.derive_frame_keys
+    sample: Callable[..., torch.Tensor] = sampling.sample_codes
 
 
 EAGER_KERNELS = KernelSet()
@@ -311,19 +316,19 @@ class DecoderLayer:
     """One layer; every matrix is [out, in].
 
     Attributes:
-        heads: [kv_heads * (group + 2) * head_dim, hidden].
+        qkv: [kv_heads * (group + 2) * head_dim, hidden].
         norms_heads: Whether queries and keys have a norm; its scale is in the stack's turns.
-        out: Reads heads as attention leaves them: the first of every group, then the second.
+        attn_out: Reads heads as attention leaves them: the first of every group, then the second.
         gate_up: [2 * feed_forward, hidden].
         eps: Of norms.
         shape: Of heads: kv_heads, group + 2, head_dim.
     """
 
-    before: torch.Tensor
-    heads: torch.Tensor
+    input_norm: torch.Tensor
+    qkv: torch.Tensor
     norms_heads: bool
-    out: torch.Tensor
-    between: torch.Tensor
+    attn_out: torch.Tensor
+    post_attn_norm: torch.Tensor
     gate_up: torch.Tensor
     down: torch.Tensor
     eps: float
@@ -340,7 +345,7 @@ class DecoderStack:
             [positions, 2, 2, head_dim / 2].
         scales: Norms of the queries and the key, and 1 for the value, by halves:
             [layers, group + 2, 2, head_dim / 2]; None where heads have no norm.
-        parts: What a layer is made of.
+        kernels: What a layer is made of.
     """
 
     layers: tuple[DecoderLayer, ...]
@@ -350,9 +355,9 @@ class DecoderStack:
     kv_heads: int
     group: int
     head_dim: int
-    parts: KernelSet = EAGER_KERNELS
+    kernels: KernelSet = EAGER_KERNELS
 
-    def read(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
         """Pass rows at positions through all layers; see `Backbone`."""
         width = self.kv_heads * (self.group + 2) * self.head_dim
         return run_layers(self, x, self.turns(at), attend, lambda _: x.new_empty(2, len(x), width))
@@ -419,11 +424,11 @@ def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float) -> Decoder
         attention.v_proj.weight.view(kv_heads, 1, head_dim, -1),
     ]
     return DecoderLayer(
-        before=module.input_layernorm.weight.detach(),
-        heads=torch.cat(parts, dim=1).flatten(0, 2),
+        input_norm=module.input_layernorm.weight.detach(),
+        qkv=torch.cat(parts, dim=1).flatten(0, 2),
         norms_heads=hasattr(attention, "q_norm"),
-        out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
-        between=module.post_attention_layernorm.weight.detach(),
+        attn_out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
+        post_attn_norm=module.post_attention_layernorm.weight.detach(),
         gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
         down=feed.down_proj.weight.detach(),
         eps=eps,

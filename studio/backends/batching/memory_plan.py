@@ -8,11 +8,8 @@ from typing import Protocol
 
 import psutil
 
-from studio.backends.batching.runner_contract import BatchingUnavailable, SlotLayout
+from studio.backends.batching.runner_contract import BUCKETS, BatchingUnavailable, SlotLayout
 from studio.backends.options import BatchOptions
-
-SLOT_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-"""Slots that are chosen by themselves."""
 
 MAX_SLOTS = {"cuda": 64, "mps": 8, "cpu": 8}
 """Beyond these a frame takes longer by as much as it makes more."""
@@ -24,7 +21,8 @@ SHORT_POSITIONS = 1_024
 """Where memory is small: a sample of 15 s and a line of a minute."""
 
 ENOUGH_SLOTS = 8
-"""With fewer than these, shorter slots are better than few."""
+"""With fewer than these, shorter slots are better than few: more lines at once matter more than the
+rare long one."""
 
 _POSITION_MULTIPLE = 64  # of positions
 _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_000}
@@ -60,8 +58,11 @@ class MemoryPlan:
         return self.slots_bytes + self.sound_bytes + self.kept_bytes
 
     def smaller(self) -> MemoryPlan | None:
-        """What to try when it doesn't fit after all; None when there is nothing smaller."""
-        slots = max((size for size in SLOT_COUNTS if size < self.layout.slots), default=None)
+        """What to try when it doesn't fit after all; None when there is nothing smaller.
+
+        The memory that is free is an estimate of what can be allocated.
+        """
+        slots = max((size for size in BUCKETS if size < self.layout.slots), default=None)
         if slots is None:
             return None
         each_bytes = self.slots_bytes // self.layout.slots
@@ -162,7 +163,7 @@ def _slot_layout(positions: int, max_frames: int) -> SlotLayout:
 def _slot_counts(wanted: BatchOptions, device: str) -> tuple[int, ...]:
     if wanted.slots is not None:
         return (wanted.slots,)
-    return tuple(size for size in SLOT_COUNTS if size <= MAX_SLOTS[device])
+    return tuple(size for size in BUCKETS if size <= MAX_SLOTS[device])
 
 
 def _shortage_message(needed_bytes: int, budget_bytes: float) -> str:

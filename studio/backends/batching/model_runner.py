@@ -15,13 +15,14 @@ from studio.backends.batching.decoder_stack import DecoderBackbone
 from studio.backends.batching.prefill import (
     CUDA_PREFILL_MULTIPLE,
     CUDA_PREFILL_POSITIONS,
-    LineT,
+    AdmissionT,
     count_written_positions,
     group_by_length,
     prefill,
 )
 from studio.backends.batching.prefix_cache import PrefixCache
 from studio.backends.batching.runner_contract import (
+    BUCKETS,
     PREFIX_CACHE_BYTES,
     SlotAdmission,
     SlotLayout,
@@ -38,48 +39,48 @@ class SlotStatus:
     """One line that was admitted.
 
     Attributes:
-        turn: Which admission it is, or which move.
+        epoch: Which admission it is, or which move.
         prompt: Positions.
         limit: Frames that it may have.
         own_bound: Whether that is the line's own bound rather than the cache's.
-        breadth: What its sampling asks for.
+        bounds: What its sampling asks for.
         steps: Since it was admitted; never fewer than its frames.
-        frames: That were told of.
+        frames: At the last readback.
     """
 
-    turn: int
+    epoch: int
     prompt: int
     limit: int
     own_bound: bool
-    breadth: SamplingBounds
+    bounds: SamplingBounds
     steps: int = 0
     frames: int = 0
 
     @classmethod
-    def by(
-        cls, line: SlotAdmission, turn: int, positions: int, breadth: SamplingBounds
+    def admit(
+        cls, line: SlotAdmission, epoch: int, positions: int, bounds: SamplingBounds
     ) -> SlotStatus:
         """A line that is being admitted.
 
         Args:
             line: It.
-            turn: A number that no line had before.
+            epoch: A number that no line had before.
             positions: Of a slot's cache.
-            breadth: What its sampling asks for.
+            bounds: What its sampling asks for.
         """
         prompt = line.prompt.embeds.shape[1]
         room = positions - prompt
         limit, own_bound = min(line.max_frames, room), line.max_frames <= room
-        return cls(turn, prompt, limit, own_bound, breadth)
+        return cls(epoch, prompt, limit, own_bound, bounds)
 
     @property
     def positions(self) -> int:
         """Its cache is never longer."""
         return self.prompt + min(self.steps, self.limit)
 
-    def told(self, row: Sequence[int]) -> SlotProgress:
-        """How far it is by its slot's numbers, which may be from before it came there."""
-        if row[IntColumn.TURN] != self.turn:
+    def progress(self, row: Sequence[int]) -> SlotProgress:
+        """How far it is by its slot's numbers, which may be those of an earlier admission."""
+        if row[IntColumn.EPOCH] != self.epoch:
             return SlotProgress(self.frames)
         frames = row[IntColumn.FRAME]
         match SlotPhase(row[IntColumn.STATE]):
@@ -99,7 +100,7 @@ class StatusReadback:
 
         Args:
             whole: What is copied: int64 [slots, columns]; used.
-            late: Whether to tell of the step before the last one; None for what suits the device.
+            late: Whether to report the step before the last one; None for what suits the device.
         """
         self._whole = whole
         self._cuda = whole.is_cuda
@@ -132,13 +133,12 @@ class StatusReadback:
         return rows
 
 
-BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 _WARM_POSITIONS = (256, 512)  # of most lines with their prompts; what warming prepares
 _MIN_CUDA_WINDOW = 256
 _CPU_WINDOW_STEP = 64  # of a CPU, which captures nothing
 
 
-class SlotModelRunner(ABC, Generic[LineT]):
+class SlotModelRunner(ABC, Generic[AdmissionT]):
     """Many lines of one checkpoint, decoded together.
 
     On CUDA and on a CPU the same step runs; see `runner_contract.ModelRunner` for
@@ -170,7 +170,7 @@ class SlotModelRunner(ABC, Generic[LineT]):
             prefill_positions: See `prefill.group_by_length`; None for the device's.
             usual: What is asked of the choice while no line asks for more.
         """
-        device = slots.whole.device
+        device = slots.ints.device
         together = CUDA_PREFILL_POSITIONS if device.type == "cuda" else 0
         self._layout = layout
         self._together = together if prefill_positions is None else prefill_positions
@@ -180,12 +180,12 @@ class SlotModelRunner(ABC, Generic[LineT]):
         self._slots = slots
         usual_bytes = PREFIX_CACHE_BYTES[device.type]
         kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
-        self._beginnings = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
-        self._replays = CudaGraphRunner(step, device)
-        self._news = StatusReadback(slots.whole)
-        self._taken: dict[int, SlotStatus] = {}
+        self._prefix_cache = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
+        self._graphs = CudaGraphRunner(step, device)
+        self._readback = StatusReadback(slots.ints)
+        self._statuses: dict[int, SlotStatus] = {}
         self._dirty = [0] * layout.slots  # positions of each cache that were ever written
-        self._turns = 0
+        self._epochs = 0
 
     @property
     def layout(self) -> SlotLayout:
@@ -195,55 +195,56 @@ class SlotModelRunner(ABC, Generic[LineT]):
     @property
     def device(self) -> torch.device:
         """Where the slots are."""
-        return self._slots.whole.device
+        return self._slots.ints.device
 
     @property
     def buckets(self) -> tuple[int, ...]:
         """Numbers of slots that a step can take."""
         return bucket_sizes(self._layout.slots)
 
-    def admit(self, lines: Sequence[LineT]) -> None:
+    def admit(self, lines: Sequence[AdmissionT]) -> None:
         """Read the prompts and put the lines into their slots."""
         self._check(lines)
         taken = {
-            line.slot: SlotStatus.by(
-                line, self._turns + n, self._layout.positions, self._breadth(line)
+            line.slot: SlotStatus.admit(
+                line, self._epochs + n, self._layout.positions, self._bounds(line)
             )
             for n, line in enumerate(lines, start=1)
         }
         with torch.inference_mode():
             for line in lines:
-                self._slots.wipe(line.slot, self._dirty[line.slot])
+                self._slots.clear_kv(line.slot, self._dirty[line.slot])
                 self._dirty[line.slot] = self._layout.positions
+            # On a CPU each prompt is read by itself: padding would change the last bits.
             for group in group_by_length(lines, self._together):
                 self._read(group)
-            turns = [entry.turn for entry in taken.values()]
-            self._put(lines, turns, [entry.limit for entry in taken.values()])
-        self._turns += len(lines)
+            epochs = [entry.epoch for entry in taken.values()]
+            self._put(lines, epochs, [entry.limit for entry in taken.values()])
+        self._epochs += len(lines)
         written = min(count_written_positions(lines, self._lengths), self._layout.positions)
         for slot, entry in taken.items():
-            self._taken[slot] = entry
+            self._statuses[slot] = entry
             self._dirty[slot] = written
 
     def step(self, bucket: int) -> None:
         """Make one frame of every running line in the first slots."""
         if bucket not in self.buckets:
             raise ValueError(f"{bucket} slots are no bucket; there are {self.buckets}.")
-        running = {slot: entry for slot, entry in self._taken.items() if slot < bucket}
+        running = {slot: entry for slot, entry in self._statuses.items() if slot < bucket}
         with torch.inference_mode():
-            self._replays.run(self._shape(bucket, running))
-            self._news.send()
+            self._graphs.run(self._shape(bucket, running))
+            self._readback.send()
         for slot, entry in running.items():
-            self._taken[slot] = replace(entry, steps=entry.steps + 1)
-            self._dirty[slot] = max(self._dirty[slot], self._taken[slot].positions)
+            self._statuses[slot] = replace(entry, steps=entry.steps + 1)
+            self._dirty[slot] = max(self._dirty[slot], self._statuses[slot].positions)
 
     def progress(self, *, latest: bool = False) -> dict[int, SlotProgress]:
         """How far the line of every taken slot is."""
-        rows = self._news.read(latest=latest)
-        told = {slot: entry.told(rows[slot]) for slot, entry in self._taken.items()}
-        for slot, progress in told.items():
-            self._taken[slot] = replace(self._taken[slot], frames=progress.frames)
-        return told
+        rows = self._readback.read(latest=latest)
+        progress_of = {slot: entry.progress(rows[slot]) for slot, entry in self._statuses.items()}
+        for slot, progress in progress_of.items():
+            self._statuses[slot] = replace(self._statuses[slot], frames=progress.frames)
+        return progress_of
 
     def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
         """Frames of a slot's line, copied."""
@@ -251,79 +252,81 @@ class SlotModelRunner(ABC, Generic[LineT]):
 
     def free(self, slot: int) -> None:
         """Take a line out of its slot."""
-        if self._taken.pop(slot, None) is not None:
+        if self._statuses.pop(slot, None) is not None:
             with torch.inference_mode():
-                self._slots.free(slot)
+                self._slots.free_slot(slot)
 
     def move(self, source: int, target: int) -> None:
         """Carry a running line to a free slot."""
-        if source not in self._taken or target in self._taken:
+        if source not in self._statuses or target in self._statuses:
             raise ValueError(f"Slot {source} can't move to {target}: it is free, or that isn't.")
-        entry = self._taken[source]
-        self._turns += 1
+        entry = self._statuses[source]
+        self._epochs += 1
         with torch.inference_mode():
-            self._slots.wipe(target, self._dirty[target])
-            self._slots.copy(source, target, self._dirty[source])
-            self._slots.whole[target, IntColumn.TURN] = self._turns
+            self._slots.clear_kv(target, self._dirty[target])
+            self._slots.copy_slot(source, target, self._dirty[source])
+            self._slots.ints[target, IntColumn.EPOCH] = self._epochs
         self._dirty[target] = self._dirty[source]
         self.free(source)
-        self._taken[target] = replace(entry, turn=self._turns)
+        self._statuses[target] = replace(entry, epoch=self._epochs)
 
     def reset(self) -> None:
         """Free all slots and forget their state."""
-        self._taken.clear()
+        self._statuses.clear()
         self._dirty = [0] * self._layout.slots
-        self._beginnings.forget()  # the fault may have been that memory is short
+        self._prefix_cache.clear()  # the fault may have been that memory is short
         with torch.inference_mode():
             self._slots.reset()
 
     def warm(self, buckets: Sequence[int]) -> None:
         """Capture the graphs that a line of usual length needs; all slots must be free."""
-        assert not self._taken, "warming would advance the lines in the slots"
+        assert not self._statuses, "warming would advance the lines in the slots"
         windows = {self._window(positions) for positions in _WARM_POSITIONS}
         for bucket, window in itertools.product(buckets, sorted(windows)):
             with torch.inference_mode():
-                self._replays.prepare(StepShape(bucket, window, self._usual))
+                self._graphs.prepare(StepShape(bucket, window, self._usual))
 
     def close(self) -> None:
         """Give up graphs and state."""
-        self._taken.clear()
-        self._replays.close()
-        del self._replays, self._slots, self._stack, self._news, self._beginnings
+        self._statuses.clear()
+        self._graphs.close()
+        del self._graphs, self._slots, self._stack, self._readback, self._prefix_cache
 
     def state_bytes(self) -> int:
         """Bytes of caches and state."""
         return self._slots.size_bytes
 
     @property
-    def beginnings(self) -> PrefixCache:
+    def prefix_cache(self) -> PrefixCache:
         """What is kept of what lines begin with."""
-        return self._beginnings
+        return self._prefix_cache
 
-    def _read(self, lines: Sequence[LineT]) -> None:
+    def _read(self, lines: Sequence[AdmissionT]) -> None:
         """Read prompts of about the same length into their slots, what they share once."""
-        self._beginnings.give(lines)
+        self._prefix_cache.fill(lines)
         begun = [line.prompt.shared for line in lines]
         prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
 
     @abstractmethod
-    def _put(self, lines: Sequence[LineT], turns: Sequence[int], limits: Sequence[int]) -> None:
+    def _put(
+        self, lines: Sequence[AdmissionT], epochs: Sequence[int], limits: Sequence[int]
+    ) -> None:
         """Write what lines ask for into their slots, where their prompts were read already."""
 
     @abstractmethod
-    def _breadth(self, line: LineT) -> SamplingBounds:
+    def _bounds(self, line: AdmissionT) -> SamplingBounds:
         """What a line asks of the choice of codes."""
 
-    def _check_line(self, line: LineT) -> None:
+    def _check_line(self, line: AdmissionT) -> None:
         """Refuse what this model's step can't do.
 
         Raises:
             ValueError: It is out of range.
         """
 
-    def _check(self, lines: Sequence[LineT]) -> None:
+    def _check(self, lines: Sequence[AdmissionT]) -> None:
         wanted = [line.slot for line in lines]
-        if len(set(wanted)) < len(wanted) or not self._taken.keys().isdisjoint(wanted):
+        if len(set(wanted)) < len(wanted) or not self._statuses.keys().isdisjoint(wanted):
             raise ValueError(f"Slots {wanted} are not all free and different.")
         for line in lines:
             if not 0 <= line.slot < self._layout.slots:
@@ -338,20 +341,22 @@ class SlotModelRunner(ABC, Generic[LineT]):
         """The smallest shape that is enough for these lines."""
         entries = running.values()
         needed = 1 + max((entry.positions for entry in entries), default=0)
-        breadths = [entry.breadth for entry in entries]
+        asked = [entry.bounds for entry in entries]
         return StepShape(
             rows=bucket,
             window=self._window(min(needed, self._layout.positions)),
-            breadth=SamplingBounds(
-                max((breadth.candidates for breadth in breadths), default=self._usual.candidates),
-                any(breadth.shares for breadth in breadths),
-                any(breadth.greedy for breadth in breadths),
+            bounds=SamplingBounds(
+                max(
+                    (bounds.max_candidates for bounds in asked), default=self._usual.max_candidates
+                ),
+                any(bounds.any_top_p for bounds in asked),
+                any(bounds.any_greedy for bounds in asked),
             ),
         )
 
     def _window(self, needed: int) -> int:
         """On CUDA few windows, since each is a capture of its own."""
-        if self._slots.whole.is_cuda:
+        if self._slots.ints.is_cuda:
             window = _MIN_CUDA_WINDOW
             while window < needed:
                 window *= 2

@@ -14,7 +14,7 @@ from studio.backends.batching.decoder_stack import DecoderBackbone, split_kv
 from studio.backends.batching.runner_contract import SlotAdmission
 from studio.backends.batching.slots import SlotTensors, to_device
 
-LineT = TypeVar("LineT", bound=SlotAdmission)
+AdmissionT = TypeVar("AdmissionT", bound=SlotAdmission)
 
 CUDA_PREFILL_POSITIONS = 16_384
 """Positions, padding included, of prompts read in one pass."""
@@ -23,15 +23,15 @@ CUDA_PREFILL_MULTIPLE = 16
 """Prompts there are as long as a multiple of these: of each new shape a library chooses anew."""
 
 
-def group_by_length(lines: Sequence[LineT], positions: int) -> Iterator[list[LineT]]:
+def group_by_length(lines: Sequence[AdmissionT], positions: int) -> Iterator[list[AdmissionT]]:
     """Group lines by length, so that little is padded.
 
     Args:
         lines: Any number of them.
         positions: The most of one group; a single line may have more. 0 reads each by itself,
-            which on a CPU is as fast, and keeps a line's numbers free of its company.
+            which on a CPU is as fast, and keeps a line's numbers free of others'.
     """
-    group: list[LineT] = []
+    group: list[AdmissionT] = []
     for line in sorted(lines, key=_own_positions):
         if group and _own_positions(line) * (len(group) + 1) > positions:
             yield group
@@ -75,11 +75,11 @@ def prefill(
         prompts.device,
     ).unbind(dim=1)
     places = first[:, None] + torch.arange(prompts.shape[1], device=prompts.device)
-    places = places.clamp(max=slots.cache.shape[4] - 1)  # only padding reaches so far
+    places = places.clamp(max=slots.kv_cache.shape[4] - 1)  # only padding reaches so far
     reading = _PrefillAttention(stack, slots, at, places, until=max(starts) + prompts.shape[1])
-    attend = reading.go_on if any(starts) else reading.begin
+    attend = reading.attend_after_prefix if any(starts) else reading.attend_from_start
     each = places.repeat_interleave(len(prompts) // len(lines), dim=0)
-    x = stack.read(prompts.flatten(0, 1), each.flatten(), attend)
+    x = stack.forward(prompts.flatten(0, 1), each.flatten(), attend)
     x = x.view(len(lines), -1, prompts.shape[1], x.shape[1])
     slots.hidden[at] = x[torch.arange(len(lines), device=x.device), :, last].flatten(1)
 
@@ -109,17 +109,17 @@ class _PrefillAttention:
         self._slots = slots
         self._at = at
         self._places = places
-        self._until = min(until, slots.cache.shape[4])
-        heads = torch.arange(slots.cache.shape[3], device=at.device)
+        self._until = min(until, slots.kv_cache.shape[4])
+        heads = torch.arange(slots.kv_cache.shape[3], device=at.device)
         kinds = torch.arange(2, device=at.device)
         self._where = (
             *(at[:, None, None, None], kinds[:, None, None], heads[:, None]),
             places[:, None, None],
         )
 
-    def begin(self, index: int, heads: torch.Tensor) -> torch.Tensor:
+    def attend_from_start(self, index: int, heads: torch.Tensor) -> torch.Tensor:
         """Attend where slots hold nothing yet; see `Attention`."""
-        queries, keys, values = self._kept(index, heads)
+        queries, keys, values = self._store_kv(index, heads)
         by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
         mixed = F.scaled_dot_product_attention(
             by_head, keys, values, is_causal=True, enable_gqa=True
@@ -127,11 +127,11 @@ class _PrefillAttention:
         mixed = mixed.unflatten(1, queries.shape[1:4:2])
         return mixed.permute(0, 3, 2, 1, 4).flatten(0, 1).flatten(1)
 
-    def go_on(self, index: int, heads: torch.Tensor) -> torch.Tensor:
+    def attend_after_prefix(self, index: int, heads: torch.Tensor) -> torch.Tensor:
         """Attend where some slots hold a beginning."""
-        queries, keys, _ = self._kept(index, heads)
+        queries, keys, _ = self._store_kv(index, heads)
         shape = (*keys.shape[:2], self._until, keys.shape[3])
-        seen = self._slots.cache[index, self._at, :, :, : self._until]
+        seen = self._slots.kv_cache[index, self._at, :, :, : self._until]
         # The queries of a group as positions: with a mask, few kernels know groups.
         mixed = F.scaled_dot_product_attention(
             queries.flatten(2, 3),
@@ -142,7 +142,7 @@ class _PrefillAttention:
         mixed = mixed.unflatten(2, queries.shape[2:4])
         return mixed.permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(1)
 
-    def _kept(
+    def _store_kv(
         self, index: int, heads: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Keep a layer's keys and values.
@@ -155,7 +155,7 @@ class _PrefillAttention:
         heads = heads.unflatten(1, (-1, positions)).transpose(2, 3)
         both = split_kv(heads)  # [rows, 2, kv_heads, positions, head_dim]
         by_line = both.unflatten(0, (lines, -1)).transpose(1, 2).flatten(2, 3)
-        self._slots.cache[index].index_put_(self._where, by_line)
+        self._slots.kv_cache[index].index_put_(self._where, by_line)
         return heads[0][:, :, :, : self._stack.group], both[:, 0], both[:, 1]
 
     @cached_property
@@ -163,9 +163,9 @@ class _PrefillAttention:
         """0 for what a query sees, minus infinity beyond: [rows, 1, positions * group, until]."""
         slots, stack = self._slots, self._stack
         beyond = torch.arange(self._until, device=self._at.device) > self._places[..., None]
-        mask = torch.zeros(beyond.shape, dtype=slots.cache.dtype, device=self._at.device)
+        mask = torch.zeros(beyond.shape, dtype=slots.kv_cache.dtype, device=self._at.device)
         mask = mask.masked_fill_(beyond, -torch.inf).repeat_interleave(stack.group, dim=1)
-        return mask.repeat_interleave(slots.cache.shape[3] // stack.kv_heads, dim=0)[:, None]
+        return mask.repeat_interleave(slots.kv_cache.shape[3] // stack.kv_heads, dim=0)[:, None]
 
 
 def count_written_positions(lines: Sequence[SlotAdmission], lengths: int = 1) -> int:

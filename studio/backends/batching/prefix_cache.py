@@ -59,7 +59,7 @@ class PrefixCache:
         """Memory of what is kept."""
         return int(self._kept.currsize)
 
-    def give(self, lines: Sequence[SlotAdmission]) -> None:
+    def fill(self, lines: Sequence[SlotAdmission]) -> None:
         """Write the beginning of each line's prompt into its slot.
 
         Args:
@@ -75,15 +75,15 @@ class PrefixCache:
         for line in missing:
             at_hand[line.prompt.part] = self._keep(line)
         for line in begun:
-            self._slots.begin(line.slot, at_hand[line.prompt.part].cached)
+            self._slots.write_kv(line.slot, at_hand[line.prompt.part].cached)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Keep nothing more of what was read so far."""
         self._kept.clear()
 
     def _keep(self, line: SlotAdmission) -> _PrefixEntry:
         prompt = line.prompt
-        made = _PrefixEntry(prompt.voice, self._slots.cached(line.slot, prompt.shared))
+        made = _PrefixEntry(prompt.voice, self._slots.read_kv(line.slot, prompt.shared))
         self.computed += 1
         if made.cached.nbytes <= self._kept.maxsize:
             self._kept[prompt.part] = made
@@ -104,7 +104,9 @@ class EmbeddingCache:
         """Parts at hand."""
         return len(self._parts)
 
-    def once(self, key: Hashable, owner: object, make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    def get_or_compute(
+        self, key: Hashable, owner: object, make: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
         """A part, made when it isn't there.
 
         Args:

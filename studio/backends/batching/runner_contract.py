@@ -3,6 +3,10 @@
 The core has a fixed number of slots. A line is admitted to a free slot, every step makes one frame
 of all lines in the first `bucket` slots, and a slot is freed when its line has stopped or is no
 longer wanted. One thread calls all of it; nothing here blocks on another thread.
+
+Begin reading here, then go on with `slot_scheduler` and `batch_engine`. To run another model, write
+a step that makes one frame of the slots' hidden states, a `SlotModelRunner` that writes a line's
+settings, a `CodecWorker`, and a request whose `admission` lays out the prompt.
 """
 
 from __future__ import annotations
@@ -16,6 +20,10 @@ from studio.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     import torch
+
+
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+"""Numbers of rows decoded together; on CUDA each is a graph of its own, so there are few."""
 
 
 class BatchingUnavailable(ModelUnavailable):

@@ -9,7 +9,8 @@ import torch
 # Chance as a function of what it is for, so that it is the same in any slot and in any batch.
 #
 # Every candidate's number comes from the line's seed, the frame, the codebook and the code alone:
-# there is no generator whose state other lines could move.
+# there is no generator whose state other lines could move. It must not change: takes are kept by
+# seed.
 
 _SPREAD = -7_046_029_254_386_353_131  # 2^64 divided by the golden ratio, odd
 _MIX_A = -4_658_895_280_553_007_687  # multipliers of splitmix64
@@ -117,18 +118,18 @@ class SamplingBounds:
     """What the host knows of all rows, so that the device needn't look further.
 
     Attributes:
-        candidates: No row lets more codes compete.
-        shares: Whether a row has a `top_p`.
-        greedy: Whether a row takes the likeliest code.
+        max_candidates: No row lets more codes compete.
+        any_top_p: Whether a row has a `top_p`.
+        any_greedy: Whether a row takes the likeliest code.
     """
 
-    candidates: int = 64
-    shares: bool = False
-    greedy: bool = False
+    max_candidates: int = 64
+    any_top_p: bool = False
+    any_greedy: bool = False
 
 
 def sample_codes(
-    scores: torch.Tensor, key: torch.Tensor, rules: SamplingTensors, breadth: SamplingBounds
+    scores: torch.Tensor, key: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
     """Choose a code a row.
 
@@ -136,25 +137,26 @@ def sample_codes(
         scores: [rows, vocabulary]; weighed in float32.
         key: From `frame_keys`, of this codebook: int64 [rows, 1].
         rules: Of each row.
-        breadth: The most that any of them asks for.
+        bounds: The most that any of them asks for.
 
     Returns:
         int64 [rows].
     """
-    candidates = min(breadth.candidates, scores.shape[1])
+    candidates = min(bounds.max_candidates, scores.shape[1])
     ranked, codes = (scores / rules.temperature).topk(candidates)  # float32, as the temperature
     competes = ranked >= ranked.gather(1, rules.last)
-    if breadth.shares:
+    if bounds.any_top_p:
         competes = competes & top_p_mask(ranked, competes, rules.top_p)
+    # Gumbel-max: the largest sum of log-likelihood and Gumbel noise is a fair draw.
     race = torch.where(competes, ranked - negated_gumbel_noise(key, codes), -torch.inf)
     drawn = codes.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
-    if breadth.greedy:
+    if bounds.any_greedy:
         return torch.where(rules.greedy != 0, scores.argmax(dim=-1), drawn)
     return drawn
 
 
 def sample_codes_dense(
-    scores: torch.Tensor, noise: torch.Tensor, rules: SamplingTensors, breadth: SamplingBounds
+    scores: torch.Tensor, noise: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
     """The same codes with fewer operations, of noise that is there already.
 
@@ -164,26 +166,26 @@ def sample_codes_dense(
         scores: As for `sample_codes`.
         noise: From `frame_noise`, of this codebook: float32 [rows, at least vocabulary].
         rules: As for `sample_codes`.
-        breadth: The same.
+        bounds: The same.
 
     Returns:
         int64 [rows].
     """
-    least = _cutoff_scores(scores, rules, breadth)
+    least = _cutoff_scores(scores, rules, bounds)
     race = torch.addcdiv(noise[:, : scores.shape[1]], scores, rules.temperature, value=-1)
     drawn = race.masked_fill_(scores < least, torch.inf).argmin(dim=-1)
-    if breadth.greedy:
+    if bounds.any_greedy:
         return torch.where(rules.greedy != 0, scores.argmax(dim=-1), drawn)
     return drawn
 
 
 def _cutoff_scores(
-    scores: torch.Tensor, rules: SamplingTensors, breadth: SamplingBounds
+    scores: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
     """The score of the last code that competes: [rows, 1]."""
-    ranked = scores.topk(min(breadth.candidates, scores.shape[1])).values
+    ranked = scores.topk(min(bounds.max_candidates, scores.shape[1])).values
     least = ranked.gather(1, rules.last)
-    if not breadth.shares:
+    if not bounds.any_top_p:
         return least
     competes = ranked >= least
     shared = top_p_mask(ranked / rules.temperature, competes, rules.top_p) & competes

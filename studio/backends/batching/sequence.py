@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import numpy as np
 
 from studio.audio.clip import Samples
 from studio.errors import Cancelled, StudioError
@@ -75,7 +72,7 @@ class TtsSequence:
         """Begin; nothing has been made yet."""
         self.task = task
         self.codec_state: Any = None  # the codec thread's, of a line that is streamed
-        self.heard_frames = 0  # handed to that decoder by the engine's thread
+        self.sent_frames = 0  # handed to that decoder by the engine's thread
         self.steps = 0  # of the engine since it was admitted
         self._deliver = deliver
         self._lock = threading.Lock()  # guards what follows: two threads may end a line
@@ -95,7 +92,7 @@ class TtsSequence:
         return self._ended
 
     @property
-    def unwanted(self) -> bool:
+    def is_unwanted(self) -> bool:
         """Whether whoever asked for it wants it no more."""
         return self._closed.is_set() or self.task.cancelled()
 
@@ -107,8 +104,8 @@ class TtsSequence:
         """Say that nobody wants it any more; from any thread."""
         self._closed.set()
 
-    def give(self, samples: Samples) -> None:
-        """Give audio out; what was given before a new start is not given twice."""
+    def deliver(self, samples: Samples) -> None:
+        """Give audio out, once: after a restart the same seed makes the same samples again."""
         with self._lock:
             if self._ended:
                 return
@@ -126,7 +123,7 @@ class TtsSequence:
                 self._ended = True
                 self._deliver(SequenceEnd(error))
 
-    def start_again(self) -> TtsSequence:
+    def restart(self) -> TtsSequence:
         """The same line from its first frame on, for the same reader; this one is given up."""
         with self._lock:
             again = TtsSequence(self.task, self._deliver)
@@ -167,40 +164,3 @@ def stream_chunks(submit: SubmitFn, task: TtsRequest) -> Generator[Samples]:
         line.close()
     if given.error is not None:
         raise given.error
-
-
-async def collect_samples(submit: SubmitFn, task: TtsRequest) -> Samples:
-    """Speak a line without a thread of its own; cancelling it frees the slot within one frame.
-
-    Args:
-        submit: `Engine.submit`.
-        task: The line.
-
-    Returns:
-        float32 [samples], the whole line.
-
-    Raises:
-        StudioError: Why there is no whole line.
-    """
-    feed: asyncio.Queue[Samples | SequenceEnd] = asyncio.Queue()
-    line = TtsSequence(task, _deliver_threadsafe(feed))
-    submit(line)
-    made = [np.zeros(0, np.float32)]
-    try:
-        while not isinstance(given := await feed.get(), SequenceEnd):
-            made.append(given)
-    finally:
-        line.close()
-    if given.error is not None:
-        raise given.error
-    return np.concatenate(made)
-
-
-def _deliver_threadsafe(feed: asyncio.Queue[Samples | SequenceEnd]) -> DeliverFn:
-    loop = asyncio.get_running_loop()
-
-    def deliver(given: Samples | SequenceEnd) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(feed.put_nowait, given)
-
-    return deliver

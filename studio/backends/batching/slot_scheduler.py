@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-MAX_ADMITTED_BESIDE_LISTENER = 4
+MAX_ADMITTED_WITH_LISTENER = 4
 """Lines admitted beside a line somebody listens to: reading prompts halts its frames."""
 
 MAX_ADMITTED = 16
@@ -33,10 +33,10 @@ class Schedulable(Protocol):
         ...
 
 
-LineT = TypeVar("LineT", bound=Schedulable)
+SchedulableT = TypeVar("SchedulableT", bound=Schedulable)
 
 
-class SlotScheduler(Generic[LineT]):
+class SlotScheduler(Generic[SchedulableT]):
     """Orders lines into slots.
 
     Play-head first where somebody listens, then the longest line first, so that the last slots to
@@ -57,7 +57,7 @@ class SlotScheduler(Generic[LineT]):
         Args:
             slots: Lines that may run at once, at least 1.
             continuous: Whether freed slots are refilled while others run.
-            max_wait_s: How long the first line waits for company before an idle engine begins.
+            max_wait_s: How long the first line waits for others before an idle engine begins.
             clock: Seconds, never going back.
         """
         assert slots >= 1
@@ -65,8 +65,8 @@ class SlotScheduler(Generic[LineT]):
         self._continuous = continuous
         self._max_wait_s = max_wait_s
         self._clock = clock
-        self._waiting: list[LineT] = []
-        self._running: dict[int, LineT] = {}
+        self._waiting: list[SchedulableT] = []
+        self._running: dict[int, SchedulableT] = {}
         self._oldest_s = 0.0  # when the first of what waits came; means nothing when none does
 
     @property
@@ -75,12 +75,12 @@ class SlotScheduler(Generic[LineT]):
         return self._slots
 
     @property
-    def running(self) -> dict[int, LineT]:
+    def running(self) -> dict[int, SchedulableT]:
         """Slot to line; a copy, ascending by slot."""
         return dict(sorted(self._running.items()))
 
     @property
-    def waiting(self) -> tuple[LineT, ...]:
+    def waiting(self) -> tuple[SchedulableT, ...]:
         """In the order they came."""
         return tuple(self._waiting)
 
@@ -89,13 +89,13 @@ class SlotScheduler(Generic[LineT]):
         """Slots that the next frame has to touch: the highest running one plus one."""
         return max(self._running, default=-1) + 1
 
-    def submit(self, line: LineT) -> None:
+    def submit(self, line: SchedulableT) -> None:
         """Let a line wait."""
         if not self._waiting:
             self._oldest_s = self._clock()
         self._waiting.append(line)
 
-    def admit(self) -> list[tuple[int, LineT]]:
+    def admit(self) -> list[tuple[int, SchedulableT]]:
         """Move lines from waiting to running; their slots, ascending, empty when it isn't time."""
         if self.wait_s() != 0.0:
             return []
@@ -108,36 +108,43 @@ class SlotScheduler(Generic[LineT]):
         self._waiting = [line for line in self._waiting if id(line) not in taken]
         return admitted
 
-    def _at_once(self, ranked: list[LineT]) -> int:
+    def _at_once(self, ranked: list[SchedulableT]) -> int:
         """Lines that are admitted together; the one at the play-head goes before, by itself."""
         if not self._continuous:  # whoever isn't among them waits for a whole batch
             return self._slots
         if ranked[0].urgency() == 0:
             return 1
         if _any_listener([ranked[0], *self._running.values()]):
-            return MAX_ADMITTED_BESIDE_LISTENER
+            return MAX_ADMITTED_WITH_LISTENER
         return MAX_ADMITTED
 
-    def in_the_way(self, made: Callable[[int], int]) -> int | None:
+    def find_preemptible(self, frames_of: Callable[[int], int]) -> int | None:
         """The slot that is to be given up for a line at the play-head; None when none has to be.
 
+        It is that of the line which has made the least and which nobody listens to: that loses the
+        least work, and its seed brings the same line back.
+
         Args:
-            made: Tells the frames of the line in a slot; who has least begins again.
+            frames_of: Tells the frames of the line in a slot; who has least begins again.
         """
         if not self._continuous or self._free():
             return None
         if all(line.urgency() != 0 for line in self._waiting):
             return None
-        unheard = [slot for slot, line in self._running.items() if line.urgency() is None]
-        return min(unheard, key=made, default=None)
+        idle = [slot for slot, line in self._running.items() if line.urgency() is None]
+        return min(idle, key=frames_of, default=None)
 
-    def put_back(self, slot: int, line: LineT) -> None:
+    def preempt(self, slot: int, line: SchedulableT) -> None:
         """Take a line out of its slot, and let another wait before all others in its stead."""
         del self._running[slot]
         self._waiting.insert(0, line)
 
     def wait_s(self) -> float | None:
-        """Seconds until `admit` has something to give; None until something else happens."""
+        """Seconds until `admit` has something to give; None until something else happens.
+
+        An idle engine waits for further lines, so that a script's first lines begin in one batch; a
+        line that somebody listens to waits for nothing.
+        """
         if not self._waiting or not self._free():
             return None
         if self._running:
@@ -146,11 +153,11 @@ class SlotScheduler(Generic[LineT]):
             return 0.0
         return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
 
-    def free(self, slot: int) -> LineT:
+    def free(self, slot: int) -> SchedulableT:
         """Take a finished line out of its slot."""
         return self._running.pop(slot)
 
-    def discard(self, line: LineT) -> int | None:
+    def discard(self, line: SchedulableT) -> int | None:
         """Take a line out wherever it is; its slot when it was running."""
         if line in self._waiting:
             self._waiting.remove(line)
@@ -160,7 +167,7 @@ class SlotScheduler(Generic[LineT]):
             del self._running[slot]
         return slot
 
-    def requeue(self, lines: Sequence[LineT]) -> None:
+    def requeue(self, lines: Sequence[SchedulableT]) -> None:
         """Take all lines out of their slots and let these wait, before those that never ran."""
         self._running.clear()
         self._waiting = [*lines, *self._waiting]
@@ -197,5 +204,5 @@ def _priority_key(line: Schedulable) -> tuple[int, int, int]:
     return (1, 0, -line.expected_frames)
 
 
-def _any_listener(lines: list[LineT]) -> bool:
+def _any_listener(lines: list[SchedulableT]) -> bool:
     return any(line.urgency() is not None for line in lines)

@@ -38,7 +38,7 @@ class IntColumn(IntEnum):
     The first three are what the host reads.
     """
 
-    TURN = 0  # which admission this is, so that news of an earlier one is known as such
+    EPOCH = 0  # which admission this is, so that news of an earlier one is known as such
     STATE = 1
     FRAME = 2
     LENGTH = 3  # positions in the cache
@@ -51,31 +51,31 @@ class SlotTensors:
     """Tensors with a row a slot; they stay where they are, as captured graphs hold their addresses.
 
     Attributes:
-        whole: int64 [slots, those of `IntColumn` and the model's own].
-        real: float32 [slots, settings of the model's sampling].
+        ints: int64 [slots, those of `IntColumn` and the model's own].
+        floats: float32 [slots, settings of the model's sampling].
         hidden: The state that gives the next frame: [slots, hidden].
-        said: First codes so far: bool [slots, vocabulary].
+        seen_codes: First codes so far: bool [slots, vocabulary].
         codes: int64 [slots, max_frames + 1, groups]; the last frame is where rows that don't run
             write.
-        cache: Keys and values: [layers, slots, 2, kv_heads, positions, head_dim].
+        kv_cache: Keys and values: [layers, slots, 2, kv_heads, positions, head_dim].
     """
 
-    whole: torch.Tensor
-    real: torch.Tensor
+    ints: torch.Tensor
+    floats: torch.Tensor
     hidden: torch.Tensor
-    said: torch.Tensor
+    seen_codes: torch.Tensor
     codes: torch.Tensor
-    cache: torch.Tensor
+    kv_cache: torch.Tensor
 
     @property
     def keys(self) -> torch.Tensor:
         """Of the cache: [layers, slots, kv_heads, positions, head_dim], a view."""
-        return self.cache[:, :, 0]
+        return self.kv_cache[:, :, 0]
 
     @property
     def values(self) -> torch.Tensor:
         """The same."""
-        return self.cache[:, :, 1]
+        return self.kv_cache[:, :, 1]
 
     @property
     def size_bytes(self) -> int:
@@ -84,17 +84,17 @@ class SlotTensors:
 
     def column(self, name: int, rows: int) -> torch.Tensor:
         """A whole number of the first rows: int64 [rows], a view."""
-        return self.whole[:rows, name]
+        return self.ints[:rows, name]
 
-    def free(self, slot: int) -> None:
+    def free_slot(self, slot: int) -> None:
         """Let a slot rest."""
-        self.whole[slot] = 0
+        self.ints[slot] = 0
 
-    def wipe(self, slot: int, positions: int) -> None:
+    def clear_kv(self, slot: int, positions: int) -> None:
         """Clear a slot's cache up to a position: a number that is none would outlive its line."""
-        self.cache[:, slot, :, :, :positions] = 0
+        self.kv_cache[:, slot, :, :, :positions] = 0
 
-    def copy(self, source: int, target: int, positions: int) -> None:
+    def copy_slot(self, source: int, target: int, positions: int) -> None:
         """Make one slot like another.
 
         Args:
@@ -102,38 +102,38 @@ class SlotTensors:
             target: Where.
             positions: How many of its cache matter.
         """
-        for rows in self._rows():
+        for rows in self._per_slot():
             rows[target] = rows[source]
-        self.cache[:, target, :, :, :positions] = self.cache[:, source, :, :, :positions]
+        self.kv_cache[:, target, :, :, :positions] = self.kv_cache[:, source, :, :, :positions]
 
-    def cached(self, slot: int, positions: int) -> torch.Tensor:
+    def read_kv(self, slot: int, positions: int) -> torch.Tensor:
         """A copy of a slot's cache: [layers, keys and values, heads, positions, head_dim]."""
-        return self.cache[:, slot, :, :, :positions].contiguous()
+        return self.kv_cache[:, slot, :, :, :positions].contiguous()
 
-    def begin(self, slot: int, cached: torch.Tensor) -> None:
+    def write_kv(self, slot: int, cached: torch.Tensor) -> None:
         """Write what `cached` gave to the start of a slot's cache."""
-        self.cache[:, slot, :, :, : cached.shape[3]] = cached
+        self.kv_cache[:, slot, :, :, : cached.shape[3]] = cached
 
     def reset(self) -> None:
         """Forget everything."""
-        self.whole.zero_()
-        for kept in (self.hidden, self.cache):
+        self.ints.zero_()
+        for kept in (self.hidden, self.kv_cache):
             kept.zero_()
 
     def _write(
         self, at: Sequence[int], whole: Sequence[Sequence[int]], real: Sequence[Sequence[float]]
     ) -> torch.Tensor:
         """Begin lines of which nothing was said yet; their slots, on the device."""
-        device = self.whole.device
+        device = self.ints.device
         slots = to_device(torch.tensor(at), device)
-        self.said[slots] = False
-        self.real[slots] = to_device(torch.tensor(real), device)
-        self.whole[slots] = to_device(torch.tensor(whole), device)
+        self.seen_codes[slots] = False
+        self.floats[slots] = to_device(torch.tensor(real), device)
+        self.ints[slots] = to_device(torch.tensor(whole), device)
         return slots
 
-    def _rows(self) -> tuple[torch.Tensor, ...]:
+    def _per_slot(self) -> tuple[torch.Tensor, ...]:
         """What belongs to a slot beside its cache, each with a row a slot."""
-        return self.whole, self.real, self.hidden, self.said, self.codes
+        return self.ints, self.floats, self.hidden, self.seen_codes, self.codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,12 @@ class StepShape:
     Attributes:
         rows: Slots from the first on.
         window: Positions of the cache that are looked at; beyond every running line's.
-        breadth: Of the choice of codes.
+        bounds: Of the choice of codes.
     """
 
     rows: int
     window: int
-    breadth: SamplingBounds = field(default_factory=SamplingBounds)
+    bounds: SamplingBounds = field(default_factory=SamplingBounds)
 
 
 class DecodeStep:
@@ -157,13 +157,13 @@ class DecodeStep:
     def __init__(self, slots: SlotTensors) -> None:
         """Hold the constants that a step needs; the slots are used, not copied."""
         self._state = slots
-        device = slots.whole.device
-        self._rows = torch.arange(len(slots.whole), device=device)
+        device = slots.ints.device
+        self._rows = torch.arange(len(slots.ints), device=device)
         self._kinds = torch.arange(2, device=device)[:, None]  # keys, values
-        self._heads = torch.arange(slots.cache.shape[3], device=device)
-        self._positions = torch.arange(slots.cache.shape[4], device=device)
+        self._heads = torch.arange(slots.kv_cache.shape[3], device=device)
+        self._positions = torch.arange(slots.kv_cache.shape[4], device=device)
 
-    def _decided(self, ends: torch.Tensor) -> torch.Tensor:
+    def _mark_stopped(self, ends: torch.Tensor) -> torch.Tensor:
         """Mark the slots that stop.
 
         Args:
@@ -182,7 +182,7 @@ class DecodeStep:
         state.copy_(torch.where(running & ~goes, stopped, state))
         return goes
 
-    def _keep(self, codes: torch.Tensor, goes: torch.Tensor) -> None:
+    def _store_codes(self, codes: torch.Tensor, goes: torch.Tensor) -> None:
         """Write a frame's codes where the line goes on, and aside where it doesn't.
 
         Args:
@@ -194,7 +194,7 @@ class DecodeStep:
         frame = torch.where(goes, slots.column(IntColumn.FRAME, rows), aside)
         slots.codes.index_put_((self._rows[:rows], frame), codes)
 
-    def _finish(self, first: torch.Tensor, hidden: torch.Tensor, goes: torch.Tensor) -> None:
+    def _store_state(self, first: torch.Tensor, hidden: torch.Tensor, goes: torch.Tensor) -> None:
         """Write what a second try after a fault would read; the last thing a step does.
 
         Args:
@@ -204,11 +204,11 @@ class DecodeStep:
         """
         slots, rows = self._state, len(first)
         slots.hidden[:rows] = hidden
-        slots.said[:rows].scatter_(1, first[:, None], True)
+        slots.seen_codes[:rows].scatter_(1, first[:, None], True)
         slots.column(IntColumn.FRAME, rows).add_(goes)
         slots.column(IntColumn.LENGTH, rows).add_(goes)
 
-    def _places(self, shape: StepShape) -> torch.Tensor:
+    def _write_positions(self, shape: StepShape) -> torch.Tensor:
         """Where each slot's next position is: int64 [rows].
 
         A line that stops at its cache's end has none left; what it reads is of no use.
@@ -231,7 +231,7 @@ class DecodeStep:
         mask = self._mask(at, shape.window).expand(-1, len(self._heads), group, -1)
 
         def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
-            cache, each = slots.cache[index], heads.shape[1]
+            cache, each = slots.kv_cache[index], heads.shape[1]
             heads = heads.reshape(2, rows, len(self._heads), group + 2, -1)
             cache.index_put_(where, split_kv(heads))
             keys, values = cache[:rows, :, :, : shape.window].unbind(1)
@@ -246,5 +246,5 @@ class DecodeStep:
     def _mask(self, at: torch.Tensor, window: int) -> torch.Tensor:
         """0 for what a row may see, minus infinity beyond: [rows, 1, 1, window]."""
         beyond = self._positions[:window] > at[:, None]
-        mask = torch.zeros(beyond.shape, dtype=self._state.cache.dtype, device=at.device)
+        mask = torch.zeros(beyond.shape, dtype=self._state.kv_cache.dtype, device=at.device)
         return mask.masked_fill_(beyond, -torch.inf)[:, None, None]

@@ -208,7 +208,7 @@ class LineAlignmentMonitor:
         """Take one step's weights of a watched head: float32 [queries, keys]."""
         self._seen.append(weights[-1:])
 
-    def ruled(self, logits: torch.Tensor, token: torch.Tensor, frame: int) -> torch.Tensor:
+    def apply_rules(self, logits: torch.Tensor, token: torch.Tensor, frame: int) -> torch.Tensor:
         """Logits with the end forbidden or forced.
 
         Args:
@@ -306,7 +306,7 @@ class AttentionTap:
         mixed = self._attend(index, heads)
         head = self._heads.get(index)
         if head is not None:
-            self._weights.append(self._looked(index, head, heads[0]))
+            self._weights.append(self._mean_attention(index, head, heads[0]))
         return mixed
 
     @property
@@ -314,7 +314,7 @@ class AttentionTap:
         """Mean over the watched heads: float32 [rows, window]."""
         return torch.stack(self._weights).mean(dim=0)
 
-    def _looked(self, index: int, head: int, turned: torch.Tensor) -> torch.Tensor:
+    def _mean_attention(self, index: int, head: int, turned: torch.Tensor) -> torch.Tensor:
         rows, _, window = self._mask.shape
         group = turned.shape[2] - 2
         shared, own = divmod(head, group)

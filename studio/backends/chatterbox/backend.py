@@ -279,7 +279,7 @@ class ChatterboxBackend:
                 "longer one, or choose another backend."
             )
         with speech_faults(self.title):
-            return wrap_voice(self._loaded().voice(clip))
+            return wrap_voice(self._require_model().voice(clip))
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         """Write a voice as safetensors."""
@@ -319,7 +319,7 @@ class ChatterboxBackend:
         exaggeration = params.pop("exaggeration", 0.0)
         bound = estimate_token_bound(request.text)
         return T3Request(
-            text=self._loaded().text_tokens(request.text, request.language),
+            text=self._require_model().text_tokens(request.text, request.language),
             voice=request.conditioning.payload,  # type: ignore[arg-type]
             exaggeration=float(exaggeration),
             sampling=T3SamplingParams(**params),
@@ -358,7 +358,7 @@ class ChatterboxBackend:
 
         check_recording(recording)
         with speech_faults(self.title):
-            return self._loaded().convert(
+            return self._require_model().convert(
                 recording,
                 conditioning.payload,  # type: ignore[arg-type]
                 resolve_seed(seed),
@@ -370,7 +370,7 @@ class ChatterboxBackend:
         defaults = {param.name: param.default for param in self._variant.capabilities.params}
         return defaults | dict(request.params)
 
-    def _loaded(self) -> ChatterboxModel:
+    def _require_model(self) -> ChatterboxModel:
         if self._model is None:
             raise self._not_loaded()
         return self._model

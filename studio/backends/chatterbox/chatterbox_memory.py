@@ -79,7 +79,7 @@ class T3Dims:
         size = _HALF_BYTES if half else _NUMBER_BYTES
         return cls(cached, t3.speech_head.weight.shape[0], size)
 
-    def beginning_bytes(self, positions: int) -> int:
+    def prefix_bytes(self, positions: int) -> int:
         """Memory of a kept beginning: of the cache, so many positions of one line."""
         return self.position_numbers * positions * self.number_bytes
 
@@ -120,7 +120,7 @@ def plan_t3_memory(
 
 def count_prefix_bytes(variant: ChatterboxVariant, dimensions: T3Dims) -> int:
     """The cache of what lines begin with, of as many voices as are kept."""
-    return MAX_CACHED_PREFIXES * dimensions.beginning_bytes(PREFIX_POSITIONS[variant.name])
+    return MAX_CACHED_PREFIXES * dimensions.prefix_bytes(PREFIX_POSITIONS[variant.name])
 
 
 def count_stored_bytes(variant: ChatterboxVariant, folder: Path | None) -> int:

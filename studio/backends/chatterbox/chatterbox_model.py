@@ -185,7 +185,7 @@ class ChatterboxModel:
         self.device = device
         self._variant = variant
         self._package = package
-        self._sound = S3GenDecoder(self._package.s3gen, self._package.watermarker)
+        self._s3gen = S3GenDecoder(self._package.s3gen, self._package.watermarker)
         self._amp = amp and device == "cuda"
         self._ends = ends
         self._builtin = extract_voice(self._package.conds)
@@ -213,12 +213,14 @@ class ChatterboxModel:
         noise = RequestNoise(line.seed)
         with turn(self.device), torch.inference_mode():
             made = self._tokens(line, noise)
-            sounds = self.sounds_of(made.tokens)
-            wave = self._waves([UndecodedTokens(sounds, line.voice, noise, line.cancelled)])[0]
-        return SpokenLine(self.marked(wave), made.ended)
+            sounds = self.sound_tokens(made.tokens)
+            wave = self._decode_waves([UndecodedTokens(sounds, line.voice, noise, line.cancelled)])[
+                0
+            ]
+        return SpokenLine(self.watermark(wave), made.ended)
 
-    def sounded(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """Turn lines' tokens into sound; what `speak` does after choosing them.
+    def decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        """Decode lines' tokens to audio without the watermark, without which none is given out.
 
         Args:
             lines: With what `sounds_of` left of their tokens.
@@ -226,24 +228,16 @@ class ChatterboxModel:
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
-        return [self.marked(wave) for wave in self.waves(lines)]
-
-    def waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """The first half of `sounded`: without the watermark, without which nothing is given out.
-
-        Raises:
-            Cancelled: As from `sounded`.
-        """
         with turn(self.device), torch.inference_mode():
-            return self._waves(lines)
+            return self._decode_waves(lines)
 
-    def marked(self, wave: Samples) -> Samples:
-        """The second half: a wave with the watermark, on the CPU; any number at once."""
+    def watermark(self, wave: Samples) -> Samples:
+        """Put the watermark into a wave, on the CPU; any number at once."""
         with torch.inference_mode():
-            return self._sound.marked(wave)
+            return self._s3gen.watermark(wave)
 
-    def sounds_of(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What of a line's tokens is heard: int64 [n] to int64 [m].
+    def sound_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
+        """What of a line's tokens is sound: int64 [n] to int64 [m].
 
         Raises:
             SpeechFailed: There is no sound among them.
@@ -268,13 +262,15 @@ class ChatterboxModel:
         with turn(self.device), torch.inference_mode():
             tokens = tokenize_recording(self._package.s3gen, recording)
             return Clip(
-                self._sound.spoken(UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled))
+                self._s3gen.synthesize(
+                    UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled)
+                )
             )
 
-    def _waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        return [self._trimmed(wave) for wave in self._sound.waves(lines)]
+    def _decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+        return [self._trim(wave) for wave in self._s3gen.synthesize_batch(lines)]
 
-    def _trimmed(self, wave: Samples) -> Samples:
+    def _trim(self, wave: Samples) -> Samples:
         """A multilingual wave without its last token's sound.
 
         That token is chosen with the attention already beyond the text, and sounds of 40 ms of
@@ -314,14 +310,14 @@ class ChatterboxModel:
 
     def text_tokens(self, text: str, language: str | None) -> torch.Tensor:
         """A text as T3 reads it, with the marks of its start and stop: int64 [1, n], on the CPU."""
-        tokens = self._tokenized(text, language).long().cpu()
+        tokens = self._tokenize(text, language).long().cpu()
         if self._variant is TURBO:
             return tokens
         ends = self.t3.hp
         tokens = F.pad(tokens, (1, 0), value=ends.start_text_token)
         return F.pad(tokens, (0, 1), value=ends.stop_text_token)
 
-    def _tokenized(self, text: str, language: str | None) -> torch.Tensor:
+    def _tokenize(self, text: str, language: str | None) -> torch.Tensor:
         tokenizer = self._package.tokenizer
         if self._variant is TURBO:
             text = tts_turbo.punc_norm(text)

@@ -31,18 +31,18 @@ class RequestNoise:
         self._seed = seed
         self._streams: dict[str, torch.Generator] = {}
 
-    def on(self, device: torch.device | str) -> torch.Generator:
+    def generator(self, device: torch.device | str) -> torch.Generator:
         """The stream of a device."""
         key = str(device)
         if key not in self._streams:
             self._streams[key] = torch.Generator(device).manual_seed(self._seed)
         return self._streams[key]
 
-    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+    def randn_like(self, tensor: torch.Tensor) -> torch.Tensor:
         """Normal noise of a tensor's shape, type and device; `torch.randn_like`, bit by bit."""
-        return torch.empty_like(tensor).normal_(generator=self.on(tensor.device))
+        return torch.empty_like(tensor).normal_(generator=self.generator(tensor.device))
 
-    def routed(self) -> TorchFunctionMode:
+    def route(self) -> TorchFunctionMode:
         """A context in which this thread's `torch` draws come from here."""
         return _RoutedDraws(self)
 
@@ -63,9 +63,9 @@ class _RoutedDraws(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         options = options or {}
         if function is torch.randn_like:
-            return self._noise.like(*arguments, **options)
+            return self._noise.randn_like(*arguments, **options)
         if function in {torch.rand, torch.randn}:
-            options["generator"] = self._noise.on(options.get("device") or "cpu")
+            options["generator"] = self._noise.generator(options.get("device") or "cpu")
         return function(*arguments, **options)
 
 
@@ -143,7 +143,7 @@ class Vocoder:
             self._source(pitch[:count], noise)
             for pitch, count, noise in zip(pitches, frames, noises, strict=True)
         ]
-        made = self._decoded(padded, _pad_batch(spectra), silence)
+        made = self._decode(padded, _pad_batch(spectra), silence)
         return [
             self._wave(row[:, : spectrum.shape[1]])
             for row, spectrum in zip(made, spectra, strict=True)
@@ -154,32 +154,32 @@ class Vocoder:
         predictor, beyond = self._generator.f0_predictor, silence.at(1)
         x = mels
         for layer in predictor.condnet:
-            x = beyond.silenced(layer(x))
+            x = beyond.apply(layer(x))
         return predictor.classifier(x.transpose(1, 2))[..., 0].abs()
 
     def _source(self, pitch: torch.Tensor, noise: RequestNoise) -> torch.Tensor:
         """Spectrum of a line's hum, whose phase adds up from its start: [18, 120 * frames + 1]."""
         generator = self._generator
-        with noise.routed():
+        with noise.route():
             hum, _, _ = generator.m_source(generator.f0_upsamp(pitch[None, None]).transpose(1, 2))
         return torch.cat(generator._stft(hum[..., 0]), dim=1)[0]
 
-    def _decoded(
+    def _decode(
         self, x: torch.Tensor, spectra: torch.Tensor, silence: _PaddingMasks
     ) -> torch.Tensor:
         """Magnitudes and phases: [lines, 18, longest spectrum]."""
         generator = self._generator
         kernels, last = generator.num_kernels, generator.num_upsamples - 1
-        x, rate = silence.at(1).silenced(generator.conv_pre(x)), 1
+        x, rate = silence.at(1).apply(generator.conv_pre(x)), 1
         for stage, up in enumerate(generator.ups):
             rate *= up.stride[0]
             x = up(F.leaky_relu(x, generator.lrelu_slope))
             if stage == last:
                 x = generator.reflection_pad(x)
             beyond = silence.at(rate, more=int(stage == last))
-            hum = beyond.silenced(generator.source_downs[stage](spectra))
+            hum = beyond.apply(generator.source_downs[stage](spectra))
             hum = _run_resblock(generator.source_resblocks[stage], hum, beyond)
-            x = beyond.silenced(x) + hum
+            x = beyond.apply(x) + hum
             blocks = generator.resblocks[stage * kernels : (stage + 1) * kernels]
             made = _run_resblock(blocks[0], x, beyond)
             for block in blocks[1:]:
@@ -197,12 +197,12 @@ class Vocoder:
 class _SilenceMask:
     """Where rows of one rate are silent."""
 
-    def __init__(self, heard: torch.Tensor | None) -> None:
-        self._heard = heard  # bool [lines, 1, longest]; None where nothing is padded
+    def __init__(self, audible: torch.Tensor | None) -> None:
+        self._audible = audible  # bool [lines, 1, longest]; None where nothing is padded
 
-    def silenced(self, x: torch.Tensor) -> torch.Tensor:
+    def apply(self, x: torch.Tensor) -> torch.Tensor:
         """The same tensor, overwritten."""
-        return x if self._heard is None else x.mul_(self._heard)
+        return x if self._audible is None else x.mul_(self._audible)
 
 
 class _PaddingMasks:
@@ -225,8 +225,8 @@ def _run_resblock(block: Any, x: torch.Tensor, beyond: _SilenceMask) -> torch.Te
     """The package's `ResBlock.forward`, which leaves silence silent."""
     layers = zip(block.activations1, block.convs1, block.activations2, block.convs2, strict=True)
     for bend, conv, bend_again, conv_again in layers:
-        y = beyond.silenced(conv(bend(x)))
-        x = beyond.silenced(conv_again(bend_again(y))) + x
+        y = beyond.apply(conv(bend(x)))
+        x = beyond.apply(conv_again(bend_again(y))) + x
     return x
 
 
@@ -276,7 +276,7 @@ class S3GenDecoder:
         self._watermarker = watermarker
         self._vocoder = Vocoder(s3gen.mel2wav)
 
-    def spoken(self, line: UndecodedTokens) -> Samples:
+    def synthesize(self, line: UndecodedTokens) -> Samples:
         """Speak one line, watermarked.
 
         Returns:
@@ -285,9 +285,9 @@ class S3GenDecoder:
         Raises:
             Cancelled: `line.cancelled` became true.
         """
-        return self.marked(self.waves([line])[0])
+        return self.watermark(self.synthesize_batch([line])[0])
 
-    def waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
+    def synthesize_batch(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
         """Speak lines of any voices and lengths together, not yet watermarked.
 
         Returns:
@@ -303,7 +303,7 @@ class S3GenDecoder:
             wave[: len(fade)] *= fade
         return [wave.cpu().numpy() for wave in waves]
 
-    def marked(self, wave: Samples) -> Samples:
+    def watermark(self, wave: Samples) -> Samples:
         """A wave with the watermark, which is put in on the CPU."""
         marked = self._watermarker.apply_watermark(wave, sample_rate=STUDIO_RATE_HZ)
         return np.clip(marked, -1.0, 1.0).astype(np.float32)
@@ -321,7 +321,7 @@ class S3GenDecoder:
             batch_first=True,
         )  # [lines, longest]
         lengths = torch.tensor([line.tokens_read for line in lines], device=device)
-        hidden, mask = self._encoded(flow.input_embedding(read), lengths)
+        hidden, mask = self._encode(flow.input_embedding(read), lengths)
         mean = flow.encoder_proj(hidden).transpose(1, 2).contiguous()  # [lines, 80, 2 * longest]
         known, mel = torch.zeros_like(mean), torch.zeros_like(mean)
         for row, (voice, line) in enumerate(zip(voices, lines, strict=True)):
@@ -341,7 +341,7 @@ class S3GenDecoder:
             for row, (voice, line) in enumerate(zip(voices, lines, strict=True))
         ]
 
-    def _encoded(
+    def _encode(
         self, tokens: torch.Tensor, lengths: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The package's `UpsampleConformerEncoder.forward`, for lines of several lengths.
@@ -365,9 +365,9 @@ class S3GenDecoder:
     def _flow_noise(self, mean: torch.Tensor, frames: int, noise: RequestNoise) -> torch.Tensor:
         """Where the flow starts; drawn in the package's order, so that seeds mean the same."""
         if not self._s3gen.meanflow:
-            return noise.like(mean)
-        own = noise.like(mean.new_empty(1, mean.size(1), frames))
-        start = noise.like(mean)
+            return noise.randn_like(mean)
+        own = noise.randn_like(mean.new_empty(1, mean.size(1), frames))
+        start = noise.randn_like(mean)
         start[:, :, -frames:] = own
         return start
 
@@ -394,7 +394,9 @@ class S3GenDecoder:
         pair = _with_unconditional(mean), _with_unconditional(speaker), _with_unconditional(known)
         rate = decoder.inference_cfg_rate
 
-        def guided(mel: torch.Tensor, begin: torch.Tensor, _end: torch.Tensor) -> torch.Tensor:
+        def guided_velocity(
+            mel: torch.Tensor, begin: torch.Tensor, _end: torch.Tensor
+        ) -> torch.Tensor:
             twice = mel.repeat(2, 1, 1)
             seen, blind = estimate(
                 x=twice, mask=mask.repeat(2, 1, 1), mu=pair[0], t=begin.repeat(len(twice)),
@@ -402,7 +404,7 @@ class S3GenDecoder:
             ).chunk(2)  # fmt: skip
             return (1.0 + rate) * seen - rate * blind
 
-        return guided
+        return guided_velocity
 
 
 def _padding_mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:

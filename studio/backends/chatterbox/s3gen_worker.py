@@ -32,7 +32,7 @@ class S3GenWorker(CodecWorker):
     """Sounds finished lines, those that somebody waits for first.
 
     On CUDA lines of about the same length are sounded together, and the next ones while those get
-    their watermark. A CPU is busy with one line, and gives each the very same sound in any company.
+    their watermark. A CPU is busy with one line, and gives each the very same sound in any batch.
     """
 
     streams = False
@@ -44,29 +44,33 @@ class S3GenWorker(CodecWorker):
         model: ChatterboxModel,
         *,
         title: str,
-        together: int | None = None,
-        markers: int | None = None,
+        max_batch: int | None = None,
+        watermark_threads: int | None = None,
     ) -> None:
         """Start the threads.
 
         Args:
             model: Whose S3Gen and watermark; only read.
             title: The backend's name, for messages.
-            together: Lines at once; None for what suits the device.
-            markers: Threads for the watermark; 0 for none of their own, None for what suits.
+            max_batch: Lines at once; None for what suits the device.
+            watermark_threads: For the watermark; 0 for none of its own, None for what
+                suits the device.
         """
         on_cuda = model.device == "cuda"
         self._model = model
-        self._together = together or (CUDA_BATCH_LINES if on_cuda else 1)
-        markers = (CUDA_WATERMARK_THREADS if on_cuda else 0) if markers is None else markers
-        self._markers = ThreadPoolExecutor(markers, "watermark") if markers else None
+        self._max_batch = max_batch or (CUDA_BATCH_LINES if on_cuda else 1)
+        if watermark_threads is None:
+            watermark_threads = CUDA_WATERMARK_THREADS if on_cuda else 0
+        self._watermark_threads = (
+            ThreadPoolExecutor(watermark_threads, "watermark") if watermark_threads else None
+        )
         super().__init__(torch.device(model.device), title=title)
 
     def close(self) -> None:
         """Sound what waits, then stop; blocks until then."""
         super().close()
-        if self._markers is not None:
-            self._markers.shutdown()
+        if self._watermark_threads is not None:
+            self._watermark_threads.shutdown()
 
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
         """The one that waits longest, and those that are about as long."""
@@ -77,28 +81,28 @@ class S3GenWorker(CodecWorker):
             if oldest / _MAX_LENGTH_RATIO
             <= _count_tokens_read(frames)
             <= oldest * _MAX_LENGTH_RATIO
-        ][: self._together]
+        ][: self._max_batch]
         for frames in alike:
             finished.remove(frames)
         return alike
 
-    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
-        self._whole(list(batch))
+    def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
+        self._decode_finished(list(batch))
 
-    def _whole(self, batch: list[CodecFrames]) -> None:
+    def _decode_finished(self, batch: list[CodecFrames]) -> None:
         with turn(self._device):
-            heard = [(frames, line) for frames in batch if (line := self._unsounded(frames))]
-        if not heard:
+            wanted = [(frames, line) for frames in batch if (line := self._prepare_tokens(frames))]
+        if not wanted:
             return
-        waves = self._model.waves([line for _, line in heard])
-        for (frames, _), wave in zip(heard, waves, strict=True):
-            if self._markers is None:
+        waves = self._model.decode_waves([line for _, line in wanted])
+        for (frames, _), wave in zip(wanted, waves, strict=True):
+            if self._watermark_threads is None:
                 self._finish(frames, wave)
             else:
-                self._markers.submit(self._finish_apart, frames, wave)
+                self._watermark_threads.submit(self._finish_apart, frames, wave)
 
     def _finish(self, frames: CodecFrames, wave: Samples) -> None:
-        frames.line.give(self._model.marked(wave))
+        frames.line.deliver(self._model.watermark(wave))
         frames.line.end(frames.error)
 
     def _finish_apart(self, frames: CodecFrames, wave: Samples) -> None:
@@ -113,11 +117,11 @@ class S3GenWorker(CodecWorker):
             reason = f"{type(error).__name__}: {error}"
             frames.line.end(SpeechFailed(f"{self._title} failed on this line's audio ({reason})."))
 
-    def _unsounded(self, frames: CodecFrames) -> UndecodedTokens | None:
+    def _prepare_tokens(self, frames: CodecFrames) -> UndecodedTokens | None:
         """A line for S3Gen; None where there is nothing to hear, which ends the line."""
         task = frames.line.task
         try:
-            sounds = self._model.sounds_of(frames.codes[:, 0])
+            sounds = self._model.sound_tokens(frames.codes[:, 0])
         except SpeechFailed as error:
             frames.line.end(error)
             return None

@@ -86,7 +86,7 @@ def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTok
     """
     chosen: list[torch.Tensor] = []
     logits = decoder.start()
-    stream = steps.noise.on(logits.device)
+    stream = steps.noise.generator(logits.device)
     pace = 1 if logits.device.type == "cpu" else _STOP_CHECK_STEPS
     while len(chosen) < steps.limit:
         if steps.cancelled():
@@ -206,7 +206,7 @@ class LlamaT3Decoder:
         if self._rows == 2:
             logits = logits[:1] + self._cfg_weight * (logits[:1] - logits[1:])
         if self._alignment is not None:
-            logits = self._alignment.ruled(logits, token, frame)
+            logits = self._alignment.apply_rules(logits, token, frame)
         return logits
 
 

@@ -57,20 +57,20 @@ class T3Step(DecodeStep):
             self._scores(rows),
             derive_frame_keys(slots.column(IntColumn.KEY, rows), place, self._groups)[0],
             slots.rules(rows),
-            shape.breadth,
+            shape.bounds,
             penalty_first=weights.penalty_first,
         )
         running = slots.column(IntColumn.STATE, rows) == SlotPhase.RUNNING
-        goes = self._decided((token == weights.end) & (place >= weights.shortest))
+        goes = self._mark_stopped((token == weights.end) & (place >= weights.shortest))
         if weights.watched:
             self._mark_cut(running)
-        self._keep(token[:, None], goes)
-        hidden, watch = self._advanced(token, shape)
+        self._store_codes(token[:, None], goes)
+        hidden, watch = self._read_token(token, shape)
         if watch is not None:
             slots.watch[:rows] = watch
         if not weights.penalty_first:
-            slots.said[:rows, weights.start].logical_and_(place > 0)
-        self._finish(token, hidden, goes)
+            slots.seen_codes[:rows, weights.start].logical_and_(place > 0)
+        self._store_state(token, hidden, goes)
 
     def _mark_cut(self, running: torch.Tensor) -> None:
         """A line whose end was forced before its text's didn't end by itself.
@@ -96,7 +96,7 @@ class T3Step(DecodeStep):
             apply_decision(scores, slots.watch[:rows], weights.end) if weights.watched else scores
         )
 
-    def _advanced(
+    def _read_token(
         self, token: torch.Tensor, shape: StepShape
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Read the token; the next one's states: [rows, states of a slot], and the new watch."""
@@ -104,17 +104,17 @@ class T3Step(DecodeStep):
         read = F.embedding(token, weights.tokens)
         if weights.places is not None:
             read = read + weights.places[self._slots.column(IntColumn.FRAME, rows) + 1]
-        at = self._places(shape)
+        at = self._write_positions(shape)
         attend = self._attention(at, shape, weights.stack.group)
         if not weights.watched:
-            states = weights.stack.read(self._each(read), self._each(at), attend)
+            states = weights.stack.forward(self._repeat_rows(read), self._repeat_rows(at), attend)
             return states.view(rows, -1), None
         mask = self._mask(at, shape.window)[:, 0]
         spy = AttentionTap(attend, self._slots.keys, mask, weights.watched)
-        states = weights.stack.read(self._each(read), self._each(at), spy)
-        return states.view(rows, -1), self._watched(token, spy.attention)
+        states = weights.stack.forward(self._repeat_rows(read), self._repeat_rows(at), spy)
+        return states.view(rows, -1), self._update_monitor(token, spy.attention)
 
-    def _watched(self, token: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+    def _update_monitor(self, token: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         """The watch after a token whose reading went with this attention: [rows, WIDTH]."""
         slots, rows = self._slots, len(token)
         place = slots.column(IntColumn.FRAME, rows)
@@ -124,7 +124,7 @@ class T3Step(DecodeStep):
             slots.watch[:rows], AlignmentStep(attention, place + 1, twice), self._ends
         )
 
-    def _each(self, of_slots: torch.Tensor) -> torch.Tensor:
+    def _repeat_rows(self, of_slots: torch.Tensor) -> torch.Tensor:
         """For every row of guidance what its slot has: [rows, ...] to [rows * rows a slot, ...]."""
         return of_slots.repeat_interleave(self._weights.rows, dim=0)
 
@@ -136,7 +136,7 @@ LINE_TOO_LONG = (
     "TTS_BATCH_POSITIONS to a larger number, or to none, with which any line fits."
 )
 
-_TURBO_BOUNDS = SamplingBounds(MAX_T3_TOP_K, shares=True)
+_TURBO_BOUNDS = SamplingBounds(MAX_T3_TOP_K, any_top_p=True)
 _GUIDED_BOUNDS = SamplingBounds(ALL_TOKENS)
 
 
@@ -199,14 +199,14 @@ class T3Runner(SlotModelRunner[T3Admission]):
         del self._lines, self._prompts
 
     def _put(
-        self, lines: Sequence[T3Admission], turns: Sequence[int], limits: Sequence[int]
+        self, lines: Sequence[T3Admission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        self._lines.put(lines, turns, limits, start=self._start)
+        self._lines.put(lines, epochs, limits, start=self._start)
 
-    def _breadth(self, line: T3Admission) -> SamplingBounds:
+    def _bounds(self, line: T3Admission) -> SamplingBounds:
         if self._usual == _TURBO_BOUNDS:
             return _TURBO_BOUNDS
-        return SamplingBounds(ALL_TOKENS, shares=line.sampling.top_p < 1)
+        return SamplingBounds(ALL_TOKENS, any_top_p=line.sampling.top_p < 1)
 
     def _check_line(self, line: T3Admission) -> None:
         if not 1 <= line.sampling.top_k <= MAX_T3_TOP_K:

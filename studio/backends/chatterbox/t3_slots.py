@@ -40,7 +40,7 @@ class T3SamplingTensors:
         top_p: Above 1 where all of it competes.
         min_p: Share of the likeliest token's likelihood below which none competes.
         last: Rank of the last token that competes, from 0: int64 [rows, 1].
-        said: What the penalty is for: bool [rows, vocabulary].
+        seen_codes: What the penalty is for: bool [rows, vocabulary].
     """
 
     temperature: torch.Tensor
@@ -48,36 +48,39 @@ class T3SamplingTensors:
     min_p: torch.Tensor
     penalty: torch.Tensor
     last: torch.Tensor
-    said: torch.Tensor
+    seen_codes: torch.Tensor
 
 
 def sample_token(
     scores: torch.Tensor,
     key: torch.Tensor,
     rules: T3SamplingTensors,
-    breadth: SamplingBounds,
+    bounds: SamplingBounds,
     *,
     penalty_first: bool,
 ) -> torch.Tensor:
     """Choose a token a row.
 
+    The same seed draws other tokens than line by line: there the noise comes from torch's
+    generator, here from the token's place in its line.
+
     Args:
         scores: float32 [rows, vocabulary].
         key: From `frame_keys`: int64 [rows, 1].
         rules: Of each row.
-        breadth: The most that any of them asks for.
+        bounds: The most that any of them asks for.
         penalty_first: As of the weights.
 
     Returns:
         int64 [rows].
     """
-    weighed, tokens = weigh_tokens(scores, rules, breadth, penalty_first=penalty_first)
+    weighed, tokens = weigh_tokens(scores, rules, bounds, penalty_first=penalty_first)
     race = weighed + gumbel_noise(key, tokens)
     return tokens.gather(1, race.argmax(dim=-1, keepdim=True))[:, 0]
 
 
 def weigh_tokens(
-    scores: torch.Tensor, rules: T3SamplingTensors, breadth: SamplingBounds, *, penalty_first: bool
+    scores: torch.Tensor, rules: T3SamplingTensors, bounds: SamplingBounds, *, penalty_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What competes, and how strongly; arguments as of `sample_token`.
 
@@ -86,15 +89,17 @@ def weigh_tokens(
         [rows, candidates]. Their tokens: int64 [rows, candidates].
     """
     if penalty_first:
-        scores = _apply_repetition_penalty(scores, rules.said, rules.penalty)
-    ranked, tokens = _rank_tokens(scores / rules.temperature, breadth)
+        scores = _apply_repetition_penalty(scores, rules.seen_codes, rules.penalty)
+    ranked, tokens = _rank_tokens(scores / rules.temperature, bounds)
     competes = (
         _min_p_mask(ranked, rules.min_p) if penalty_first else _top_k_mask(ranked, rules.last)
     )
-    if breadth.shares:
+    if bounds.any_top_p:
         competes = competes & top_p_mask(ranked, competes, rules.top_p)
     if not penalty_first:
-        ranked = _apply_repetition_penalty(ranked, rules.said.gather(1, tokens), rules.penalty)
+        ranked = _apply_repetition_penalty(
+            ranked, rules.seen_codes.gather(1, tokens), rules.penalty
+        )
     return ranked.masked_fill(~competes, -torch.inf), tokens
 
 
@@ -105,15 +110,13 @@ def _apply_repetition_penalty(
     return torch.where(said, less, scores)
 
 
-def _rank_tokens(
-    scores: torch.Tensor, breadth: SamplingBounds
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _rank_tokens(scores: torch.Tensor, bounds: SamplingBounds) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and their tokens; falling where shares or ranks are looked at."""
-    if breadth.candidates == ALL_TOKENS and not breadth.shares:
+    if bounds.max_candidates == ALL_TOKENS and not bounds.any_top_p:
         every = torch.arange(scores.shape[1], device=scores.device)
         return scores, every.expand_as(scores)
     most = scores.shape[1]
-    ranked, codes = scores.topk(min(breadth.candidates, most) if breadth.candidates else most)
+    ranked, codes = scores.topk(min(bounds.max_candidates, most) if bounds.max_candidates else most)
     return ranked, codes
 
 
@@ -152,7 +155,7 @@ class T3Admission:
         slot: A free one.
         prompt: From the core's `prompt`.
         sampling: Of its tokens.
-        seed: Any integer; the same gives the same noise in any company.
+        seed: Any integer; the same gives the same noise in any batch.
         max_frames: The line's own bound in tokens.
     """
 
@@ -190,7 +193,7 @@ class T3Request:
     urgency: Callable[[], int | None] = field(default=lambda: None)
 
     def admission(self, core: Any, slot: int) -> T3Admission:
-        """The line as `TokenCore` takes it."""
+        """The line as `T3Runner` takes it."""
         return T3Admission(
             slot=slot,
             prompt=core.prompt(self.text, self.voice, self.exaggeration),
@@ -243,12 +246,12 @@ class T3Slots(SlotTensors):
         vocabulary, hidden = like.shape
         columns, device = len(IntColumn) + len(T3IntColumn), like.device
         return cls(
-            whole=torch.zeros(n, columns, dtype=torch.long, device=device),
-            real=torch.ones(n, len(T3FloatColumn), device=device),
+            ints=torch.zeros(n, columns, dtype=torch.long, device=device),
+            floats=torch.ones(n, len(T3FloatColumn), device=device),
             hidden=like.new_zeros(n, weights.rows * hidden),
-            said=torch.zeros(n, vocabulary, dtype=torch.bool, device=device),
+            seen_codes=torch.zeros(n, vocabulary, dtype=torch.bool, device=device),
             codes=torch.zeros(n, layout.max_frames + 1, 1, dtype=torch.long, device=device),
-            cache=like.new_zeros(kept),
+            kv_cache=like.new_zeros(kept),
             watch=torch.zeros(n, MONITOR_WIDTH, device=device),
         )
 
@@ -259,18 +262,18 @@ class T3Slots(SlotTensors):
             top_p=self.setting(T3FloatColumn.TOP_P, rows),
             min_p=self.setting(T3FloatColumn.MIN_P, rows),
             penalty=self.setting(T3FloatColumn.PENALTY, rows),
-            last=self.whole[:rows, T3IntColumn.LAST, None],
-            said=self.said[:rows],
+            last=self.ints[:rows, T3IntColumn.LAST, None],
+            seen_codes=self.seen_codes[:rows],
         )
 
     def setting(self, name: T3FloatColumn, rows: int) -> torch.Tensor:
         """A real number of the first rows: float32 [rows, 1], a view."""
-        return self.real[:rows, name, None]
+        return self.floats[:rows, name, None]
 
     def put(
         self,
         lines: Sequence[T3Admission],
-        turns: Sequence[int],
+        epochs: Sequence[int],
         limits: Sequence[int],
         *,
         start: int,
@@ -279,27 +282,27 @@ class T3Slots(SlotTensors):
 
         Args:
             lines: Their prompts are in their slots.
-            turns: Of each, the number of its admission.
+            epochs: Of each, the number of its admission.
             limits: Of each, the tokens it may have.
             start: The token that counts as said.
         """
         slots = self._write(
             [line.slot for line in lines],
-            [_t3_int_columns(*line) for line in zip(lines, turns, limits, strict=True)],
+            [_t3_int_columns(*line) for line in zip(lines, epochs, limits, strict=True)],
             [_t3_float_columns(line) for line in lines],
         )
-        self.said[slots, start] = True
+        self.seen_codes[slots, start] = True
         prompts = [line.prompt for line in lines]
         watch = [init_monitor(prompt.shared, prompt.text_tokens) for prompt in prompts]
         self.watch[slots] = to_device(torch.tensor(watch), slots.device)
 
-    def _rows(self) -> tuple[torch.Tensor, ...]:
-        return (*super(T3Slots, self)._rows(), self.watch)
+    def _per_slot(self) -> tuple[torch.Tensor, ...]:
+        return (*super(T3Slots, self)._per_slot(), self.watch)
 
 
-def _t3_int_columns(line: T3Admission, turn: int, limit: int) -> list[int]:
+def _t3_int_columns(line: T3Admission, epoch: int, limit: int) -> list[int]:
     return [
-        turn,
+        epoch,
         SlotPhase.RUNNING,
         0,
         line.prompt.embeds.shape[1],

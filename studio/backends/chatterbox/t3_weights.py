@@ -37,10 +37,10 @@ class Affine:
 class Gpt2Layer:
     """One layer; `heads` makes query, key and value of a head side by side."""
 
-    before: Affine
-    heads: Affine
-    out: Affine
-    between: Affine
+    input_norm: Affine
+    qkv: Affine
+    attn_out: Affine
+    post_attn_norm: Affine
     up: Affine
     down: Affine
 
@@ -61,14 +61,14 @@ class Gpt2Stack:
     head_dim: int
     group: int = 1
 
-    def read(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
         """Pass rows at positions through all layers: [rows, hidden]."""
         x = x + self.places[at]
         for index, layer in enumerate(self.layers):
-            heads = layer.heads.times(layer.before.norm(x, self.eps))
+            heads = layer.qkv.times(layer.input_norm.norm(x, self.eps))
             heads = heads.view(-1, self.kv_heads, self.group + 2, self.head_dim)
-            x = x + layer.out.times(attend(index, heads.expand(2, *heads.shape)))
-            up = layer.up.times(layer.between.norm(x, self.eps))
+            x = x + layer.attn_out.times(attend(index, heads.expand(2, *heads.shape)))
+            up = layer.up.times(layer.post_attn_norm.norm(x, self.eps))
             x = x + layer.down.times(F.gelu(up, approximate="tanh"))
         return self.norm.norm(x, self.eps)
 
@@ -99,10 +99,10 @@ def pack_gpt2_stack(model: Any, positions: int, *, release: bool) -> Gpt2Stack:
 
 def _pack_gpt2_layer(module: Any, heads: int) -> Gpt2Layer:
     return Gpt2Layer(
-        before=_pack_norm(module.ln_1),
-        heads=_group_by_head(_pack_matrix(module.attn.c_attn), heads),
-        out=_pack_matrix(module.attn.c_proj),
-        between=_pack_norm(module.ln_2),
+        input_norm=_pack_norm(module.ln_1),
+        qkv=_group_by_head(_pack_matrix(module.attn.c_attn), heads),
+        attn_out=_pack_matrix(module.attn.c_proj),
+        post_attn_norm=_pack_norm(module.ln_2),
         up=_pack_matrix(module.mlp.c_fc),
         down=_pack_matrix(module.mlp.c_proj),
     )
@@ -196,7 +196,10 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
 
 
 def _check_supported(t3: Any) -> None:
-    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly.
+
+    The line-by-line runner takes over, which is the package's own.
+    """
     config = t3.cfg
     if t3.is_gpt:
         known = config.activation_function == "gelu_new" and config.scale_attn_weights

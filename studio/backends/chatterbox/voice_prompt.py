@@ -165,7 +165,7 @@ class T3PromptBuilder:
         """
         t3, part = self._t3, (id(voice), exaggeration)
         device = t3.speech_emb.weight.device
-        head = self._parts.once(
+        head = self._parts.get_or_compute(
             part, voice, lambda: t3.prepare_conditioning(voice.to(device).for_t3(exaggeration))
         )
         ids = to_device(text, device)

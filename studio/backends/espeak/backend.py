@@ -64,7 +64,7 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
     speech = soxr.resample(raw, played_hz, STUDIO_RATE_HZ, quality="HQ")
     first, end = _audible(speech)
     lead, tail = round(LEAD_S * STUDIO_RATE_HZ), round(TAIL_S * STUDIO_RATE_HZ)
-    kept = _faded(_levelled(speech[max(0, first - lead) : end + tail]))
+    kept = _fade(_normalize_level(speech[max(0, first - lead) : end + tail]))
     before = max(0, lead - first)
     after = max(0, end + tail - len(speech))
     return np.pad(kept, (before, after))
@@ -77,7 +77,7 @@ def _audible(speech: Samples) -> tuple[int, int]:
     return int(places[0]), int(places[-1]) + 1
 
 
-def _levelled(speech: Samples) -> Samples:
+def _normalize_level(speech: Samples) -> Samples:
     """Speech without its mean, at `SPEECH_DB` unless its peaks forbid it."""
     centred = speech - speech.mean()
     gain_db = SPEECH_DB - measure_levels(Clip(centred)).speech_db
@@ -85,7 +85,7 @@ def _levelled(speech: Samples) -> Samples:
     return centred * np.float32(min(10 ** (gain_db / 20), most))
 
 
-def _faded(speech: Samples) -> Samples:
+def _fade(speech: Samples) -> Samples:
     n = min(round(_FADE_S * STUDIO_RATE_HZ), len(speech) // 2)
     rise = (0.5 - 0.5 * np.cos(np.pi * np.arange(n) / max(n, 1))).astype(np.float32)
     shape = np.ones(len(speech), dtype=np.float32)
@@ -230,7 +230,7 @@ class DraftBackend:
             max_chars=MAX_CHARS,
             builtin_voice=True,
             presets=presets(),
-            languages={} if self.unavailable() else self._languages.listed(),
+            languages={} if self.unavailable() else self._languages.names_by_code(),
             guess=language_of_text,
             params=PARAMS,
             streaming=True,
@@ -287,7 +287,7 @@ class DraftBackend:
         """
         _stop_if_cancelled(request)
         with self._busy:
-            samples = self._spoken(request)
+            samples = self._synthesize(request)
         for start in range(0, len(samples), _CHUNK_SAMPLES):
             _stop_if_cancelled(request)
             yield samples[start : start + _CHUNK_SAMPLES]
@@ -296,7 +296,7 @@ class DraftBackend:
     def _languages(self) -> Languages:
         return Languages(find_package().folder / "espeak-ng-data")
 
-    def _spoken(self, request: SpeechRequest) -> Samples:
+    def _synthesize(self, request: SpeechRequest) -> Samples:
         if self._pool is None:
             raise ModelUnavailable("The draft voice is not loaded. Load it and try again.")
         text = plain_text(request.text)

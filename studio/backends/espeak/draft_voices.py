@@ -116,11 +116,11 @@ def draft_voice(voice: Voice) -> DraftVoice:
     if voice.sample and measured_hz:
         wanted_hz = min(HIGHEST_HZ, max(LOWEST_HZ, measured_hz))
         dice = _Dice(voice.sample.sha256)
-        return _mixed(dice.pick(_near(wanted_hz)), wanted_hz, dice)
+        return _mix(dice.pick(_near(wanted_hz)), wanted_hz, dice)
     dice = _Dice(name_key(voice.builtin_name))
     variant = _BY_NAME.get(voice.preset or "", dice.pick(VARIANTS))
     pitch_hz = variant.middle_hz * 2 ** (dice.pick(_PITCH_SEMITONES) / 12)
-    return _mixed(variant, pitch_hz, dice)
+    return _mix(variant, pitch_hz, dice)
 
 
 def presets() -> tuple[Preset, ...]:
@@ -140,7 +140,7 @@ class _Dice:
         return choices[number]
 
 
-def _mixed(variant: DraftVariant, pitch_hz: float, dice: _Dice) -> DraftVoice:
+def _mix(variant: DraftVariant, pitch_hz: float, dice: _Dice) -> DraftVoice:
     return DraftVoice(variant, pitch_hz, dice.pick(_TRACTS), dice.pick(_TEMPOS))
 
 

@@ -60,9 +60,9 @@ class Languages:
         if american:  # plain "en" means what a line without a language gets
             self._by_code["en"] = american
 
-    def listed(self) -> dict[str, str]:
+    def names_by_code(self) -> dict[str, str]:
         """Codes worth offering, each with its language's English name, in order of the names."""
-        cased = {_cased(code): found.name for code, (_, found) in self._by_code.items()}
+        cased = {_format_code(code): found.name for code, (_, found) in self._by_code.items()}
         own = {found.code for _, found in self._by_code.values()}
         offered = {
             code: name
@@ -88,7 +88,7 @@ class Languages:
             return  # announced by eSpeak NG, but silent: Faroese and Karakalpak in 1.52
         name = _value(lines, "name", file.name).split("//")[0].strip()
         voice_file = file.relative_to(data / "lang").as_posix()
-        language = Language(_cased(file.name), name, voice_file)
+        language = Language(_format_code(file.name), name, voice_file)
         for code, priority in _codes(lines):
             key = code.casefold()
             if key not in self._by_code or priority < self._by_code[key][0]:
@@ -146,14 +146,14 @@ def _codes(lines: list[str]) -> Iterator[tuple[str, int]]:
             yield code, int(priority[0]) if priority and priority[0].isdigit() else 5
 
 
-def _cased(code: str) -> str:
+def _format_code(code: str) -> str:
     """A code as BCP-47 writes it: de, pt-BR, es-419, fa-Latn, en-GB-x-rp."""
     public, private_mark, private = code.lower().partition("-x-")
     first, *rest = public.split("-")
-    return "-".join([first, *(_cased_part(part) for part in rest)]) + private_mark + private
+    return "-".join([first, *(_format_code_part(part) for part in rest)]) + private_mark + private
 
 
-def _cased_part(part: str) -> str:
+def _format_code_part(part: str) -> str:
     if len(part) == 2:
         return part.upper()
     return part.title() if len(part) == 4 else part

@@ -59,7 +59,7 @@ class EspeakWorker:
         Raises:
             ModelUnavailable: The process or the library doesn't start here.
         """
-        self._process = _started(package)
+        self._process = _start_process(package)
         self._is_in_step = True
         hello = self._answer_within(START_TIMEOUT_S)
         if hello is None or hello.code:
@@ -198,7 +198,7 @@ def default_workers(cpu_count: int | None) -> int:
     return max(1, min(4, cpu_count or 1))
 
 
-def _started(package: Package) -> subprocess.Popen[bytes]:
+def _start_process(package: Package) -> subprocess.Popen[bytes]:
     worker_file = worker_program.__file__
     try:
         return subprocess.Popen(

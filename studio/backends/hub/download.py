@@ -306,8 +306,8 @@ def _archive_size_bytes(client: httpx.Client, url: str) -> int:
 
 
 def _unpack(packed: Path, folder: Path) -> None:
-    beside = folder.with_name(f"{folder.name}.unpacking")
-    shutil.rmtree(beside, ignore_errors=True)
+    unpacked = folder.with_name(f"{folder.name}.unpacking")
+    shutil.rmtree(unpacked, ignore_errors=True)
     with zipfile.ZipFile(packed) as archive:
-        archive.extractall(beside)  # which keeps to the folder
-    beside.replace(folder)
+        archive.extractall(unpacked)  # which keeps to the folder
+    unpacked.replace(folder)

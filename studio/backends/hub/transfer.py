@@ -44,7 +44,7 @@ class DownloadMeter:
         self._done_bytes = 0
         self._came_bytes = 0
         self._began_s = clock()
-        self._told_s = self._began_s
+        self._reported_s = self._began_s
         self._file = ""
 
     def skip(self, size_bytes: int) -> None:
@@ -65,7 +65,7 @@ class DownloadMeter:
         """Count bytes that came."""
         self._done_bytes += size_bytes
         self._came_bytes += size_bytes
-        if self._clock() - self._told_s >= _REPORT_EVERY_S:
+        if self._clock() - self._reported_s >= _REPORT_EVERY_S:
             self._tell()
 
     def say(self, message: str) -> None:
@@ -77,8 +77,8 @@ class DownloadMeter:
         return min(1.0, self._done_bytes / self._total_bytes) if self._total_bytes else None
 
     def _tell(self) -> None:
-        self._told_s = self._clock()
-        elapsed_s = self._told_s - self._began_s
+        self._reported_s = self._clock()
+        elapsed_s = self._reported_s - self._began_s
         speed = f", {self._came_bytes / elapsed_s / 1e6:.1f} MB/s" if elapsed_s > 0 else ""
         done_mb, total_mb = self._done_bytes / 1e6, self._total_bytes / 1e6
         self._report(

@@ -44,7 +44,7 @@ def fetch_weights(
     """
     if is_local(source):
         return _checked_folder(Path(source).expanduser(), needs)
-    source, revision = _named(source, revision)
+    source, revision = _split_revision(source, revision)
     folder = weights_at_hand(source, needs, revision)
     if folder is None or _discard_broken(folder, needs):
         from studio.backends.hub.download import download  # a third of a second, for none but this
@@ -58,7 +58,11 @@ def weights_at_hand(source: str, needs: Sequence[str], revision: str | None = No
 
     Cheap: asks no network, imports no model library and looks into no file of weights.
     """
-    folder = Path(source).expanduser() if is_local(source) else snapshot(*_named(source, revision))
+    folder = (
+        Path(source).expanduser()
+        if is_local(source)
+        else snapshot(*_split_revision(source, revision))
+    )
     return folder if folder is not None and missing(folder, needs) is None else None
 
 
@@ -81,7 +85,7 @@ def is_local(source: str) -> bool:
     return looks_so or path.is_absolute() or path.is_dir()
 
 
-def _named(source: str, revision: str | None) -> tuple[str, str | None]:
+def _split_revision(source: str, revision: str | None) -> tuple[str, str | None]:
     """A hub name without its revision, and the revision."""
     name, _, behind = source.partition("@")
     return name, revision or behind or None

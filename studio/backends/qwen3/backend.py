@@ -212,7 +212,7 @@ class Qwen3Backend:
             OutOfMemory: The sample is too long for what is left.
         """
         with speech_faults(self.title):
-            made = self._voice(self._loaded(), voice)
+            made = self._voice(self._require_model(), voice)
         return Conditioning(made, made.size_bytes)
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
@@ -272,7 +272,7 @@ class Qwen3Backend:
         from studio.backends.qwen3.talker import TalkerRunner
 
         device, batch = self._device, self._batch
-        parts = select_kernels(device, compiles=batch.compiles, fuses=batch.fuses)
+        kernels = select_kernels(device, compiles=batch.compiles, fuses=batch.fuses)
 
         def plan_of(_model: Qwen3Model) -> MemoryPlan:
             return plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
@@ -280,7 +280,9 @@ class Qwen3Backend:
         model, talker, plan = fit_runner(
             lambda: load_model(folder, device, graphs=False),
             plan_of,
-            lambda model, layout: TalkerRunner(model.package, layout, release=True, parts=parts),
+            lambda model, layout: TalkerRunner(
+                model.package, layout, release=True, kernels=kernels
+            ),
             batch,
             title=self.title,
         )
@@ -299,7 +301,7 @@ class Qwen3Backend:
         text = strip_speakable(request.text)
         bound = estimate_frame_bound(text)
         return TalkerRequest(
-            tokens=self._loaded().tokens.line(text),
+            tokens=self._require_model().tokens.line(text),
             voice=unwrap_voice(request.conditioning),
             language=self._language(request.language),
             sampling=read_sampling(request, self._checkpoint().sampling),
@@ -326,21 +328,21 @@ class Qwen3Backend:
     def _voice(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         match model.checkpoint.kind:
             case CheckpointKind.BASE:
-                return self._cloned(model, voice)
+                return self._clone_voice(model, voice)
             case CheckpointKind.CUSTOM_VOICE:
                 return _preset_voice(model, voice)
             case CheckpointKind.VOICE_DESIGN:
                 return _described_voice(model, voice)
 
-    def _cloned(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
+    def _clone_voice(self, model: Qwen3Model, voice: Voice) -> Qwen3Voice:
         if voice.sample is None:
             raise SampleRejected(
                 f"{voice.speaker} has no sample, from which this Qwen3-TTS model takes its voices. "
                 f"Add a sample. {_CHOOSE_ANOTHER} CustomVoice model, which has voices of its own."
             )
-        return model.cloned(voice.sample.clip, voice.sample.transcript, self._silence_s)
+        return model.clone_voice(voice.sample.clip, voice.sample.transcript, self._silence_s)
 
-    def _loaded(self) -> Qwen3Model:
+    def _require_model(self) -> Qwen3Model:
         if self._model is None:
             raise self._not_loaded()
         return self._model
@@ -381,7 +383,9 @@ def _preset_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
             f"This Qwen3-TTS model has no voice “{voice.preset}”. Choose one of: "
             f"{', '.join(speakers)}."
         )
-    return model.preset(name, voice.description if model.checkpoint.takes_instruction else None)
+    return model.preset_voice(
+        name, voice.description if model.checkpoint.takes_instruction else None
+    )
 
 
 def _described_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
@@ -390,7 +394,7 @@ def _described_voice(model: Qwen3Model, voice: Voice) -> Qwen3Voice:
             f"{voice.speaker} has no description, from which this Qwen3-TTS model makes its "
             f"voices. Describe the voice in words. {_CHOOSE_ANOTHER} Base model, which clones."
         )
-    return model.described(voice.description)
+    return model.design_voice(voice.description)
 
 
 def unwrap_voice(conditioning: Conditioning) -> Qwen3Voice:

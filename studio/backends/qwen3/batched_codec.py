@@ -16,6 +16,7 @@ from studio.audio.clip import Samples
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.batching.cuda_graphs import synchronize
 from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.runner_contract import BUCKETS
 from studio.backends.batching.slots import to_device
 from studio.backends.device import turn
 from studio.backends.qwen3.checkpoint import FRAMES_PER_S
@@ -52,7 +53,7 @@ class StreamedLinesDecoder:
             torch.OutOfMemoryError: There is no room.
         """
         self._rows = CodecGraphBuffers(
-            step, MAX_STREAMED_LINES, max(STREAM_CHUNK_FRAMES), urgent=True
+            step, MAX_STREAMED_LINES, max(STREAM_CHUNK_FRAMES), high_priority=True
         )
 
     @property
@@ -120,11 +121,9 @@ def _pack_chunks(lengths: Sequence[int]) -> Iterator[tuple[list[int], list[int],
 
 # Lines to audio, as if each were decoded whole and alone.
 #
-# Finished lines go through rows together, some frames of each at a time; lines that are heard while
-# they are made have rows of their own. All of a line's state is in its row, so nothing is computed
-# twice, and what a voice's sample leaves there is computed once.
-
-_GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+# Finished lines go through rows together, some frames of each at a time; streamed lines have rows
+# of their own. A row, 5.2 MB at full size, is all the state that a line needs to go on, so nothing
+# is decoded twice whatever the chunks; what a voice's sample leaves there is computed once.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +132,8 @@ class CodecInput:
 
     Attributes:
         codes: int64 [frames, groups]; may be empty.
-        sample: The codes of the sample before it, which are heard and not decoded; on any device.
+        sample: The codes of the sample before it, which are read and not decoded; on any
+            device.
     """
 
     codes: torch.Tensor
@@ -165,12 +165,10 @@ class BatchedCodec:
             self._step = CodecDecoder(decoder)
         device = self._step.device.type
         self._rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
-        shapes = (
-            _GRAPH_ROWS if (device == "cuda" if graphs is None else graphs) else range(self._rows)
-        )
+        shapes = BUCKETS if (device == "cuda" if graphs is None else graphs) else range(self._rows)
         self._sizes = [*(size for size in shapes if 0 < size < self._rows), self._rows]
-        self._places = CodecGraphBuffers(self._step, self._rows, CODEC_ROW_FRAMES)
-        self._heard = StreamedLinesDecoder(self._step)
+        self._buffers = CodecGraphBuffers(self._step, self._rows, CODEC_ROW_FRAMES)
+        self._streamed = StreamedLinesDecoder(self._step)
         self._samples = EmbeddingCache(MAX_CACHED_SAMPLES)
 
     @property
@@ -186,11 +184,11 @@ class BatchedCodec:
     @property
     def captured(self) -> int:
         """Shapes that are replayed."""
-        return self._places.captured + self._heard.captured
+        return self._buffers.captured + self._streamed.captured
 
     @property
     def computed(self) -> int:
-        """Samples that were heard so far; others were known."""
+        """Samples that the codec has read so far; others were cached."""
         return self._samples.computed
 
     def prepare(self) -> None:
@@ -200,13 +198,13 @@ class BatchedCodec:
             torch.OutOfMemoryError: There is too little for the largest.
         """
         for size in reversed(self._sizes):
-            self._places.prepare(RowBlock(0, size, CODEC_ROW_FRAMES))
-        self._heard.prepare()
+            self._buffers.prepare(RowBlock(0, size, CODEC_ROW_FRAMES))
+        self._streamed.prepare()
 
     def close(self) -> None:
         """Give up the graphs and the memory they hold."""
-        self._places.close()
-        self._heard.close()
+        self._buffers.close()
+        self._streamed.close()
 
     def decode(self, lines: Sequence[CodecInput]) -> list[Samples]:
         """Decode finished lines of any lengths.
@@ -214,10 +212,10 @@ class BatchedCodec:
         Returns:
             In the order given; float32 [frames * samples per frame], within [-1, 1].
         """
-        made = dict(self.decoded(lines))
+        made = dict(self.decode_each(lines))
         return [made[number] for number in range(len(lines))]
 
-    def decoded(
+    def decode_each(
         self,
         lines: Sequence[CodecInput],
         *,
@@ -247,23 +245,23 @@ class BatchedCodec:
                     pieces[piece.line] = []
 
     def stream(self, sample: torch.Tensor | None = None) -> StreamedLine:
-        """Begin a line that is heard while it is made, after a sample's codes."""
+        """Begin a line that is streamed, after a sample's codes."""
         with torch.inference_mode():
-            begun = self._begun(sample)
-            return StreamedLine(self._step.fresh(1)[0] if begun is None else begun.clone())
+            begun = self._state_after_sample(sample)
+            return StreamedLine(self._step.new_state(1)[0] if begun is None else begun.clone())
 
     def decode_chunks(self, chunks: Sequence[tuple[StreamedLine, torch.Tensor]]) -> list[Samples]:
-        """Decode the next frames of lines that are heard; see `StreamedLinesDecoder.decode`."""
-        return self._heard.decode(chunks)
+        """Decode the next frames of streamed lines; see `StreamedLinesDecoder.decode`."""
+        return self._streamed.decode(chunks)
 
     def _round(self, batch: _CodeBatch, one: CodecRound) -> Iterator[Samples]:
         """The samples of each piece, without the padding's."""
-        places, per_frame = self._places, self._step.samples_per_frame
+        places, per_frame = self._buffers, self._step.samples_per_frame
         held = []  # until the copies have been made, whatever else is kept meanwhile
         with torch.inference_mode():
             for row, piece in enumerate(one.pieces):
                 if piece.start == 0:
-                    held.append(begun := self._begun(batch.lines[piece.line].sample))
+                    held.append(begun := self._state_after_sample(batch.lines[piece.line].sample))
                     places.state[row] = 0 if begun is None else begun
             rows = len(one.pieces)
             places.codes[:rows, : one.frames] = batch.frames(one)
@@ -271,19 +269,19 @@ class BatchedCodec:
         for row, piece in enumerate(one.pieces):
             yield made[row, : (piece.end - piece.start) * per_frame].copy()
 
-    def _begun(self, sample: torch.Tensor | None) -> torch.Tensor | None:
+    def _state_after_sample(self, sample: torch.Tensor | None) -> torch.Tensor | None:
         """The state after a sample, computed once: float32 [numbers]; None without a sample."""
         if sample is None or not len(sample):
             return None
 
-        def heard() -> torch.Tensor:
-            state = self._step.fresh(1)
-            self._step.hear(sample[None].to(self._step.device), state)
+        def read_sample() -> torch.Tensor:
+            state = self._step.new_state(1)
+            self._step.advance(sample[None].to(self._step.device), state)
             if state.is_cuda:  # who decodes chunks has another stream than who decodes lines
                 torch.cuda.current_stream().synchronize()
             return state[0]
 
-        return self._samples.once(id(sample), sample, heard)
+        return self._samples.get_or_compute(id(sample), sample, read_sample)
 
 
 class _CodeBatch:
@@ -315,7 +313,7 @@ class _CodeBatch:
 MAX_BATCH_FRAMES = 4_096
 """Of finished lines that are shared out together; each is given out when it is done."""
 
-MAX_ROWS_BESIDE_LISTENER = 16
+MAX_ROWS_WITH_LISTENER = 16
 """Lines of a round while somebody listens to another: on a card a longer round slows its chunk, and
 the frames that the chunk is made of."""
 
@@ -325,7 +323,7 @@ log = logging.getLogger(__name__)
 class Qwen3CodecWorker(CodecWorker):
     """Decodes the codes of lines."""
 
-    together = MAX_STREAMED_LINES
+    max_streamed = MAX_STREAMED_LINES
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
@@ -341,45 +339,45 @@ class Qwen3CodecWorker(CodecWorker):
         """
         self._codec = _prepare_codec(decoder, convolved_at_once)
         # Held by their lines alone, and gone with them however they end.
-        self._heard_now: WeakSet[StreamedLine] = WeakSet()
+        self._streams: WeakSet[StreamedLine] = WeakSet()
         super().__init__(decoder.device, title=title)
 
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
         batch = [finished.popleft()]
         frames = len(batch[0].codes)
-        most = MAX_ROWS_BESIDE_LISTENER * CODEC_ROW_FRAMES if self._heard_now else MAX_BATCH_FRAMES
+        most = MAX_ROWS_WITH_LISTENER * CODEC_ROW_FRAMES if self._streams else MAX_BATCH_FRAMES
         while finished and frames + len(finished[0].codes) <= most:
             batch.append(finished.popleft())
             frames += len(batch[-1].codes)
         return batch
 
-    def _sound(self, batch: Sequence[CodecFrames]) -> None:
+    def _decode(self, batch: Sequence[CodecFrames]) -> None:
         with turn(self._device):
-            super()._sound(batch)
+            super()._decode(batch)
 
-    def _chunks(self, batch: Sequence[CodecFrames]) -> None:
-        """Decode the next frames of lines that are heard as they are made.
+    def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
+        """Decode the next frames of streamed lines.
 
-        A line's first ones may be none: then its sample is heard while its prompt is read.
+        A line's first ones may be none: then the codec reads its sample while its prompt is read.
         """
         lines = [frames.line for frames in batch]
         for line in lines:
             if line.codec_state is None:
                 line.codec_state = self._codec.stream(line.task.voice.ref_codes)
-                self._heard_now.add(line.codec_state)
+                self._streams.add(line.codec_state)
         made = self._codec.decode_chunks([(one.line.codec_state, one.codes) for one in batch])
         for frames, samples in zip(batch, made, strict=True):
-            frames.line.give(samples)
+            frames.line.deliver(samples)
             if frames.last:
                 frames.line.codec_state = None
                 frames.line.end(frames.error)
 
-    def _whole(self, batch: list[CodecFrames]) -> None:
+    def _decode_finished(self, batch: list[CodecFrames]) -> None:
         """Decode finished lines together."""
         coded = [CodecInput(frames.codes, frames.line.task.voice.ref_codes) for frames in batch]
-        rows = MAX_ROWS_BESIDE_LISTENER if self._heard_now else None
-        for number, samples in self._codec.decoded(coded, most_rows=rows):
-            batch[number].line.give(samples)
+        rows = MAX_ROWS_WITH_LISTENER if self._streams else None
+        for number, samples in self._codec.decode_each(coded, most_rows=rows):
+            batch[number].line.deliver(samples)
             batch[number].line.end(batch[number].error)
 
     def _release(self) -> None:

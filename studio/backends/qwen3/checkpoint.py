@@ -20,6 +20,12 @@ FRAMES_PER_S = 12.5
 MAX_CHARS = 400
 """Of one segment; far beyond, the voice drifts and words are lost."""
 
+MIN_FRAMES = 2
+"""As in the reference; with fewer, very short lines come out empty."""
+
+COMMAND_CODES = 1_024
+"""Numbers at the vocabulary's end that are commands, not sounds."""
+
 MAX_FRAMES = 1_250  # 100 s; with the longest sample it fits the 2,048 positions of a CUDA graph
 
 MAX_PARAM_TOP_K = 200

@@ -12,26 +12,29 @@ from studio.backends.qwen3.talker_weights import PREDICTOR_POSITIONS, TalkerWeig
 
 
 class CodePredictor:
-    """Makes them for many lines at once; every pass is written out, so that all of it is fixed."""
+    """Makes them for many lines at once; every pass is written out, so that all of it is fixed.
+
+    A line's sampling is for a frame's first code; these are drawn as the checkpoint asks for.
+    """
 
     def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
         """Both arguments are used, not copied."""
         self._weights = weights
         self._slots = slots
-        self._choose = weights.talker.parts.choose
+        self._sample = weights.talker.kernels.sample
         self._pair_mask = _pair_mask(weights.predictor, weights.head)
         positions = torch.arange(PREDICTOR_POSITIONS, device=weights.head.device)
         self._turns = weights.predictor.turns(positions)
 
     def __call__(
-        self, first: torch.Tensor, chance: torch.Tensor, breadth: SamplingBounds
+        self, first: torch.Tensor, noise: torch.Tensor, bounds: SamplingBounds
     ) -> torch.Tensor:
         """Make a frame's other codes, one after the other.
 
         Args:
             first: Of the first rows of the slots, whose states it came from: int64 [rows].
-            chance: Of the frame, by `Parts.chance`: [groups, rows, …].
-            breadth: Of the choice.
+            noise: Of the frame, by `KernelSet.noise`: [groups, rows, …].
+            bounds: Of the choice.
 
         Returns:
             int64 [rows, groups], the first one with them.
@@ -40,15 +43,15 @@ class CodePredictor:
         rules = self._slots.rest_rules(rows)
         codes = [first]
         kept = self._slots.rest_heads(rows, weights.predictor.layers[0].shape)
-        x = self._read_pair(first, kept)  # [rows, hidden]
+        x = self._forward_pair(first, kept)  # [rows, hidden]
         for group, head in enumerate(weights.rest_heads, start=1):
             if group > 1:
                 table = weights.rest_tables[group - 2]
-                x = self._read_code(F.embedding(codes[-1], table), group, kept)
-            codes.append(self._choose(linear(x, head), chance[group], rules, breadth))
+                x = self._forward_code(F.embedding(codes[-1], table), group, kept)
+            codes.append(self._sample(linear(x, head), noise[group], rules, bounds))
         return torch.stack(codes, dim=1)
 
-    def _read_pair(self, first: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    def _forward_pair(self, first: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
         """Read the talker's state and the first code; returns the state behind both.
 
         Args:
@@ -76,7 +79,7 @@ class CodePredictor:
         mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self._pair_mask)
         return mixed.unflatten(2, (2, group)).permute(2, 0, 3, 1, 4).flatten(0, 1).flatten(1)
 
-    def _read_code(self, x: torch.Tensor, position: int, kept: torch.Tensor) -> torch.Tensor:
+    def _forward_code(self, x: torch.Tensor, position: int, kept: torch.Tensor) -> torch.Tensor:
         stack = self._weights.predictor
         seen = kept[:, :, : position + 1].movedim(2, 4)  # [layers, 2, rows, kv_heads, positions, …]
         places = kept[:, :, position].flatten(3)  # [layers, 2, rows, heads]

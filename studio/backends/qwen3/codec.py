@@ -187,7 +187,7 @@ def apply_layers(
 # The codec's transformer, going on from the keys and values of the frames before.
 #
 # Each layer looks back on one window of frames, so that many are kept, oldest first; fresh ones are
-# put behind them and the oldest fall off. Which of them a line has yet heard is told by its count
+# put behind them and the oldest fall off. Which of them a line has read yet follows from its count
 # of frames, on the device.
 #
 # Source: `Qwen3TTSTokenizerV2DecoderTransformerModel` of qwen-tts-hf 0.1.1.post1.
@@ -221,7 +221,7 @@ class CodecTransformer:
         rates = model.rotary_emb.inv_freq.float()
         self._rates = torch.cat([rates, rates])
         self._scale = float(model.rotary_emb.attention_scaling)
-        self._heard = ledger.place(1)
+        self._frames_read = ledger.place(1)
         self._kept = ledger.place(
             *(len(model.layers), 2, config.num_key_value_heads, self._window - 1, self._head_dim)
         )
@@ -236,33 +236,33 @@ class CodecTransformer:
         Returns:
             [rows, frames, width].
         """
-        model, heard = self._model, self._heard.of(state)
+        model, frames_read = self._model, self._frames_read.of(state)
         kept = self._kept.of(state)  # [rows, layers, 2, heads, before, head_dim]
         x = model.input_proj(hidden)
-        view = self._view(heard, hidden.shape[1])
+        view = self._view(frames_read, hidden.shape[1])
         for index, layer in enumerate(model.layers):
-            mixed = self._attended(
+            mixed = self._attend(
                 layer.self_attn, _rms_norm(layer.input_layernorm, x), view, kept[:, index]
             )
             x = x + layer.self_attn_layer_scale(mixed)
             fed = layer.mlp(_rms_norm(layer.post_attention_layernorm, x))
             x = x + layer.mlp_layer_scale(fed)
-        heard.add_(hidden.shape[1])
+        frames_read.add_(hidden.shape[1])
         return model.output_proj(_rms_norm(model.norm, x))
 
-    def _view(self, heard: torch.Tensor, frames: int) -> _AttentionView:
-        """Where the frames are, and whom they see; `heard` is float [rows, 1]."""
-        fresh = torch.arange(frames, device=heard.device)
-        angles = (heard + fresh)[:, None, :, None] * self._rates
+    def _view(self, frames_read: torch.Tensor, frames: int) -> _AttentionView:
+        """Where the frames are, and whom they see; `frames_read` is float [rows, 1]."""
+        fresh = torch.arange(frames, device=frames_read.device)
+        angles = (frames_read + fresh)[:, None, :, None] * self._rates
         before = self._window - 1
-        key = torch.arange(before + frames, device=heard.device)
+        key = torch.arange(before + frames, device=frames_read.device)
         near = (key >= fresh[:, None]) & (key <= fresh[:, None] + before)  # [frames, keys]
-        begun = key >= before - heard  # [rows, keys]
+        begun = key >= before - frames_read  # [rows, keys]
         return _AttentionView(
             angles.cos() * self._scale, angles.sin() * self._scale, (near & begun[:, None])[:, None]
         )
 
-    def _attended(
+    def _attend(
         self, attention: Any, x: torch.Tensor, view: _AttentionView, kept: torch.Tensor
     ) -> torch.Tensor:
         """One layer's attention; `kept`, [rows, 2, heads, before, head_dim], is moved on."""
@@ -354,7 +354,7 @@ class CodecDecoder:
         """Of a line's state."""
         return self._numbers
 
-    def fresh(self, rows: int) -> torch.Tensor:
+    def new_state(self, rows: int) -> torch.Tensor:
         """The state of lines that have not begun: float32 [rows, numbers], all zeros."""
         return torch.zeros(rows, self._numbers, device=self.device)
 
@@ -371,7 +371,7 @@ class CodecDecoder:
         wave = apply_layers(self._parts, self._read(codes, state), state)
         return wave[:, 0].clamp(-1, 1)
 
-    def hear(self, codes: torch.Tensor, state: torch.Tensor) -> None:
+    def advance(self, codes: torch.Tensor, state: torch.Tensor) -> None:
         """Read frames that are not to be sounded; the next ones go on from them.
 
         The convolutions read only those that reach into a later frame's audio.
@@ -443,12 +443,12 @@ class CodecStream:
         """
         with torch.inference_mode():
             self._step = CodecDecoder(decoder)
-            self._state = self._step.fresh(1)
+            self._state = self._step.new_state(1)
 
     def skip(self, codes: torch.Tensor) -> None:
         """Hear frames that come before the line, such as the sample's: int64 [frames, groups]."""
         with torch.inference_mode():
-            self._step.hear(codes[None].to(self._step.device), self._state)
+            self._step.advance(codes[None].to(self._step.device), self._state)
 
     def decode(self, codes: torch.Tensor) -> Samples:
         """Decode the next frames.

@@ -63,12 +63,6 @@ def pack_rounds(lengths: Sequence[int], sizes: Sequence[int], frames: int) -> li
     return min(ways, key=lambda way: sum(one.rows * frames + _ROUND_COST_FRAMES for one in way))
 
 
-def padded_share(lengths: Sequence[int], way: Sequence[CodecRound]) -> float:
-    """The part of the decoded frames that no line has."""
-    decoded = sum(one.rows * one.frames for one in way)
-    return 1 - sum(lengths) / decoded if decoded else 0.0
-
-
 def _pack_into_rows(
     lengths: Sequence[int], sizes: Sequence[int], frames: int, rows: int
 ) -> Iterator[CodecRound]:
@@ -124,7 +118,7 @@ class CodecGraphBuffers:
     """
 
     def __init__(
-        self, step: CodecDecoder, rows: int, most_frames: int, *, urgent: bool = False
+        self, step: CodecDecoder, rows: int, most_frames: int, *, high_priority: bool = False
     ) -> None:
         """Allocate them.
 
@@ -132,7 +126,7 @@ class CodecGraphBuffers:
             step: Decodes.
             rows: As many.
             most_frames: Of a row at once.
-            urgent: Whether they go before what isn't, on a card.
+            high_priority: Whether they go before what isn't, on a card.
 
         Raises:
             torch.OutOfMemoryError: There is no room.
@@ -141,21 +135,21 @@ class CodecGraphBuffers:
         device = step.device
         self._most_samples = most_frames * step.samples_per_frame
         with torch.inference_mode():
-            self.state = step.fresh(rows)
+            self.state = step.new_state(rows)
             self.codes = torch.zeros(
                 (rows, most_frames, step.groups), dtype=torch.int64, device=device
             )
             self._made = torch.zeros(rows * self._most_samples, device=device)
             # A copy into ordinary memory would go through a small buffer of the driver's.
-            self._heard = torch.zeros(self._made.shape, pin_memory=device.type == "cuda")
-        self._replays: CudaGraphRunner[RowBlock] = CudaGraphRunner(
-            self._decode, device, makes="samples", urgent=urgent
+            self._host_samples = torch.zeros(self._made.shape, pin_memory=device.type == "cuda")
+        self._graphs: CudaGraphRunner[RowBlock] = CudaGraphRunner(
+            self._decode, device, product="samples", high_priority=high_priority
         )
 
     @property
     def captured(self) -> int:
         """Blocks that are replayed."""
-        return self._replays.captured
+        return self._graphs.captured
 
     def run(self, block: RowBlock) -> Samples:
         """Decode the first frames of a block's rows.
@@ -167,23 +161,23 @@ class CodecGraphBuffers:
             torch.OutOfMemoryError: There is too little; the rows' state is lost.
         """
         with torch.inference_mode():
-            self._replays.run(block)
-            heard = self._samples(self._heard, block)
-            heard.copy_(self._samples(self._made, block), non_blocking=True)
+            self._graphs.run(block)
+            host = self._samples(self._host_samples, block)
+            host.copy_(self._samples(self._made, block), non_blocking=True)
         if self._made.is_cuda:
             torch.cuda.current_stream().synchronize()
-        view: Samples = heard.numpy()
+        view: Samples = host.numpy()
         return view
 
     def prepare(self, block: RowBlock) -> None:
         """Do all that comes before a block's first replay; its rows' state is lost."""
         with torch.inference_mode():
-            self._replays.prepare(block)
+            self._graphs.prepare(block)
 
     def close(self) -> None:
         """Give up the graphs and all memory; more than once does nothing more."""
-        self._replays.close()
-        self.state = self.codes = self._made = self._heard = torch.empty(0)
+        self._graphs.close()
+        self.state = self.codes = self._made = self._host_samples = torch.empty(0)
 
     def _decode(self, block: RowBlock) -> None:
         made = self._step(self.codes[block.span, : block.frames], self.state[block.span])

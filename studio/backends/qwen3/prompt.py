@@ -283,16 +283,16 @@ class CachingPromptBuilder(PromptBuilder):
         return self._parts.computed
 
     @property
-    def kept(self) -> int:
+    def cached_parts(self) -> int:
         """Parts at hand."""
         return len(self._parts)
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
         """Lay out one line; see `PromptBuilder.build`."""
         part = (id(voice), language)
-        bos, eos, pad = self._parts.once("marks", None, self._marks).chunk(3, dim=1)
+        bos, eos, pad = self._parts.get_or_compute("marks", None, self._marks).chunk(3, dim=1)
         # The role at a line's start is the same in every line.
-        start = self._parts.once(
+        start = self._parts.get_or_compute(
             ("start", *part),
             voice,
             lambda: self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad),
@@ -333,18 +333,22 @@ class CachingPromptBuilder(PromptBuilder):
         self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Transcript and line over the sample's codes, and what of them is left over."""
-        said = self._parts.once(("said", id(voice)), voice, lambda: self._said(voice))
-        codes = self._parts.once(("heard", id(voice)), voice, lambda: self._heard(voice))
-        text = torch.cat([said, self._text(words), eos], dim=1)
+        spoken = self._parts.get_or_compute(
+            ("transcript", id(voice)), voice, lambda: self._transcript_embeds(voice)
+        )
+        codes = self._parts.get_or_compute(
+            ("sample", id(voice)), voice, lambda: self._sample_embeds(voice)
+        )
+        text = torch.cat([spoken, self._text(words), eos], dim=1)
         lacking = codes.shape[1] - text.shape[1]
         if lacking < 0:
             return text[:, :lacking] + codes, text[:, lacking:]
         return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
 
-    def _said(self, voice: Qwen3Voice) -> torch.Tensor:
+    def _transcript_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
         return self._text(_transcript_tokens(voice))
 
-    def _heard(self, voice: Qwen3Voice) -> torch.Tensor:
+    def _sample_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
         assert voice.ref_codes is not None
         start = self._code([self._codec_ids.codec_bos_id])
         return torch.cat([start, self._sample(voice.ref_codes)], dim=1)

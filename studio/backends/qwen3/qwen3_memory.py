@@ -49,7 +49,7 @@ class TalkerDims:
             groups=groups,
         )
 
-    def beginning_bytes(self, positions: int, device: str) -> int:
+    def prefix_bytes(self, positions: int, device: str) -> int:
         """Memory of a kept beginning: of the cache, so many positions of one line."""
         return self.position_numbers * positions * number_bytes(device)
 
@@ -118,10 +118,10 @@ CODEC_ROW_FRAMES = 8
 """Of one line at once. Half of it is padded on average, at the line's end."""
 
 STREAM_CHUNK_FRAMES = (1, 2, 4, 8, 16)
-"""Of a line that is heard while it is made; any chunk is a sum of these."""
+"""Of a streamed line; any chunk is a sum of these."""
 
 MAX_STREAMED_LINES = 2
-"""Lines that are heard while they are made and decoded in one go: at the play-head, and after."""
+"""Streamed lines that are decoded in one go: at the play-head, and after."""
 
 MAX_CACHED_SAMPLES = 16
 """Voices of which the codec keeps what their sample comes to."""
@@ -139,8 +139,8 @@ def codec_bytes(frames: int) -> int:
     """
     rows = frames // CODEC_ROW_FRAMES + MAX_STREAMED_LINES
     kept = (rows + MAX_CACHED_SAMPLES) * _CODEC_STATE_BYTES
-    heard = MAX_STREAMED_LINES * max(STREAM_CHUNK_FRAMES)
-    return (frames + heard) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
+    streamed = MAX_STREAMED_LINES * max(STREAM_CHUNK_FRAMES)
+    return (frames + streamed) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
 
 
 def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:

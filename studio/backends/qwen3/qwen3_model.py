@@ -56,15 +56,15 @@ class Qwen3Model:
         """The package's `Qwen3TTSTokenizerV2Decoder`."""
         return self._codec.model.decoder
 
-    def preset(self, name: str, instruction: str | None) -> Qwen3Voice:
+    def preset_voice(self, name: str, instruction: str | None) -> Qwen3Voice:
         """One of the checkpoint's own voices, spoken in a manner."""
         return Qwen3Voice(preset=name, instruction=self._instruction(instruction))
 
-    def described(self, description: str) -> Qwen3Voice:
+    def design_voice(self, description: str) -> Qwen3Voice:
         """A voice made from words."""
         return Qwen3Voice(instruction=self._instruction(description))
 
-    def cloned(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
+    def clone_voice(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
         """The voice of a recording.
 
         Args:
@@ -73,9 +73,9 @@ class Qwen3Model:
             silence_s: Silence after the recording, so that its last sound doesn't begin the line.
         """
         with turn(self._device):
-            return self._cloned(clip, transcript, silence_s)
+            return self._clone_voice(clip, transcript, silence_s)
 
-    def _cloned(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
+    def _clone_voice(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
         encoder_hz = int(self._model.speaker_encoder_sample_rate)
         timbre = self._model.extract_speaker_embedding(_at_rate(clip, encoder_hz), encoder_hz)
         embedding = timbre.float().cpu().clone()
@@ -123,12 +123,12 @@ class Qwen3Model:
                 for codes in frames:
                     waiting.append(codes)
                     if len(waiting) == wanted:
-                        yield self._decoded(stream, waiting)
+                        yield self._decode(stream, waiting)
                         waiting, wanted = [], CHUNK_FRAMES
             except SpeechFailed as error:
                 failure = error
         if waiting:
-            yield self._decoded(stream, waiting)
+            yield self._decode(stream, waiting)
         if failure is not None:
             raise failure
 
@@ -145,14 +145,14 @@ class Qwen3Model:
         return self._graphs.line(greedy=task.sampling.greedy, seed=task.seed, stop=stop)
 
     def _stream(self, voice: Qwen3Voice) -> CodecStream:
-        """A decoder that has heard the voice's sample, if it has one."""
+        """A decoder that has read the voice's sample, if it has one."""
         with turn(self._device):
             stream = CodecStream(self.codec_decoder)
             if voice.ref_codes is not None:
                 stream.skip(voice.ref_codes)
         return stream
 
-    def _decoded(self, stream: CodecStream, codes: list[torch.Tensor]) -> Samples:
+    def _decode(self, stream: CodecStream, codes: list[torch.Tensor]) -> Samples:
         with turn(self._device):
             return stream.decode(torch.stack(codes))
 

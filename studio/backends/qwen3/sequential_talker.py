@@ -22,12 +22,15 @@ from transformers import (
 )
 
 from studio.backends.device import CARD_TURN
-from studio.backends.qwen3.checkpoint import DEFAULT_SAMPLING, FRAMES_PER_S, SamplingParams
+from studio.backends.qwen3.checkpoint import (
+    COMMAND_CODES,
+    DEFAULT_SAMPLING,
+    FRAMES_PER_S,
+    MIN_FRAMES,
+    SamplingParams,
+)
 from studio.backends.qwen3.prompt import TalkerPrompt
 from studio.errors import SpeechFailed
-
-_MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
-_COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
 class Sampler:
@@ -88,11 +91,11 @@ def first_code_processors(
         device: Where the logits are.
     """
     end = config.codec_eos_token_id
-    reserved = set(range(config.vocab_size - _COMMAND_CODES, config.vocab_size)) - {end}
+    reserved = set(range(config.vocab_size - COMMAND_CODES, config.vocab_size)) - {end}
     rules = LogitsProcessorList()
     if sampling.repetition_penalty != 1.0:
         rules.append(RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty))
-    rules.append(MinNewTokensLengthLogitsProcessor(0, _MIN_FRAMES, end, device=device))
+    rules.append(MinNewTokensLengthLogitsProcessor(0, MIN_FRAMES, end, device=device))
     rules.append(SuppressTokensLogitsProcessor(sorted(reserved), device=device))
     return rules
 
@@ -243,8 +246,8 @@ class FrameGenerator:
             tables = self._talker.code_predictor.get_input_embeddings()
             embeds = [table(code) for table, code in zip(tables, rest, strict=True)]
             summed = torch.stack([first_embed[0, 0], *embeds]).sum(dim=0)[None, None]
-            heard = summed + self._prompt.text_of_frame(frame)
-            return torch.cat([first, rest]), self._steps.advance(heard)
+            embeds = summed + self._prompt.text_of_frame(frame)
+            return torch.cat([first, rest]), self._steps.advance(embeds)
 
 
 # Frames on CUDA: the two models as the CUDA graphs of faster-qwen3-tts.

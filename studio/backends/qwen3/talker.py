@@ -14,6 +14,7 @@ from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
+from studio.backends.qwen3.checkpoint import MIN_FRAMES
 from studio.backends.qwen3.code_predictor import CodePredictor
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker_slots import (
@@ -32,8 +33,6 @@ from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
 # Source: `Qwen3TTSTalkerForConditionalGeneration.forward` of qwen-tts-hf 0.1.1.post1, and the
 # logits processors of the transformers package that its `generate` asks for.
 
-_MIN_FRAMES = 2  # as in the reference; with fewer, very short lines come out empty
-
 
 class TalkerStep(DecodeStep):
     """Advances slots by a frame."""
@@ -51,38 +50,38 @@ class TalkerStep(DecodeStep):
         """Make a frame in every slot of the first `shape.rows` that runs."""
         slots, rows = self._slots, shape.rows
         frame = slots.column(IntColumn.FRAME, rows)
-        parts = self._weights.talker.parts
+        kernels = self._weights.talker.kernels
         key = slots.column(IntColumn.KEY, rows)
-        chance = parts.chance(key, frame, self._groups, self._most_codes)
+        noise = kernels.noise(key, frame, self._groups, self._most_codes)
         rules = slots.first_rules(rows)
-        first = parts.choose(self._first_scores(rows), chance[0], rules, shape.breadth)
-        goes = self._decided(first == self._weights.end)
-        codes = self._rest(first, chance, shape.breadth)  # [rows, groups]
-        self._keep(codes, goes)
-        self._finish(first, self._advanced(codes, shape), goes)
+        first = kernels.sample(self._first_scores(rows), noise[0], rules, shape.bounds)
+        goes = self._mark_stopped(first == self._weights.end)
+        codes = self._rest(first, noise, shape.bounds)  # [rows, groups]
+        self._store_codes(codes, goes)
+        self._store_state(first, self._read_frame(codes, shape), goes)
 
     def _first_scores(self, rows: int) -> torch.Tensor:
         """What may be a frame's first code: float32 [rows, vocabulary]."""
         slots = self._slots
         scores = linear(slots.hidden[:rows], self._weights.head).float()
-        penalty = slots.real[:rows, TalkerFloatColumn.PENALTY, None]
+        penalty = slots.floats[:rows, TalkerFloatColumn.PENALTY, None]
         less = torch.where(scores < 0, scores * penalty, scores / penalty)
-        scores = torch.where(slots.said[:rows], less, scores) + self._weights.banned
+        scores = torch.where(slots.seen_codes[:rows], less, scores) + self._weights.banned
         scores[:, self._weights.end].masked_fill_(
-            slots.column(IntColumn.FRAME, rows) < _MIN_FRAMES, -torch.inf
+            slots.column(IntColumn.FRAME, rows) < MIN_FRAMES, -torch.inf
         )
         return scores
 
-    def _advanced(self, codes: torch.Tensor, shape: StepShape) -> torch.Tensor:
+    def _read_frame(self, codes: torch.Tensor, shape: StepShape) -> torch.Tensor:
         """Read the frame with the text that goes with it; the next frame's state."""
         weights, slots, rows = self._weights, self._slots, shape.rows
-        heard = F.embedding(codes + weights.offsets, weights.tables).sum(dim=1)
+        frame = F.embedding(codes + weights.offsets, weights.tables).sum(dim=1)
         spoken = torch.minimum(
             slots.column(IntColumn.FRAME, rows), slots.column(TalkerIntColumn.TEXT, rows)
         )
-        at = self._places(shape)
+        at = self._write_positions(shape)
         attend = self._attention(at, shape, weights.talker.group)
-        return weights.talker.read(heard + slots.text[self._rows[:rows], spoken], at, attend)
+        return weights.talker.forward(frame + slots.text[self._rows[:rows], spoken], at, attend)
 
 
 MAX_TOP_K = 256
@@ -104,7 +103,7 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         *,
         prefill_positions: int | None = None,
         release: bool = False,
-        parts: KernelSet | None = None,
+        kernels: KernelSet | None = None,
     ) -> None:
         """Pack the weights and allocate the slots.
 
@@ -113,18 +112,18 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             layout: How much is allocated.
             prefill_positions: See `prefill.group_by_length`; None for the device's.
             release: Take the package's own layers away, which can't run afterwards.
-            parts: What a frame is made of; None for what suits the device.
+            kernels: What a frame is made of; None for what suits the device.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self._prompts = CachingPromptBuilder(model)
-        self._parts = parts or select_eager(model.talker.device.type)
+        self._kernels = kernels or select_eager(model.talker.device.type)
         with torch.inference_mode():
             weights = pack_talker(model.talker, layout.positions, release=release)
             self._lines = TalkerSlots.allocate(weights, layout)
-        step = TalkerStep(weights.made_of(self._parts), self._lines)
+        step = TalkerStep(weights.with_kernels(self._kernels), self._lines)
         super().__init__(
             layout, weights.talker, self._lines, step, prefill_positions=prefill_positions
         )
@@ -135,9 +134,9 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         return self._prompts
 
     @property
-    def parts(self) -> KernelSet:
+    def kernels(self) -> KernelSet:
         """What a frame is made of."""
-        return self._parts
+        return self._kernels
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
         """Lay out a line; what all lines of a voice share is computed once.
@@ -156,15 +155,15 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         del self._lines, self._prompts
 
     def _put(
-        self, lines: Sequence[TalkerAdmission], turns: Sequence[int], limits: Sequence[int]
+        self, lines: Sequence[TalkerAdmission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        self._lines.put(lines, turns, limits)
+        self._lines.put(lines, epochs, limits)
 
-    def _breadth(self, line: TalkerAdmission) -> SamplingBounds:
+    def _bounds(self, line: TalkerAdmission) -> SamplingBounds:
         drawn = [how for how in (line.sampling, line.rest) if not line.sampling.greedy]
         widest = max((how.top_k for how in drawn), default=1)
         return SamplingBounds(
-            self._usual.candidates if widest <= self._usual.candidates else MAX_TOP_K,
+            self._usual.max_candidates if widest <= self._usual.max_candidates else MAX_TOP_K,
             any(how.top_p < 1 for how in drawn),
             line.sampling.greedy or line.rest.greedy,
         )

@@ -71,13 +71,13 @@ class TalkerSlots(SlotTensors):
         brief = 2 * PREDICTOR_POSITIONS * n * rest.kv_heads * (rest.group + 2) * rest.head_dim
         columns, device = len(IntColumn) + len(TalkerIntColumn), like.device
         return cls(
-            whole=torch.zeros(n, columns, dtype=torch.long, device=device),
-            real=torch.ones(n, len(TalkerFloatColumn), device=device),
+            ints=torch.zeros(n, columns, dtype=torch.long, device=device),
+            floats=torch.ones(n, len(TalkerFloatColumn), device=device),
             hidden=like.new_zeros(n, weights.hidden),
             text=like.new_zeros(n, frames, weights.hidden),
-            said=torch.zeros(n, like.shape[0], dtype=torch.bool, device=device),
+            seen_codes=torch.zeros(n, like.shape[0], dtype=torch.bool, device=device),
             codes=torch.zeros(n, frames, weights.groups, dtype=torch.long, device=device),
-            cache=like.new_zeros(kept),
+            kv_cache=like.new_zeros(kept),
             rest=like.new_zeros(len(rest.layers), brief),
         )
 
@@ -111,14 +111,14 @@ class TalkerSlots(SlotTensors):
         return self.rest[:, :numbers].unflatten(1, (2, PREDICTOR_POSITIONS, rows, *shape))
 
     def put(
-        self, lines: Sequence[TalkerAdmission], turns: Sequence[int], limits: Sequence[int]
+        self, lines: Sequence[TalkerAdmission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
         """Write what the lines ask for; they run from the next step on."""
         for line, limit in zip(lines, limits, strict=True):
             self._put_text(line, limit)
         self._write(
             [line.slot for line in lines],
-            [_int_columns(*line) for line in zip(lines, turns, limits, strict=True)],
+            [_int_columns(*line) for line in zip(lines, epochs, limits, strict=True)],
             [_float_columns(line) for line in lines],
         )
 
@@ -131,14 +131,14 @@ class TalkerSlots(SlotTensors):
         self, rows: int, real: TalkerFloatColumn, last: TalkerIntColumn, greedy: TalkerIntColumn
     ) -> SamplingTensors:
         return SamplingTensors(
-            temperature=self.real[:rows, real, None],
-            top_p=self.real[:rows, real + 1, None],
-            last=self.whole[:rows, last, None],
-            greedy=self.whole[:rows, greedy],
+            temperature=self.floats[:rows, real, None],
+            top_p=self.floats[:rows, real + 1, None],
+            last=self.ints[:rows, last, None],
+            greedy=self.ints[:rows, greedy],
         )
 
-    def _rows(self) -> tuple[torch.Tensor, ...]:
-        return (*super(TalkerSlots, self)._rows(), self.text)
+    def _per_slot(self) -> tuple[torch.Tensor, ...]:
+        return (*super(TalkerSlots, self)._per_slot(), self.text)
 
     def _put_text(self, line: TalkerAdmission, limit: int) -> None:
         used = min(line.prompt.trailing.shape[1], limit)
@@ -146,9 +146,9 @@ class TalkerSlots(SlotTensors):
         self.text[line.slot, used] = line.prompt.pad[0, 0]
 
 
-def _int_columns(line: TalkerAdmission, turn: int, limit: int) -> list[int]:
+def _int_columns(line: TalkerAdmission, epoch: int, limit: int) -> list[int]:
     return [
-        turn,
+        epoch,
         SlotPhase.RUNNING,
         0,
         line.prompt.embeds.shape[1],
@@ -201,7 +201,7 @@ class TalkerRequest:
 
     Attributes:
         tokens: int64 [tokens], from `Tokens.line`.
-        voice: Whose; the codes of its sample are heard before the line.
+        voice: Whose; the codes of its sample precede the line.
         language: The model's own name; None lets it find out.
         sampling: Of a frame's first code.
         seed: Its noise; the same whatever runs beside it.
@@ -224,7 +224,7 @@ class TalkerRequest:
     rest: SamplingParams = DEFAULT_SAMPLING
 
     def admission(self, core: Any, slot: int) -> TalkerAdmission:
-        """The line as `BatchedCore` takes it."""
+        """The line as `TalkerRunner` takes it."""
         return TalkerAdmission(
             slot=slot,
             prompt=core.prompt(self.tokens, self.voice, self.language),

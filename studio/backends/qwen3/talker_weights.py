@@ -9,6 +9,7 @@ import torch
 
 from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
 from studio.backends.batching.runner_contract import BatchingUnavailable
+from studio.backends.qwen3.checkpoint import COMMAND_CODES
 
 # The two transformers of Qwen3-TTS with their weights packed for few, large multiplications.
 #
@@ -60,14 +61,13 @@ class TalkerWeights:
         """Width of the talker."""
         return self.head.shape[1]
 
-    def made_of(self, parts: KernelSet) -> TalkerWeights:
+    def with_kernels(self, kernels: KernelSet) -> TalkerWeights:
         """The same weights for a step of other parts."""
-        talker, predictor = (replace(one, parts=parts) for one in (self.talker, self.predictor))
+        talker, predictor = (replace(one, kernels=kernels) for one in (self.talker, self.predictor))
         return replace(self, talker=talker, predictor=predictor)
 
 
 _ROPE_AXES = 3  # of the talker's positions; the predictor's have one
-_COMMAND_CODES = 1_024  # numbers at the vocabulary's end that are commands, not sounds
 
 
 def pack_talker(talker: Any, positions: int, *, release: bool = False) -> TalkerWeights:
@@ -108,7 +108,10 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
 
 
 def _check_supported(config: Any) -> None:
-    """Refuse what none of the released checkpoints has, rather than speak it wrongly."""
+    """Refuse what none of the released checkpoints has, rather than speak it wrongly.
+
+    The line-by-line runner takes over, which is the package's own.
+    """
     for part in (config, config.code_predictor_config):
         if part.attention_bias or part.sliding_window is not None or part.hidden_act != "silu":
             raise BatchingUnavailable(
@@ -118,7 +121,7 @@ def _check_supported(config: Any) -> None:
 
 def _banned_codes(config: Any, device: torch.device) -> torch.Tensor:
     banned = torch.zeros(config.vocab_size, device=device)
-    banned[-_COMMAND_CODES:] = -torch.inf
+    banned[-COMMAND_CODES:] = -torch.inf
     banned[config.codec_eos_token_id] = 0.0
     return banned
 

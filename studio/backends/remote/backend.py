@@ -130,7 +130,7 @@ class RemoteBackend:
             builtin_voice=not known or bool(voices) or any(can.speaks_unasked for can in known),
             presets=tuple(Preset(voice, _label(voice)) for voice in voices),
             described_voices=not known or any(map(_describes, known)),
-            instructions=bool(known) and any(can.instructed for can in known),
+            instructions=bool(known) and any(can.takes_instructions for can in known),
             languages=_common_languages(known),
             params=PARAMS,
             streaming=True,
@@ -159,7 +159,7 @@ class RemoteBackend:
         if reason is not None:
             raise ModelUnavailable(reason)
 
-        names = ", ".join(address.shown for address in self._addresses)
+        names = ", ".join(address.display_name for address in self._addresses)
         progress(LoadProgress(f"Asking {names} for models and voices", 0.0))
         self._bridge = LoopBridge(self._addresses, self._options)
         self._look()
@@ -180,7 +180,7 @@ class RemoteBackend:
             SampleRejected: No server can make such a voice, or the sample is too long.
         """
         made = remote_voice(voice)
-        refusals = [can.refusal(made) for can in self._loaded().pool.abilities]
+        refusals = [can.refusal(made) for can in self._require_bridge().pool.abilities]
         first = next(iter(refusals), None)
         if first is not None and all(refusals):
             raise SampleRejected(first)
@@ -194,7 +194,7 @@ class RemoteBackend:
             ModelUnavailable: No server answers any more.
             Cancelled: `request.cancelled` became true.
         """
-        yield from self._loaded().speak(self._line(request), request.cancelled)
+        yield from self._require_bridge().speak(self._line(request), request.cancelled)
 
     def _line(self, request: SpeechRequest) -> RemoteLine:
         voice = request.conditioning.payload
@@ -221,7 +221,7 @@ class RemoteBackend:
             )
         return short
 
-    def _loaded(self) -> LoopBridge:
+    def _require_bridge(self) -> LoopBridge:
         if self._bridge is None:
             raise ModelUnavailable("The speech servers were not asked yet. Load and try again.")
         return self._bridge
@@ -238,7 +238,7 @@ class RemoteBackend:
 
 def _describes(can: ServerCapabilities) -> bool:
     """Whether words have a say in a voice; a server that tells what it can outranks a guess."""
-    return can.designs or can.designs_too or (can.told is None and can.instructed)
+    return can.designs or can.designs_too or (can.traits is None and can.takes_instructions)
 
 
 def _common_languages(known: tuple[ServerCapabilities, ...]) -> dict[str, str]:

@@ -150,7 +150,7 @@ class ServerCapabilities:
         voices: Its own voices; None when it doesn't list them.
         task: The kind of a Qwen3-TTS checkpoint; None for any other model.
         voice_required: Whether a request must name a voice, even beside a sample.
-        told: What it says itself, which outranks what its fields and its name let expect.
+        traits: What it says itself, which outranks what its fields and its name let expect.
     """
 
     model: str | None
@@ -158,19 +158,19 @@ class ServerCapabilities:
     voices: tuple[str, ...] | None = None
     task: SpeechTask | None = None
     voice_required: bool = False
-    told: DiscoveredTraits | None = None
+    traits: DiscoveredTraits | None = None
 
     @property
     def takes_samples(self) -> bool:
         """Whether a recording may go along."""
         if "ref_audio" not in self.fields or self.task not in (None, SpeechTask.BASE):
             return False
-        return self.told is None or self.told.cloning or self.told.builtin_voice
+        return self.traits is None or self.traits.cloning or self.traits.builtin_voice
 
     @property
     def clones(self) -> bool:
         """Whether it speaks in the voice of a recording."""
-        return self.takes_samples and (self.told is None or self.told.cloning)
+        return self.takes_samples and (self.traits is None or self.traits.cloning)
 
     @property
     def designs(self) -> bool:
@@ -180,13 +180,13 @@ class ServerCapabilities:
     @property
     def designs_too(self) -> bool:
         """Whether it makes voices from words beside others."""
-        return self.told is not None and self.told.described_voices
+        return self.traits is not None and self.traits.described_voices
 
     @property
-    def instructed(self) -> bool:
+    def takes_instructions(self) -> bool:
         """Whether words beside a voice change how it speaks; the small checkpoints ignore them."""
-        if self.told is not None and self.told.instructions is not None:
-            return self.told.instructions or self.told.described_voices
+        if self.traits is not None and self.traits.instructions is not None:
+            return self.traits.instructions or self.traits.described_voices
         if "instructions" not in self.fields or self.task is SpeechTask.BASE:
             return False
         return self.task is None or "0.6b" not in (self.model or "").lower()
@@ -194,8 +194,8 @@ class ServerCapabilities:
     @property
     def speaks_unasked(self) -> bool:
         """Whether it takes a line that names no voice."""
-        if self.told is not None:
-            return self.told.builtin_voice
+        if self.traits is not None:
+            return self.traits.builtin_voice
         return self.task is None and not self.voice_required
 
     @property
@@ -206,8 +206,8 @@ class ServerCapabilities:
     @property
     def languages(self) -> Mapping[str, str]:
         """Code to name; empty when it isn't known."""
-        if self.told is not None:
-            return self.told.languages
+        if self.traits is not None:
+            return self.traits.languages
         return QWEN3_LANGUAGES if self.task is not None else {}
 
     def means(self, voice: RemoteVoice) -> VoiceSource | None:
@@ -317,7 +317,7 @@ class _Model(BaseModel):
     capabilities: object = None
 
     @property
-    def told(self) -> DiscoveredTraits | None:
+    def traits(self) -> DiscoveredTraits | None:
         """What it says of itself; other servers have other things under that name."""
         try:
             return DiscoveredTraits(**_VoiceTraits.model_validate(self.capabilities).model_dump())
@@ -335,7 +335,7 @@ class _Voice(BaseModel):
     name: str | None = None
 
     @property
-    def called(self) -> str | None:
+    def label(self) -> str | None:
         return self.voice_id or self.id or self.name
 
 
@@ -346,7 +346,7 @@ class _Voices(BaseModel):
 
     def names(self) -> tuple[str, ...]:
         listed = self.voices or self.data
-        names = (one if isinstance(one, str) else one.called for one in listed)
+        names = (one if isinstance(one, str) else one.label for one in listed)
         return tuple(dict.fromkeys(name for name in names if name))[:MAX_VOICES]
 
 
@@ -365,10 +365,10 @@ async def discover_capabilities(
         Refused: It isn't a speech server, or hasn't the model.
         ServerFault: It doesn't answer, or not now.
     """
-    model = _chosen(_models(await get(f"{base}/models")), wanted)
+    model = _choose_model(_models(await get(f"{base}/models")), wanted)
     query = f"?model={quote(model.id, safe='')}" if model else ""
     voices = _voices(await _optional(get, f"{base}/audio/voices{query}"))
-    described = await _described(get, documents)
+    described = await _fetch_shape(get, documents)
     if not (model or voices or described or wanted):
         raise Refused("lists neither models nor voices; check its URL, or set TTS_REMOTE_MODEL")
     shape = described or _usual(voices)
@@ -378,11 +378,11 @@ async def discover_capabilities(
         voices=voices.names() if voices else None,
         task=task_of((model.id, model.root or "") if model else (wanted or "",), shape.fields),
         voice_required="voice" in shape.required,
-        told=model.told if model else None,
+        traits=model.traits if model else None,
     )
 
 
-async def _described(get: Get, documents: tuple[str, ...]) -> RequestShape | None:
+async def _fetch_shape(get: Get, documents: tuple[str, ...]) -> RequestShape | None:
     for url in documents:
         body = await _optional(get, url)
         shape = request_shape(body) if body is not None else None
@@ -424,7 +424,7 @@ def _voices(body: bytes | None) -> _Voices | None:
         return None
 
 
-def _chosen(models: list[_Model], wanted: str | None) -> _Model | None:
+def _choose_model(models: list[_Model], wanted: str | None) -> _Model | None:
     if wanted is None:
         return _likeliest(models)
     found = next((one for one in models if wanted in (one.id, one.root)), None)

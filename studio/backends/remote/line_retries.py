@@ -37,7 +37,7 @@ class LineTries:
         """Get ready; `hear` takes each sample of the line once."""
         self._line = line
         self._pool = pool
-        self._heard = StreamResume(hear)
+        self._resume = StreamResume(hear)
         self._pauses = wait_exponential_jitter(
             multiplier=options.retry_s, max=_LONGEST_PAUSE_S, jitter=options.retry_s
         )
@@ -69,7 +69,7 @@ class LineTries:
             raise SpeechFailed(f"{self._who} {error}.") from None
         except Differs:
             raise SpeechFailed(
-                f"{self._who} broke off after {self._heard.heard_s:.1f} s, and a second try "
+                f"{self._who} broke off after {self._resume.delivered_s:.1f} s, and a second try "
                 "sounded different. Render this line again."
             ) from None
 
@@ -86,11 +86,11 @@ class LineTries:
                 raise
 
     async def _speak(self, server: SpeechServer) -> None:
-        self._heard.begin()
-        await server.speak(self._line, self._heard.take)
-        self._heard.end()
-        if self._heard.heard_s < _shortest_s(self._line):
-            raise Garbled(f"sent only {self._heard.heard_s:.1f} s for the line")
+        self._resume.begin()
+        await server.speak(self._line, self._resume.take)
+        self._resume.end()
+        if self._resume.delivered_s < _shortest_s(self._line):
+            raise Garbled(f"sent only {self._resume.delivered_s:.1f} s for the line")
 
     def _may_go_on(self, error: BaseException) -> bool:
         """Whether another try makes sense; what one server declines, only on another."""

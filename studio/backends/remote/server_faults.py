@@ -100,8 +100,8 @@ def fault_of(
         body: What came of it, at least the beginning.
         secrets: What is taken out of the server's words.
     """
-    told = words_of(body, secrets)
-    why = f"answered {status}" + (f": {told}" if told else "")
+    words = words_of(body, secrets)
+    why = f"answered {status}" + (f": {words}" if words else "")
     if status == HTTPStatus.TOO_MANY_REQUESTS or (
         status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" in headers
     ):

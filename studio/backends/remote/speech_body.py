@@ -48,7 +48,7 @@ def speech_body(line: RemoteLine, can: ServerCapabilities) -> dict[str, Any]:
         "language": _language(line.language, can),
         "speed": line.speed if line.speed != 1 else None,
         "max_new_tokens": estimate_frame_bound(line.text) if can.task else None,
-        "instructions": line.voice.description if can.instructed or can.designs else None,
+        "instructions": line.voice.description if can.takes_instructions or can.designs else None,
     }
     wishes |= _voice(line.voice, can) | _format(line, can)
     known = {name: value for name, value in wishes.items() if name in can.fields}
@@ -58,7 +58,7 @@ def speech_body(line: RemoteLine, can: ServerCapabilities) -> dict[str, Any]:
 
 def _language(code: str | None, can: ServerCapabilities) -> str | None:
     """Another studio takes the code itself; vLLM-Omni wants the name."""
-    return code if can.told is not None else can.languages.get(code or "", code)
+    return code if can.traits is not None else can.languages.get(code or "", code)
 
 
 def _voice(voice: RemoteVoice, can: ServerCapabilities) -> dict[str, Any]:

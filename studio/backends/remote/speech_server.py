@@ -54,7 +54,7 @@ class Address:
         )
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The name in messages: host and port."""
         return urlsplit(self.url).netloc
 
@@ -215,7 +215,7 @@ class StreamResume:
         self._to_skip = 0
 
     @property
-    def heard_s(self) -> float:
+    def delivered_s(self) -> float:
         """Seconds that were passed on."""
         return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
 
@@ -306,7 +306,7 @@ class SpeechServer:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return self.address.shown
+        return self.address.display_name
 
     async def ask(self) -> ServerCapabilities:
         """Find out what it can do.
@@ -333,7 +333,7 @@ class SpeechServer:
         body = speech_body(line, self.abilities)
         try:
             async with asyncio.timeout(self._options.timeout_s):
-                await self._spoken(body, hear)
+                await self._request_speech(body, hear)
         except TimeoutError:
             raise Unreachable(f"took more than {self._options.timeout_s:g} s for a line") from None
         except httpx.RequestError as error:
@@ -343,7 +343,7 @@ class SpeechServer:
         """Close its connections."""
         await self._client.aclose()
 
-    async def _spoken(self, body: dict[str, Any], hear: OnChunk) -> None:
+    async def _request_speech(self, body: dict[str, Any], hear: OnChunk) -> None:
         url, reader, samples = self.address.at("audio/speech"), SpeechReader(), 0
         async with self._client.stream("POST", url, json=body) as response:
             if response.status_code != HTTPStatus.OK:

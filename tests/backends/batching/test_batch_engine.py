@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Iterator
@@ -25,7 +24,6 @@ from studio.backends.batching.batch_engine import MAX_FAULTS_IN_A_ROW, BatchEngi
 from studio.backends.batching.sequence import (
     SequenceEnd,
     TtsSequence,
-    collect_samples,
     stream_chunks,
 )
 from studio.backends.batching.slot_scheduler import SlotScheduler
@@ -366,23 +364,25 @@ def test_health_tells_of_steps(rig):
     assert 0 <= health.last_step_age_s < PATIENCE_S
 
 
-async def test_infer_takes_no_thread_and_lines_come_whole(rig):
-    spoken = await asyncio.gather(
-        *(collect_samples(rig.engine.submit, paper_task(seed, 10 + seed)) for seed in range(6))
-    )
+def test_lines_that_nobody_listens_to_come_whole(rig):
+    with ThreadPoolExecutor(6) as pool:
+        spoken = [*pool.map(lambda seed: rig.speak(paper_task(seed, 10 + seed)), range(6))]
     for seed, samples in enumerate(spoken):
         assert_same(samples, expected(seed, 10 + seed))
 
 
-async def test_a_cancelled_infer_frees_its_slot(rig):
+def test_a_line_that_is_closed_frees_its_slot(rig):
     gate = Gate(rig.core)
-    task = asyncio.create_task(collect_samples(rig.engine.submit, paper_task(1, FOREVER)))
-    await asyncio.to_thread(gate.reached.wait, PATIENCE_S)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    feed: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
+    line = TtsSequence(paper_task(1, FOREVER), feed.put)
+    rig.engine.submit(line)
+    assert gate.reached.wait(PATIENCE_S)
+    line.close()
     gate.opened.set()
-    assert_same(await collect_samples(rig.engine.submit, paper_task(2, 5)), expected(2, 5))
+    end = feed.get(timeout=PATIENCE_S)
+    assert isinstance(end, SequenceEnd)
+    assert isinstance(end.error, Cancelled)
+    assert_same(rig.speak(paper_task(2, 5)), expected(2, 5))
     assert rig.core.taken == set()
 
 

@@ -38,7 +38,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[StepShape
         tried.append(shape)
         raise error
 
-    monkeypatch.setattr(CudaGraphRunner, "_captured", captured)
+    monkeypatch.setattr(CudaGraphRunner, "_capture", captured)
     return tried
 
 
@@ -57,7 +57,7 @@ def test_a_shape_is_captured_at_its_second_step_and_replayed_from_then_on(monkey
     captured: list[tuple[int, StepShape]] = []
     monkeypatch.setattr(
         CudaGraphRunner,
-        "_recorded",
+        "_record",
         lambda self, shape, _pool: captured.append((len(ran), shape)) or Played(self._step, shape),
     )
     ran: list[StepShape] = []
@@ -86,7 +86,7 @@ def test_two_threads_never_capture_at_the_same_time(monkeypatch):
         under_way -= 1
         return Played(self._step, shape)
 
-    monkeypatch.setattr(CudaGraphRunner, "_recorded", recorded)
+    monkeypatch.setattr(CudaGraphRunner, "_record", recorded)
 
     def capture(_thread: int) -> int:
         replays = CudaGraphRunner(lambda _shape: None, torch.device("cuda"))
@@ -139,7 +139,7 @@ def test_after_a_failed_capture_the_shapes_captured_before_are_replayed_and_torc
     def mend(_device, pool) -> None:
         mended.append((pool, held_by_this_thread()))
 
-    monkeypatch.setattr(CudaGraphRunner, "_recorded", recorded)
+    monkeypatch.setattr(CudaGraphRunner, "_record", recorded)
     monkeypatch.setattr(cuda_graphs, "recover_from_failed_capture", mend)
     ran: list[object] = []
     replays = CudaGraphRunner(ran.append, torch.device("cuda"))
@@ -173,7 +173,7 @@ def test_what_draws_from_the_shared_source_waits_for_a_capture(monkeypatch):
         order.append("replayed")
         return pair
 
-    monkeypatch.setattr(CudaGraphRunner, "_recorded", recorded)
+    monkeypatch.setattr(CudaGraphRunner, "_record", recorded)
     replays = CudaGraphRunner(lambda _shape: None, torch.device("cuda"))
     steps = CudaGraphTalkerForward(None, None, SimpleNamespace(run=run))
     with ThreadPoolExecutor(1) as pool:

@@ -121,7 +121,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, course: Course, core: TalkerRunner) -
         read(*args, **how)
 
     def noted_submit(thread: Qwen3CodecWorker, frames: CodecFrames) -> None:
-        course.note("handed over", (frames.heard, len(frames.codes)))
+        course.note("handed over", (frames.streamed, len(frames.codes)))
         submit(thread, frames)
 
     def noted_run(rows: CodecGraphBuffers, block: RowBlock) -> Any:
@@ -139,7 +139,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, course: Course, core: TalkerRunner) -
 @contextmanager
 def engine_of(monkeypatch: pytest.MonkeyPatch, course: Course) -> Iterator[BatchEngine]:
     core = TalkerRunner(model(), SlotLayout(SLOTS, 512, FOREVER))
-    core._news = StatusReadback(core._slots.whole, late=True)
+    core._readback = StatusReadback(core._slots.ints, late=True)
     watch(monkeypatch, course, core)
     codec = Qwen3CodecWorker(loaded_package().model.speech_tokenizer.model.decoder, title="Paper")
     scheduler: SlotScheduler[TtsSequence] = SlotScheduler(SLOTS, max_wait_s=0.01)

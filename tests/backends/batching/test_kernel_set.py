@@ -50,7 +50,7 @@ def weights_of(size_name: str) -> TalkerWeights:
 def frame_of(weights: TalkerWeights) -> Counter[str]:
     """Kernels of one frame."""
     step = TalkerStep(
-        weights.made_of(kernel_set.EAGER_CUDA_KERNELS),
+        weights.with_kernels(kernel_set.EAGER_CUDA_KERNELS),
         TalkerSlots.allocate(weights, SlotLayout(ROWS, 1_024, 64)),
     )
     return count_kernels(lambda: step(StepShape(ROWS, 512)))
@@ -75,7 +75,7 @@ def a_choice() -> int:
     rules = SamplingTensors(column, column, column.long(), column[:, 0].bool())
     noise = torch.zeros(ROWS, 3_072, device="meta")
     return count_kernels(
-        lambda: kernel_set.EAGER_CUDA_KERNELS.choose(scores, noise, rules, SamplingBounds())
+        lambda: kernel_set.EAGER_CUDA_KERNELS.sample(scores, noise, rules, SamplingBounds())
     ).total()
 
 
@@ -158,7 +158,7 @@ def anew(tmp_path, monkeypatch) -> Iterator[None]:
 def test_the_fewest_kernels_make_the_same_codes():
     made = []
     for chosen in (decoder_stack.EAGER_KERNELS, kernel_set.EAGER_CUDA_KERNELS):
-        core = made_core(slots=8, parts=chosen)
+        core = made_core(slots=8, kernels=chosen)
         ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
         lines = [
             admission(core, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))
@@ -169,8 +169,8 @@ def test_the_fewest_kernels_make_the_same_codes():
 
 @pytest.mark.usefixtures("anew")
 def test_compiled_parts_make_the_same_codes():
-    core = made_core(slots=8, parts=kernel_set.select_compiled("cpu"))
-    if core.parts is decoder_stack.EAGER_KERNELS:
+    core = made_core(slots=8, kernels=kernel_set.select_compiled("cpu"))
+    if core.kernels is decoder_stack.EAGER_KERNELS:
         pytest.skip("no C++ compiler that works is here")
     ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
     plain = made_core(slots=8)
@@ -191,9 +191,9 @@ def test_without_a_compiler_frames_are_made_of_plain_parts_and_it_is_told_once(m
 
     with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
         first, second = (
-            made_core(slots=1, parts=kernel_set.select_compiled("cpu")) for _ in range(2)
+            made_core(slots=1, kernels=kernel_set.select_compiled("cpu")) for _ in range(2)
         )
-    assert first.parts is second.parts is decoder_stack.EAGER_KERNELS
+    assert first.kernels is second.kernels is decoder_stack.EAGER_KERNELS
     assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1
     assert "plain parts" in caplog.text
     line = lines_of("base")[0]
@@ -218,15 +218,15 @@ def test_fused_kernels_imitated_on_a_cpu_make_what_plain_parts_make():
 def test_fused_kernels_take_the_place_of_three_and_of_two(monkeypatch):
     """What a frame would launch with them, each counted as the one kernel that it is."""
     one = torch.zeros(1, device="meta")
-    chains = PointwiseKernels(
-        rotate=lambda _layer, _plain, _turn, into: into.add_(1),
-        gate=lambda gate_up: gate_up.chunk(2, dim=1)[0] + one,
+    pointwise = PointwiseKernels(
+        norm_rope=lambda _layer, _plain, _turn, into: into.add_(1),
+        silu_and_mul=lambda gate_up: gate_up.chunk(2, dim=1)[0] + one,
     )
     standing_in = replace(
         kernel_set.EAGER_CUDA_KERNELS,
-        heads=partial(decoder_stack.qkv_rope, chains=chains),
-        between=partial(decoder_stack.attn_out_mlp_qkv, chains=chains),
-        fed=partial(decoder_stack.attn_out_mlp, chains=chains),
+        qkv_rope=partial(decoder_stack.qkv_rope, pointwise=pointwise),
+        attn_out_mlp_qkv=partial(decoder_stack.attn_out_mlp_qkv, pointwise=pointwise),
+        attn_out_mlp=partial(decoder_stack.attn_out_mlp, pointwise=pointwise),
     )
     weights = weights_of("0.6B")
     plain = frame_of(weights).total()

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from studio.backends.batching.line_runner import describe_plan
 from studio.backends.batching.memory_plan import (
     MAX_SLOTS,
-    SLOT_COUNTS,
     MemoryNeeds,
     MemoryPlan,
     plan_memory,
 )
+from studio.backends.batching.runner_contract import BUCKETS
 from studio.backends.options import BatchOptions
 from studio.backends.qwen3.qwen3_memory import RELEASED_DIMS, plan_codec
 from studio.errors import ModelUnavailable
@@ -42,7 +42,7 @@ def test_slots_of_the_usual_model_on_cards_of_some_sizes(free_gb, slots, positio
 
 @pytest.mark.parametrize(("voices", "slots"), [(0, 16), (4, 16), (16, 8)])
 def test_what_is_kept_of_voices_leaves_fewer_slots(voices, slots):
-    kept = voices * RELEASED_DIMS.beginning_bytes(300, "cuda")
+    kept = voices * RELEASED_DIMS.prefix_bytes(300, "cuda")
     room = plan(8 * GB, "cuda", kept_bytes=kept)
     assert (room.layout.slots, room.kept_bytes) == (slots, kept)
     assert kept == voices * 300 * 114_688
@@ -84,5 +84,5 @@ def test_whatever_is_chosen_fits(free_mb, device):
         assert free_mb < 4_000
         return
     assert room.total_bytes <= free_mb * 10**6 * 0.9
-    assert room.layout.slots in SLOT_COUNTS
+    assert room.layout.slots in BUCKETS
     assert room.layout.slots <= MAX_SLOTS[device]

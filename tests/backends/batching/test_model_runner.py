@@ -223,7 +223,7 @@ def test_a_core_is_of_use_again_after_a_step_that_failed(core, monkeypatch):
     core.admit([admission(core, 0, LINES[1], LIVELY, seed=1)])
     core.step(1)
     with monkeypatch.context() as fault:
-        fault.setattr("studio.backends.qwen3.talker.TalkerStep._advanced", broken)
+        fault.setattr("studio.backends.qwen3.talker.TalkerStep._read_frame", broken)
         with pytest.raises(RuntimeError, match="out of order"):
             core.step(1)
     assert core.progress(latest=True) == {0: SlotProgress(1)}
@@ -274,7 +274,7 @@ def test_prompts_kept_are_bounded():
     for _ in range(2):
         prompts.build(line, voice_of("full reference"), "english")
     assert prompts.computed == 8
-    assert prompts.kept == 3
+    assert prompts.cached_parts == 3
 
 
 @pytest.mark.parametrize(
@@ -289,13 +289,13 @@ def test_attention_it_does_not_know_is_refused_in_words(monkeypatch, part, field
     talker = loaded_model("base")._model.talker
     config = talker.config if part == "talker" else talker.config.code_predictor_config
     monkeypatch.setattr(config, field, value)
-    with pytest.raises(ModelUnavailable, match="TTS_BACKEND=qwen3"):
+    with pytest.raises(ModelUnavailable, match="attention that the batched talker"):
         made_core(slots=1)
 
 
 def test_a_closed_core_holds_no_memory():
     core = made_core(slots=1)
-    caches = weakref.ref(core._slots.cache)
+    caches = weakref.ref(core._slots.kv_cache)
     core.close()
     assert caches() is None
 
@@ -311,6 +311,6 @@ def test_buckets_reach_just_to_the_slots():
 def test_prompts_padded_to_equal_lengths_make_the_same_codes(kept_bytes):
     """As on CUDA, where libraries choose anew for each length; slots are used twice."""
     core = made_core("base", 2, kept_bytes=kept_bytes)
-    core._lengths = core._beginnings._lengths = 16
+    core._lengths = core._prefix_cache._lengths = 16
     made = refilled(core, 2, lines_of("base"))
     assert all(torch.equal(codes, reference_codes(line)) for line, codes in made.items())

@@ -47,7 +47,7 @@ def core_on_cuda(
         str(small_checkpoint("base")), dtype=dtype, device_map="cuda"
     )
     core = TalkerRunner(package.model, SlotLayout(8, 256, 64), **options)
-    core._replays._captures = graphs
+    core._graphs._captures = graphs
     return core
 
 
@@ -59,7 +59,7 @@ def test_replayed_frames_are_those_of_the_plain_step(dtype, sampling):
         core = core_on_cuda(dtype, graphs=graphs)
         lines = [admission(core, n, line, sampling, seed=n) for n, line in enumerate(LINES)]
         made.append(decoded(core, 8, lines))
-        assert (core._replays.captured > 0) is graphs
+        assert (core._graphs.captured > 0) is graphs
     for slot in range(8):
         assert torch.equal(made[0][slot], made[1][slot])
 
@@ -77,9 +77,9 @@ def test_compiled_parts_are_captured_and_make_the_codes_of_plain_ones():
     made = []
     assert select_compiled("cuda") is not select_eager("cuda")
     for wanted in (select_eager("cuda"), select_compiled("cuda")):
-        core = core_on_cuda(parts=wanted)
+        core = core_on_cuda(kernels=wanted)
         made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
-        assert core._replays.captured > 0
+        assert core._graphs.captured > 0
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
 
 
@@ -87,7 +87,7 @@ def test_the_fewest_kernels_make_the_codes_of_the_plain_step():
     torch.backends.cuda.matmul.allow_tf32 = False
     made = []
     for chosen in (EAGER_KERNELS, select_eager("cuda")):
-        core = core_on_cuda(parts=chosen)
+        core = core_on_cuda(kernels=chosen)
         lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
         made.append(decoded(core, 8, lines))
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
@@ -98,9 +98,9 @@ def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured():
     assert select_triton("cuda") is not select_eager("cuda")
     made = []
     for wanted in (select_eager("cuda"), select_triton("cuda")):
-        core = core_on_cuda(parts=wanted)
+        core = core_on_cuda(kernels=wanted)
         made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
-        assert core._replays.captured > 0
+        assert core._graphs.captured > 0
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
 
 
@@ -114,7 +114,7 @@ def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():
     core = core_on_cuda()
     lines = [admission(core, n, line) for n, line in enumerate(LINES)]
     read, kept = decoded(core, 8, lines), decoded(core, 8, lines)
-    assert core.beginnings.computed == len({line.prompt.part for line in lines})
+    assert core.prefix_cache.computed == len({line.prompt.part for line in lines})
     assert all(torch.equal(read[slot], kept[slot]) for slot in range(8))
 
 

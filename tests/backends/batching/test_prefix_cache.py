@@ -53,11 +53,11 @@ def test_codes_are_those_of_prompts_read_in_full(kind, sampling):
     core = made_core(kind)
     lines = admissions(core, kind, sampling)
     whole = decoded(core, 8, [in_full(line) for line in lines])
-    assert core.beginnings.computed == 0
+    assert core.prefix_cache.computed == 0
     for _ in range(2):  # beginnings that are read, then those that are kept
         shared = decoded(core, 8, lines)
         assert all(torch.equal(shared[slot], whole[slot]) for slot in whole)
-    assert core.beginnings.computed == len({line.prompt.part for line in lines})
+    assert core.prefix_cache.computed == len({line.prompt.part for line in lines})
 
 
 @WAYS
@@ -73,13 +73,13 @@ def test_prompts_of_several_voices_are_read_in_one_pass(sampling):
 def test_a_line_reads_only_what_is_its_own(monkeypatch):
     core = made_core()
     read = []
-    plain = DecoderStack.read
+    plain = DecoderStack.forward
 
     def counted(stack: DecoderStack, x: torch.Tensor, *how: Any) -> torch.Tensor:
         read.append(len(x))
         return plain(stack, x, *how)
 
-    monkeypatch.setattr(DecoderStack, "read", counted)
+    monkeypatch.setattr(DecoderStack, "forward", counted)
     line = admission(core, 0, Scripted("full reference", "The door is open."))
     core.admit([line])
     assert read == [line.prompt.shared, line.prompt.embeds.shape[1] - line.prompt.shared]
@@ -113,12 +113,12 @@ def test_what_is_kept_is_bounded_in_bytes_and_codes_are_the_same(room):
     lines = lines_of("base")
     probe = made_core(slots=1)
     probe.admit([admission(probe, 0, lines[0])])
-    bound = room * probe.beginnings.size_bytes
+    bound = room * probe.prefix_cache.size_bytes
     core = made_core(slots=3, kept_bytes=bound)
     made = refilled(core, 3, lines, sampling=LIVELY, seed=5)
-    assert core.beginnings.size_bytes <= bound
-    assert bool(core.beginnings.size_bytes) == bool(bound)
-    assert core.beginnings.computed > len({admission(core, 0, one).prompt.part for one in lines})
+    assert core.prefix_cache.size_bytes <= bound
+    assert bool(core.prefix_cache.size_bytes) == bool(bound)
+    assert core.prefix_cache.computed > len({admission(core, 0, one).prompt.part for one in lines})
     usual = refilled(made_core(slots=3), 3, lines, sampling=LIVELY, seed=5)
     assert all(torch.equal(made[line], usual[line]) for line in lines)
 
@@ -147,7 +147,7 @@ def test_the_usual_bound_is_told_for_every_device():
     line = Scripted("full reference", "Yes.")
     core = made_core(slots=1)
     core.admit([admission(core, 0, line)])
-    assert 0 < core.beginnings.size_bytes <= PREFIX_CACHE_BYTES["cpu"]
+    assert 0 < core.prefix_cache.size_bytes <= PREFIX_CACHE_BYTES["cpu"]
 
 
 def test_after_a_fault_nothing_is_kept():
@@ -155,6 +155,6 @@ def test_after_a_fault_nothing_is_kept():
     line = admission(core, 0, lines_of("base")[0])
     core.admit([line])
     core.reset()
-    assert core.beginnings.size_bytes == 0
+    assert core.prefix_cache.size_bytes == 0
     core.admit([line])
-    assert core.beginnings.computed == 2
+    assert core.prefix_cache.computed == 2

@@ -47,8 +47,8 @@ def rules_of(rows: int, temperature: float, top_k: int, top_p: float) -> Samplin
 
 def drawn(scores: torch.Tensor, keys: torch.Tensor, *way: float, candidates: int = 64):
     rows = len(keys)
-    breadth = SamplingBounds(candidates, shares=way[2] < 1)
-    return sample_codes(scores.expand(rows, -1), keys, rules_of(rows, *way), breadth)
+    bounds = SamplingBounds(candidates, any_top_p=way[2] < 1)
+    return sample_codes(scores.expand(rows, -1), keys, rules_of(rows, *way), bounds)
 
 
 def likelihoods(scores: torch.Tensor, temperature: float, top_k: int, top_p: float):
@@ -119,9 +119,9 @@ def test_codes_that_race_all_at_once_are_those_of_candidates_alone(way, dtype):
     line, groups = torch.full((rows,), derive_line_key(4)), torch.arange(3)
     keys = derive_frame_keys(line, torch.arange(rows), groups)
     every = draw_frame_noise(line, torch.arange(rows), groups, codes)
-    rules, breadth = rules_of(rows, *way), SamplingBounds(256, shares=way[2] < 1)
-    expected = sample_codes(scores, keys[2], rules, breadth)
-    made = sample_codes_dense(scores, every[2], rules, breadth)
+    rules, bounds = rules_of(rows, *way), SamplingBounds(256, any_top_p=way[2] < 1)
+    expected = sample_codes(scores, keys[2], rules, bounds)
+    made = sample_codes_dense(scores, every[2], rules, bounds)
     if dtype is torch.float32:
         assert torch.equal(made, expected)
     else:  # a share that ends amid equal scores may take in more of them
@@ -134,8 +134,8 @@ def test_the_likeliest_code_is_taken_where_it_is_asked_for_whichever_way_codes_r
     line = torch.full((6,), derive_line_key(4))
     keys = derive_frame_keys(line, torch.arange(6), torch.arange(1))
     every = draw_frame_noise(line, torch.arange(6), torch.arange(1), 512)
-    made = sample_codes_dense(scores, every[0], rules, SamplingBounds(greedy=True))
-    assert torch.equal(made, sample_codes(scores, keys[0], rules, SamplingBounds(greedy=True)))
+    made = sample_codes_dense(scores, every[0], rules, SamplingBounds(any_greedy=True))
+    assert torch.equal(made, sample_codes(scores, keys[0], rules, SamplingBounds(any_greedy=True)))
     likeliest = scores.argmax(dim=1)
     assert (made == likeliest)[[1, 3, 4]].all()
 

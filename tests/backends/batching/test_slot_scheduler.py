@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from studio.backends.batching.slot_scheduler import (
     MAX_ADMITTED,
-    MAX_ADMITTED_BESIDE_LISTENER,
+    MAX_ADMITTED_WITH_LISTENER,
     SlotScheduler,
 )
 
@@ -127,8 +127,8 @@ def test_beside_a_line_that_is_listened_to_only_a_few_are_admitted(clock):
     scheduler = made(clock, 16)
     submit(scheduler, Line("heard", 5, 0), *(Line(f"{n}") for n in range(20)))
     assert admitted(scheduler) == {0: "heard"}
-    assert len(scheduler.admit()) == MAX_ADMITTED_BESIDE_LISTENER
-    assert len(scheduler.admit()) == MAX_ADMITTED_BESIDE_LISTENER
+    assert len(scheduler.admit()) == MAX_ADMITTED_WITH_LISTENER
+    assert len(scheduler.admit()) == MAX_ADMITTED_WITH_LISTENER
     scheduler.free(0)
     assert len(scheduler.admit()) == 8  # nobody listens any more
 
@@ -156,14 +156,14 @@ def test_a_line_at_the_play_head_gets_the_slot_that_made_least(clock):
     submit(scheduler, heard, Line("far", 30), Line("near", 20))
     assert admitted(scheduler) == {0: "heard", 1: "far", 2: "near"}
     frames = [1, 9, 4].__getitem__
-    assert scheduler.in_the_way(frames) is None  # nobody waits
+    assert scheduler.find_preemptible(frames) is None  # nobody waits
     submit(scheduler, Line("soon", ahead=1), Line("later"))
-    assert scheduler.in_the_way(frames) is None  # nobody waits for them
+    assert scheduler.find_preemptible(frames) is None  # nobody waits for them
     now = Line("now", ahead=0)
     submit(scheduler, now)
-    assert scheduler.in_the_way(frames) == 2
-    scheduler.put_back(2, Line("near again", 20))
-    assert scheduler.in_the_way(frames) is None  # one slot is enough
+    assert scheduler.find_preemptible(frames) == 2
+    scheduler.preempt(2, Line("near again", 20))
+    assert scheduler.find_preemptible(frames) is None  # one slot is enough
     assert admitted(scheduler) == {2: "now"}
     assert scheduler.waiting[0].name == "near again"
 
@@ -173,7 +173,7 @@ def test_no_line_that_is_listened_to_is_given_up(clock):
     submit(scheduler, Line("a", ahead=0), Line("b", ahead=1))
     assert [admitted(scheduler) for _ in range(2)] == [{0: "a"}, {1: "b"}]
     submit(scheduler, Line("c", ahead=0))
-    assert scheduler.in_the_way([5, 1].__getitem__) is None
+    assert scheduler.find_preemptible([5, 1].__getitem__) is None
 
 
 def test_the_span_shrinks_as_high_slots_run_empty(clock):

@@ -237,7 +237,7 @@ def test_unload_stops_the_threads_and_frees_the_model(variant, folder):
         backend.load(lambda _progress: None)
     line = request("Yes.", backend.condition(Voice("Ida")))
     assert chunks_of(backend.speak(line))
-    caches = weakref.ref(backend._runner._engine._core._slots.cache)
+    caches = weakref.ref(backend._runner._engine._core._slots.kv_cache)
     package = weakref.ref(backend._model._package)
     assert threading.active_count() == before + 2
     backend.unload()

@@ -26,7 +26,7 @@ MB = 10**6
 
 @pytest.mark.parametrize(("variant", "each_mb"), [(TURBO, 74), (ENGLISH, 17)])
 def test_eight_voices_of_the_released_models(variant, each_mb):
-    beginning = RELEASED_T3_DIMS[variant].beginning_bytes(PREFIX_POSITIONS[variant])
+    beginning = RELEASED_T3_DIMS[variant].prefix_bytes(PREFIX_POSITIONS[variant])
     assert round(beginning / MB) == each_mb
     kept = count_prefix_bytes(BY_NAME[variant], RELEASED_T3_DIMS[variant])
     assert kept == 8 * beginning
@@ -49,8 +49,8 @@ def test_a_kept_beginning_takes_what_was_reckoned(variant, tmp_path_factory):
     shared = PREFIX_POSITIONS[variant]
     admission = desk.admission(core, 3, lines[0])
     assert admission.prompt.shared <= shared
-    kept = core.beginnings
+    kept = core.prefix_cache
     assert kept.computed == len({(line.voice, line.exaggeration) for line in lines})
-    each = dimensions.beginning_bytes(admission.prompt.shared)
-    assert kept.size_bytes <= kept.computed * dimensions.beginning_bytes(shared)
+    each = dimensions.prefix_bytes(admission.prompt.shared)
+    assert kept.size_bytes <= kept.computed * dimensions.prefix_bytes(shared)
     assert kept.size_bytes == pytest.approx(kept.computed * each, rel=0.35)

@@ -43,7 +43,7 @@ def tokens_of(number: int) -> torch.Tensor:
 def unsounded(desk: Desk, number: int, **fields: object) -> UndecodedTokens:
     given = {"cancelled": lambda: False} | fields
     return UndecodedTokens(
-        desk.model.sounds_of(tokens_of(number)),
+        desk.model.sound_tokens(tokens_of(number)),
         desk.voices[number % 3],
         RequestNoise(number),
         **given,
@@ -52,7 +52,7 @@ def unsounded(desk: Desk, number: int, **fields: object) -> UndecodedTokens:
 
 @pytest.fixture(scope="module")
 def alone(desk) -> list[Samples]:
-    return [desk.model.sounded([unsounded(desk, number)])[0] for number in range(len(LENGTHS))]
+    return [desk.decode([unsounded(desk, number)])[0] for number in range(len(LENGTHS))]
 
 
 def assert_same(samples: Samples, expected: Samples) -> None:
@@ -62,7 +62,7 @@ def assert_same(samples: Samples, expected: Samples) -> None:
 
 @pytest.mark.parametrize("numbers", [(0, 1, 2, 3, 4), (2, 1), (4, 4, 0)])
 def test_lines_sounded_together_are_as_if_alone(desk, alone, numbers):
-    together = desk.model.sounded([unsounded(desk, number) for number in numbers])
+    together = desk.decode([unsounded(desk, number) for number in numbers])
     for number, samples in zip(numbers, together, strict=True):
         assert_same(samples, alone[number])
         assert np.abs(samples).max() > 100 * WITHIN
@@ -75,7 +75,7 @@ def test_padding_would_be_heard_without_the_mask(desk, alone, monkeypatch):
     monkeypatch.setattr(
         s3gen, "_padding_mask", lambda lengths, longest: torch.ones(len(lengths), 1, longest).bool()
     )
-    together = desk.model.sounded([unsounded(desk, 2), unsounded(desk, 1)])
+    together = desk.decode([unsounded(desk, 2), unsounded(desk, 1)])
     assert np.abs(together[0] - alone[2]).max() > WITHIN
 
 
@@ -83,8 +83,8 @@ def test_padding_would_be_heard_in_the_wave_too(desk, alone, monkeypatch):
     """A vocoder whose layers read each other's padding gives another sound at a line's end."""
     from studio.backends.chatterbox import s3gen
 
-    monkeypatch.setattr(s3gen._SilenceMask, "silenced", lambda _, x: x)
-    together = desk.model.sounded([unsounded(desk, 2), unsounded(desk, 1)])
+    monkeypatch.setattr(s3gen._SilenceMask, "apply", lambda _, x: x)
+    together = desk.decode([unsounded(desk, 2), unsounded(desk, 1)])
     assert np.abs(together[0] - alone[2]).max() > WITHIN
 
 
@@ -109,7 +109,7 @@ def test_waves_are_those_of_the_packages_vocoder():
         generator.conv_pre.parametrizations.weight.original0.mul_(30)
         made = Vocoder(generator).waves(mels, [RequestNoise(number) for number in range(3)])
         for number, mel in enumerate(mels):
-            with RequestNoise(number).routed():
+            with RequestNoise(number).route():
                 wave, _ = generator.inference(mel[None])
             assert made[number].shape == wave[0].shape
             assert (made[number] - wave[0]).abs().max() < WITHIN
@@ -118,9 +118,9 @@ def test_waves_are_those_of_the_packages_vocoder():
 
 def test_one_that_nobody_wants_goes_on_for_the_others(desk, alone):
     lines = [unsounded(desk, 0, cancelled=lambda: True), unsounded(desk, 1)]
-    assert_same(desk.model.sounded(lines)[1], alone[1])
+    assert_same(desk.decode(lines)[1], alone[1])
     with pytest.raises(Cancelled):
-        desk.model.sounded(lines[:1])
+        desk.decode(lines[:1])
 
 
 class Heard:
@@ -146,7 +146,7 @@ class Heard:
 
 @pytest.mark.parametrize("markers", [0, 2])
 def test_the_thread_gives_each_line_its_own_sound(desk, alone, markers):
-    thread = S3GenWorker(desk.model, title="Test", together=3, markers=markers)
+    thread = S3GenWorker(desk.model, title="Test", max_batch=3, watermark_threads=markers)
     lines = [Heard(desk, number) for number in range(len(LENGTHS))]
     for line in lines:
         thread.submit(line.frames)
@@ -158,15 +158,15 @@ def test_the_thread_gives_each_line_its_own_sound(desk, alone, markers):
 
 
 def test_a_line_whose_watermark_fails_is_not_heard_and_fails_alone(desk, alone, monkeypatch):
-    marked, failing = desk.model.marked, iter([True])
+    marked, failing = desk.model.watermark, iter([True])
 
     def fail_once(wave: Samples) -> Samples:
         if next(failing, False):
             raise RuntimeError("no mark")
         return marked(wave)
 
-    monkeypatch.setattr(desk.model, "marked", fail_once)
-    thread = S3GenWorker(desk.model, title="Test", together=2, markers=1)
+    monkeypatch.setattr(desk.model, "watermark", fail_once)
+    thread = S3GenWorker(desk.model, title="Test", max_batch=2, watermark_threads=1)
     lines = [Heard(desk, number) for number in (1, 3)]
     for line in lines:
         thread.submit(line.frames)
@@ -177,7 +177,7 @@ def test_a_line_whose_watermark_fails_is_not_heard_and_fails_alone(desk, alone, 
 
 
 def test_a_line_without_a_sound_fails_alone(desk, alone):
-    thread = S3GenWorker(desk.model, title="Test", together=8)
+    thread = S3GenWorker(desk.model, title="Test", max_batch=8)
     silent, spoken = Heard(desk, 1, torch.tensor([6_562] * 30)), Heard(desk, 1)
     for line in (silent, spoken):
         thread.submit(line.frames)
@@ -187,7 +187,7 @@ def test_a_line_without_a_sound_fails_alone(desk, alone):
 
 
 def test_those_of_about_the_same_length_go_together(desk):
-    thread = S3GenWorker(desk.model, title="Test", together=2)
+    thread = S3GenWorker(desk.model, title="Test", max_batch=2)
     thread.close()
     short, long = torch.zeros(5, dtype=torch.long), torch.zeros(900, dtype=torch.long)
     waiting = deque(Heard(desk, 0, tokens).frames for tokens in (short, long, short, short, long))

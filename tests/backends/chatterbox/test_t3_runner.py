@@ -151,7 +151,7 @@ def test_a_voice_is_laid_out_and_read_once_for_all_its_lines(desk, variant):
             [desk.admission(core, slot, line) for slot, line in enumerate(lines_of(variant))],
         )
     kinds = {(line.voice, line.exaggeration) for line in lines_of(variant)}
-    assert core.prompts.computed == core.beginnings.computed == len(kinds)
+    assert core.prompts.computed == core.prefix_cache.computed == len(kinds)
 
 
 def test_without_the_packages_own_layers_the_tokens_are_the_same(
@@ -169,14 +169,14 @@ def test_in_16_bits_a_line_is_made_too(variant, tmp_path_factory):
     core = T3Runner(desk.model.t3, SlotLayout(2, 512, 64), dtype=torch.bfloat16, release=True)
     lines = [desk.admission(core, slot, lines_of(variant, LIVELY)[slot]) for slot in range(2)]
     assert all(len(tokens) for tokens in tokens_together(core, 2, lines).values())
-    assert core._slots.cache.dtype is torch.bfloat16
+    assert core._slots.kv_cache.dtype is torch.bfloat16
 
 
 def shapes(variant: str) -> list[StepShape]:
     wide = (
-        SamplingBounds(1_000, shares=True)
+        SamplingBounds(1_000, any_top_p=True)
         if variant == TURBO
-        else SamplingBounds(ALL_TOKENS, shares=True)
+        else SamplingBounds(ALL_TOKENS, any_top_p=True)
     )
     usual = wide if variant == TURBO else SamplingBounds(ALL_TOKENS)
     return [StepShape(1, 256, usual), StepShape(8, 512, wide)]
@@ -211,7 +211,7 @@ def test_the_whole_step_is_one_graph(desk, variant):
         for shape in shapes(variant)[1:] * 2:
             T3Step(weights, plain)(shape)
             compiled(shape)
-    assert torch.equal(traced.whole, plain.whole)
+    assert torch.equal(traced.ints, plain.ints)
     assert torch.equal(traced.codes, plain.codes)
     assert plain.codes.any()
 
@@ -243,10 +243,10 @@ def test_what_competes_and_how_strongly_is_as_in_the_package(desk, variant, numb
         min_p=torch.tensor([[how.min_p]]),
         penalty=torch.tensor([[how.repetition_penalty]]),
         last=torch.tensor([[how.top_k - 1]]),
-        said=said,
+        seen_codes=said,
     )
-    breadth = shapes(variant)[how.top_p < 1].breadth
-    weighed, tokens = weigh_tokens(scores, rules, breadth, penalty_first=variant != TURBO)
+    bounds = shapes(variant)[how.top_p < 1].bounds
+    weighed, tokens = weigh_tokens(scores, rules, bounds, penalty_first=variant != TURBO)
     mine = torch.zeros_like(scores).scatter_(1, tokens, weighed.softmax(dim=-1))
     theirs = desk.weighed_by_package(scores, history, how).softmax(dim=-1)
     torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-4)

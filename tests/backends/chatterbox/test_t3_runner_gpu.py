@@ -31,7 +31,7 @@ def desk(request, tmp_path_factory) -> Desk:
 
 def core_of(desk: Desk, dtype: torch.dtype = torch.float32, *, graphs: bool = True) -> T3Runner:
     core = T3Runner(desk.model.t3, SlotLayout(8, 512, 64), dtype=dtype)
-    core._replays._captures = graphs
+    core._graphs._captures = graphs
     return core
 
 
@@ -48,7 +48,7 @@ def test_replayed_tokens_are_those_of_the_plain_step(desk, dtype):
     for graphs in (False, True):
         core = core_of(desk, dtype, graphs=graphs)
         made.append(tokens_together(core, 8, admissions(desk, core, LIVELY)))
-        assert (core._replays.captured > 0) is graphs
+        assert (core._graphs.captured > 0) is graphs
     for slot in range(8):
         assert torch.equal(made[0][slot], made[1][slot])
 
@@ -82,8 +82,8 @@ def test_lines_sounded_together_are_about_as_if_alone(desk):
             tokens[number], desk.voices[number], RequestNoise(number), lambda: False
         )
 
-    together = desk.model.sounded([unsounded(number) for number in range(3)])
+    together = desk.decode([unsounded(number) for number in range(3)])
     for number, samples in enumerate(together):
-        [alone] = desk.model.sounded([unsounded(number)])
+        [alone] = desk.decode([unsounded(number)])
         assert samples.shape == alone.shape
         assert np.abs(samples - alone).mean() < 0.01

@@ -45,7 +45,7 @@ def test_other_codes_find_none(languages, code):
 
 
 def test_listed_codes_are_cased_and_named(languages):
-    listed = languages.listed()
+    listed = languages.names_by_code()
     assert listed["pt-BR"] == "Portuguese (Brazil)"
     assert listed["en-GB-x-rp"] == "English (Received Pronunciation)"
     assert all(name and "//" not in name for name in listed.values())

@@ -18,7 +18,7 @@ from qwen3_speakers import loaded_package, use_one_core
 from benchmarks.qwen3_engines import build_timed_lines
 from studio.audio.clip import Samples
 from studio.backends.qwen3.batched_codec import BatchedCodec, CodecInput
-from studio.backends.qwen3.codec_batch import CodecGraphBuffers, RowBlock, pack_rounds, padded_share
+from studio.backends.qwen3.codec_batch import CodecGraphBuffers, RowBlock, pack_rounds
 from studio.backends.qwen3.qwen3_memory import CODEC_FRAMES, CODEC_ROW_FRAMES, MAX_CACHED_SAMPLES
 
 pytestmark = pytest.mark.models
@@ -121,7 +121,7 @@ def test_lines_heard_together_are_as_if_alone(rounds_of):
 
 def test_two_lines_are_heard_in_one_go(monkeypatch):
     codec = BatchedCodec(decoder())
-    blocks = counted_blocks(monkeypatch, codec._heard._rows)
+    blocks = counted_blocks(monkeypatch, codec._streamed._rows)
     streams = [codec.stream() for _ in range(2)]
     codes = spoken(0)[0]
     codec.decode_chunks([(streams[0], codes[:16]), (streams[1], codes[:16])])
@@ -159,7 +159,7 @@ def test_chunks_of_heard_lines_never_meet_the_rows_of_finished_ones():
     chunks: list[list[Samples]] = [[], []]
     finished = [line_of(seed, 7, 10 + 30 * seed) for seed in range(3)] * 3
     decoded = {}
-    done = codec.decoded([line for line, _ in finished])
+    done = codec.decode_each([line for line, _ in finished])
     for place in range(0, 48, 3):
         for line, samples in itertools.islice(done, 1):
             decoded[line] = samples
@@ -175,9 +175,9 @@ def test_chunks_of_heard_lines_never_meet_the_rows_of_finished_ones():
 
 def test_each_line_is_given_out_when_it_is_done(monkeypatch):
     codec = BatchedCodec(decoder(), convolved_at_once=16)
-    blocks = counted_blocks(monkeypatch, codec._places)
+    blocks = counted_blocks(monkeypatch, codec._buffers)
     lines = [line_of(seed, 0, frames)[0] for seed, frames in enumerate((16, 64, 8))]
-    done = {n: len(blocks) for n, _ in codec.decoded(lines)}
+    done = {n: len(blocks) for n, _ in codec.decode_each(lines)}
     assert done == {0: 2, 1: 8, 2: 3}
 
 
@@ -231,7 +231,7 @@ def test_little_of_what_is_decoded_is_padding(lines, most):
     lengths = [line.frames for line in build_timed_lines(lines)]
     sizes = [size for size in SIZES if size <= CODEC_FRAMES["cuda"][1] // CODEC_ROW_FRAMES]
     way = pack_rounds(lengths, sizes, CODEC_ROW_FRAMES)
-    share = padded_share(lengths, way)
+    share = 1 - sum(lengths) / sum(one.rows * one.frames for one in way)
     print(f"{lines} lines, {sum(lengths)} frames: {len(way)} rounds, {share:.1%} padded")
     assert share < most
 
@@ -240,7 +240,7 @@ def test_rounds_beside_a_listener_are_small_and_make_the_same(monkeypatch):
     codec = BatchedCodec(decoder(), convolved_at_once=64)
     lines = [CodecInput(spoken(seed % 3)[0][: 5 + 9 * seed]) for seed in range(6)]
     whole = codec.decode(lines)
-    blocks = counted_blocks(monkeypatch, codec._places)
-    made = dict(codec.decoded(lines, most_rows=2))
+    blocks = counted_blocks(monkeypatch, codec._buffers)
+    made = dict(codec.decode_each(lines, most_rows=2))
     assert {block.rows for block in blocks} <= {1, 2}
     assert all(np.abs(made[n] - whole[n]).max() < WITHIN for n in range(6))

@@ -74,8 +74,8 @@ def whole(decoder, codes: torch.Tensor) -> np.ndarray:
 
 def codec_of(decoder, at_once: int = 64, *, captures: bool = True) -> BatchedCodec:
     codec = BatchedCodec(decoder, convolved_at_once=at_once)
-    for rows in (codec._places, codec._heard._rows):
-        rows._replays._captures = captures
+    for rows in (codec._buffers, codec._streamed._rows):
+        rows._graphs._captures = captures
     codec.prepare()
     synchronize(CUDA)
     return codec
@@ -170,7 +170,7 @@ def test_two_threads_capture_in_turns(package, decoder, caplog):
         with torch.cuda.stream(torch.cuda.Stream()):
             started.wait(60)
             core.warm(core.buckets)
-            return core._replays.captured
+            return core._graphs.captured
 
     def sounds() -> BatchedCodec:
         with torch.cuda.stream(torch.cuda.Stream()):

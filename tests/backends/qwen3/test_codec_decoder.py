@@ -39,7 +39,7 @@ def codes_of(rows: int, frames: int, seed: int = 1) -> torch.Tensor:
 
 @pytest.mark.parametrize(("rows", "frames"), SHAPES)
 def test_a_chunk_reads_no_value_and_moves_no_tensor(step, rows, frames):
-    codes, state = codes_of(rows, frames), step.fresh(rows)
+    codes, state = codes_of(rows, frames), step.new_state(rows)
     with torch.inference_mode(), NoReading() as mode:
         made = step(codes, state)
     assert made.shape == (rows, frames * step.samples_per_frame)
@@ -52,13 +52,13 @@ def test_a_chunk_needs_no_values_at_all(decoder, rows, frames):
     elsewhere = CodecDecoder(copy.deepcopy(decoder).to("meta"))
     codes = torch.zeros(rows, frames, 16, dtype=torch.int64, device="meta")
     with torch.inference_mode():
-        made = elsewhere(codes, elsewhere.fresh(rows))
+        made = elsewhere(codes, elsewhere.new_state(rows))
     assert made.shape == (rows, frames * elsewhere.samples_per_frame)
 
 
 def test_a_chunk_is_one_graph(step):
     """Traced without a break, the traced step makes the same sound and state."""
-    plain, traced = step.fresh(2), step.fresh(2)
+    plain, traced = step.new_state(2), step.new_state(2)
     torch._dynamo.reset()
     compiled = torch.compile(step, backend="eager", fullgraph=True)
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_a_chunk_is_one_graph(step):
 
 
 def test_a_row_is_the_same_in_any_company(step):
-    alone, among = step.fresh(1), step.fresh(5)
+    alone, among = step.new_state(1), step.new_state(5)
     with torch.inference_mode():
         for seed in range(12):
             codes = codes_of(5, 8, seed)
@@ -80,7 +80,7 @@ def test_a_row_is_the_same_in_any_company(step):
 
 
 def test_a_state_put_aside_goes_on_where_it_was(step):
-    state, other = step.fresh(1), step.fresh(1)
+    state, other = step.new_state(1), step.new_state(1)
     with torch.inference_mode():
         step(codes_of(1, 80), state)
         aside = state.clone()
@@ -94,7 +94,7 @@ def test_a_fresh_state_is_a_line_that_has_not_begun(step, decoder):
     codes = codes_of(1, 5)
     with torch.inference_mode():
         expected = decoder(codes.transpose(1, 2))[:, 0]
-        assert (step(codes, step.fresh(1)) - expected).abs().max() < MARGIN
+        assert (step(codes, step.new_state(1)) - expected).abs().max() < MARGIN
 
 
 def test_what_lives_at_once_grows_with_the_frames(step):

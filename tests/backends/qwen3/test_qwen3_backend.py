@@ -247,7 +247,7 @@ def cycle(backend: Qwen3Backend) -> weakref.ref:
     """Load, speak, unload; a reference to the model that must be dead then."""
     backend.load(lambda _progress: None)
     whole(backend.speak(request_for(backend, VOICES["voice_design"], "Yes.")))
-    return weakref.ref(backend._loaded()._model)
+    return weakref.ref(backend._require_model()._model)
 
 
 def footprint() -> tuple[int, int, int]:

@@ -129,7 +129,7 @@ def test_too_little_memory_for_a_bucket_means_a_smaller_one_and_all_lines_whole(
     backend.load(lambda _progress: None)
     core = backend._runner._engine._core
     refused: list[int] = []
-    run = core._replays.run
+    run = core._graphs.run
 
     def lacking(shape) -> None:
         if shape.rows > 2:
@@ -143,7 +143,7 @@ def test_too_little_memory_for_a_bucket_means_a_smaller_one_and_all_lines_whole(
                 torch.cuda.set_per_process_memory_fraction(1.0)
         run(shape)
 
-    core._replays.run = lacking
+    core._graphs.run = lacking
     try:
         with ThreadPoolExecutor(8) as pool:
             spoken = list(

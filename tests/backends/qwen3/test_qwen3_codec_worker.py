@@ -86,7 +86,7 @@ def test_a_heard_line_waits_for_no_round_of_finished_ones(decoder, monkeypatch):
     begun, given = threading.Event(), threading.Event()
     told.then["heard"] = given.set
     with thread_on(decoder, 16) as thread:
-        rounds = thread._codec._places
+        rounds = thread._codec._buffers
         run = rounds.run
 
         def held(block: RowBlock) -> Samples:
@@ -97,7 +97,7 @@ def test_a_heard_line_waits_for_no_round_of_finished_ones(decoder, monkeypatch):
         monkeypatch.setattr(rounds, "run", held)
         thread.submit(CodecFrames(finished, codes_of(40)))
         assert begun.wait(PATIENCE_S)
-        thread.submit(CodecFrames(heard, codes_of(1), heard=True))
+        thread.submit(CodecFrames(heard, codes_of(1), streamed=True))
         audio = told.until_ended(2)
     assert [name for name, _ in audio] == ["heard", "finished"]
     alone = BatchedCodec(decoder)
@@ -110,18 +110,18 @@ def test_chunks_of_two_lines_that_wait_are_decoded_in_one_go(decoder, monkeypatc
     told = Told()
     first, second, third = (told.line(name) for name in ("first", "second", "third"))
     with thread_on(decoder, 16) as thread:
-        rows = thread._codec._heard._rows
+        rows = thread._codec._streamed._rows
         blocks: list[RowBlock] = []
         run = rows.run
         monkeypatch.setattr(rows, "run", lambda block: blocks.append(block) or run(block))
         told.then["first"] = lambda: [  # in the thread that decodes chunks: they wait together
-            thread.submit(CodecFrames(line, codes_of(frames), heard=True, last=last))
+            thread.submit(CodecFrames(line, codes_of(frames), streamed=True, last=last))
             for line, frames, last in (
                 *((second, 8, False), (second, 4, True), (third, 8, True)),
                 (first, 2, True),
             )
         ]
-        thread.submit(CodecFrames(first, codes_of(1), heard=True, last=False))
+        thread.submit(CodecFrames(first, codes_of(1), streamed=True, last=False))
         told.until_ended(3)
     assert blocks == [RowBlock(0, 1, 1), RowBlock(0, 2, 8), RowBlock(0, 1, 4), RowBlock(0, 1, 2)]
 
@@ -130,8 +130,8 @@ def test_a_line_that_will_be_heard_has_its_sample_heard_before_its_first_frame(d
     told, sample = Told(), codes_of(30)
     line = told.line("heard", Qwen3Voice(ref_codes=sample))
     with thread_on(decoder, 16) as thread:
-        thread.submit(CodecFrames(line, codes_of(0), heard=True, last=False))
-        thread.submit(CodecFrames(line, codes_of(3), heard=True))
+        thread.submit(CodecFrames(line, codes_of(0), streamed=True, last=False))
+        thread.submit(CodecFrames(line, codes_of(3), streamed=True))
         [(_, samples)] = told.until_ended(1)
         assert thread._codec.computed == 1
     alone = BatchedCodec(decoder)
@@ -155,7 +155,7 @@ def test_fewer_frames_at_once_where_the_memory_does_not_suffice(decoder, monkeyp
 
 def test_closing_gives_up_all_memory_without_a_collector(decoder):
     with thread_on(decoder, 16) as thread:
-        both = thread._codec._places, thread._codec._heard._rows
+        both = thread._codec._buffers, thread._codec._streamed._rows
         step = weakref.ref(thread._codec._step)
     assert not any(rows.state.numel() + rows.codes.numel() for rows in both)
     del both

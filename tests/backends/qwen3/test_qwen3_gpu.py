@@ -98,7 +98,7 @@ def test_greedy_codes_are_those_of_the_package(case: str, both):
 
 @pytest.mark.parametrize("chunk_frames", [3, 16, 75])
 def test_joined_chunks_equal_the_whole(backend, chunk_frames: int):
-    decoder = backend._loaded()._codec.model.decoder
+    decoder = backend._require_model()._codec.model.decoder
     codes = torch.randint(0, 2_048, (180, 16), device="cuda")
     with torch.inference_mode():
         whole = decoder(codes.T[None])[0, 0].cpu().numpy()

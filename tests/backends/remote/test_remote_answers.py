@@ -127,7 +127,7 @@ class TestHeard:
             line.take(SOUND[start : start + 300] + np.float32(1e-3))
         line.end()
         assert len(np.concatenate(heard)) == len(SOUND)
-        assert line.heard_s == 0.2
+        assert line.delivered_s == 0.2
 
     def test_one_that_differs_or_is_shorter_cannot(self):
         line = StreamResume(lambda _: None)
@@ -218,7 +218,7 @@ class TestAddress:
     def test_a_password_is_kept_apart(self):
         address = Address.read("http://ida:p%40ss@h:1/v1")
         assert address.credentials == ("ida", "p@ss")
-        assert address.shown == "h:1"
+        assert address.display_name == "h:1"
         assert "p@ss" not in repr(address)
 
 

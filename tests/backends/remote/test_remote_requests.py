@@ -122,7 +122,7 @@ def test_what_a_server_tells_outranks_its_fields():
         "qwen3",
         VLLM_OMNI_FIELDS,
         ("vivian",),
-        told=DiscoveredTraits(cloning=False, described_voices=True),
+        traits=DiscoveredTraits(cloning=False, described_voices=True),
     )
     assert not told.clones
     assert told.refusal(RemoteVoice("Ida", ref_audio="data:audio/wav;base64,")) is not None
@@ -137,7 +137,7 @@ def test_what_a_server_tells_outranks_its_fields():
 @pytest.mark.parametrize("takes", [True, False])
 def test_words_on_how_to_speak_go_where_they_are_taken(takes):
     told = DiscoveredTraits(cloning=False, instructions=takes)
-    can = ServerCapabilities("qwen3", VLLM_OMNI_FIELDS, ("vivian",), told=told)
+    can = ServerCapabilities("qwen3", VLLM_OMNI_FIELDS, ("vivian",), traits=told)
     voice = RemoteVoice("Ida", preset="vivian", description="angrily")
     assert speech_body(RemoteLine(LINE, voice, 7), can).get("instructions") == (
         "angrily" if takes else None
