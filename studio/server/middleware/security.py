@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
@@ -194,6 +194,8 @@ class SecurityMiddleware:
         if reason is not None:
             return _reject(path, 403, reason)
         if policy is None:
+            if path.startswith("/studio/"):  # in the words of the routes that would be there
+                return JSONResponse({"detail": "Not Found"}, 404, {"Connection": "close"})
             return _reject(path, 404, "There is nothing at this address.")
         limit_bytes = policy.max_body_bytes
         try:
