@@ -103,8 +103,11 @@ def test_links_go_into_the_page_and_nowhere_else():
 
 @pytest.mark.browser
 def test_all_is_asked_for_at_once_and_never_again(server, browser):
+    """Over a link of 100 ms; how long it takes is printed, and counted is what is asked for."""
     context = browser.new_context()
     page = context.new_page()
+    link = {"offline": False, "latency": 100, "downloadThroughput": -1, "uploadThroughput": -1}
+    context.new_cdp_session(page).send("Network.emulateNetworkConditions", link)
     asked = []
     page.on("request", lambda one: asked.append(one.url))
 
@@ -112,6 +115,8 @@ def test_all_is_asked_for_at_once_and_never_again(server, browser):
         asked.clear()
         page.goto(server.url)
         page.wait_for_selector("body[data-tableread=ready]")
+        ready = "() => performance.getEntriesByName('tableread-ready')[0].startTime"
+        print(f"usable after {page.evaluate(ready):.0f} ms")
         return [url for url in asked if "/studio/assets/" in url]
 
     first = opened()
