@@ -32,7 +32,7 @@ def tell():
     print("runs", flush=True)
 
 threading.Thread(target=tell).start()
-until_interrupted()
+wait_for_interrupt()
 threading.Event().wait()
 """
 

@@ -19,7 +19,7 @@ import pytest
 from pins_studio import ROOT, Project, Server, environment, run, serving, tone
 
 OPTIONS = {
-    "": {"-h", "--help"},
+    "": {"-h", "--help", "--version"},
     "serve": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "--host", "--port", "--share",
         "--auth", "--no-browser", "--no-models",

@@ -205,12 +205,12 @@ def waits(shape):
         number.item()  # which no capture bears
 
 before = torch.cuda.current_stream()
-failing = Replays(waits, device, makes="samples")
+failing = CudaGraphRunner(waits, device, product="samples")
 for shape in (1, 1, 1, 2, 2, 2, 1):
     failing.run(shape)
 assert torch.cuda.current_stream() == before
 assert failing.captured == 1, "the shape captured before is gone"
-working = Replays(lambda shape: number.add_(shape), device)
+working = CudaGraphRunner(lambda shape: number.add_(shape), device)
 for _ in range(4):
     working.run(10)
 assert working.captured == 1
