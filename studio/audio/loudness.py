@@ -79,16 +79,16 @@ class LoudnessMeter:
 
     def finish(self) -> Loudness:
         """What all blocks were; nothing may be pushed any more."""
-        told = _read_metadata(self._last)
+        readings = _read_metadata(self._last)
         # The filter gives whole frames only, and its true peak lags behind by some samples.
         missing = -self._pushed % self._frame_samples + self._frame_samples
         self._push(np.zeros(missing, dtype=np.float32), counts=False)
         self._drain()
-        lufs = float(told.get("lavfi.r128.I", "-inf"))
+        lufs = float(readings.get("lavfi.r128.I", "-inf"))
         true_peak = float(_read_metadata(self._last).get("lavfi.r128.true_peak", 0.0))
         return Loudness(
             lufs=lufs if lufs > _SILENT_LUFS else None,
-            range_lu=float(told.get("lavfi.r128.LRA", 0.0)),
+            range_lu=float(readings.get("lavfi.r128.LRA", 0.0)),
             true_peak_db=_amplitude_to_db(max(true_peak, self._peak)),
             peak_db=_amplitude_to_db(self._peak),
             rms_db=_power_to_db(self._energy / max(1, self._counted)),

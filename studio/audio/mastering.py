@@ -214,7 +214,7 @@ def _compute_voice_gains(
 ) -> dict[int, float]:
     """Gains that bring each speaker's lines, together, to the loudness of all of them."""
     everybody = LoudnessMeter(true_peak=False)
-    heard: dict[str, float] = {}
+    measured: dict[str, float] = {}
 
     def one_by_one() -> Iterator[Samples]:
         for speaker in dict.fromkeys(speakers.values()):
@@ -224,7 +224,7 @@ def _compute_voice_gains(
                 everybody.push(block)
                 yield block
             if (lufs := meter.finish().lufs) is not None:
-                heard[speaker] = lufs
+                measured[speaker] = lufs
 
     for _ in watch(one_by_one()):
         pass
@@ -233,7 +233,7 @@ def _compute_voice_gains(
         return {}
     moved = {
         one: max(-MAX_VOICE_GAIN_DB, min(MAX_VOICE_GAIN_DB, common - lufs))
-        for one, lufs in heard.items()
+        for one, lufs in measured.items()
     }
     return {idx: moved[one] for idx, one in speakers.items() if one in moved}
 

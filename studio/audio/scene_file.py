@@ -134,20 +134,20 @@ class _PassProgress:
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
-        self._told = 0.0
+        self._reported = 0.0
 
     def begin(self) -> OnProgress | None:
         """What is told of the next pass."""
         if self._on_progress is None:
             return None
-        base, left = self._told, (1 - self._told) * _PASS_SHARE
+        base, left = self._reported, (1 - self._reported) * _PASS_SHARE
         return lambda share: self._tell(base + left * share)
 
     def end(self) -> None:
         self._tell(1.0)
 
     def _tell(self, share: float) -> None:
-        self._told = share
+        self._reported = share
         if self._on_progress is not None:
             self._on_progress(share)
 

@@ -22,12 +22,12 @@ def matching_language(code: str, known: frozenset[str]) -> str | None:
     return next((by_key[key] for key in by_key if key.split("-")[0] in same), None)
 
 
-def resolve_language(text: str, told: Iterable[str], limits: SpeechLimits) -> str | None:
+def resolve_language(text: str, known_codes: Iterable[str], limits: SpeechLimits) -> str | None:
     """The language of text that names none itself.
 
     Args:
         text: What is spoken.
-        told: What is known of its language, the nearest first: the voice's, the project's.
+        known_codes: What is known of its language, the nearest first: the voice's, the project's.
         limits: What the backend can take.
 
     Returns:
@@ -37,17 +37,17 @@ def resolve_language(text: str, told: Iterable[str], limits: SpeechLimits) -> st
     known = limits.languages
     if known is None or len(known) == 1:
         return None
-    matches = (matching_language(code, known) for code in told)
+    matches = (matching_language(code, known) for code in known_codes)
     found = next(filter(None, matches), None)
     return None if found is None or _is_guessed(found, text, limits) else found
 
 
-def is_read_as_english(text: str, told: Iterable[str], limits: SpeechLimits) -> bool:
+def is_read_as_english(text: str, known_codes: Iterable[str], limits: SpeechLimits) -> bool:
     """Whether text is taken for English since nobody says its language."""
     known = limits.languages
     if limits.guess is None or known is None or len(known) == 1:
         return False
-    if any(matching_language(code, known) for code in told):
+    if any(matching_language(code, known) for code in known_codes):
         return False
     return limits.guess(text).casefold().split("-")[0] == "en"
 

@@ -216,10 +216,10 @@ class Job:
 
     def restart_segment(self, record: SegmentRecord, why: str, seed: int | None) -> None:
         """A segment's try is thrown away, and what was heard of it with it; the next has a seed."""
-        former, record.live = record.live, Feed()
+        previous, record.live = record.live, Feed()
         record.retry_reason, record.seed = why, seed
         record.streamed_samples, record.first_chunk_s = 0, None
-        former.withdraw()
+        previous.withdraw()
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
         self._publish(JobEvent(record.state, self.measure_elapsed_s(), segment_idx, message=why))

@@ -122,8 +122,10 @@ def read_mastered_blocks(job: Job, mastering: Mastering) -> Iterator[Samples]:
 
 def build_captions(job: Job) -> dict[int, Caption]:
     """Who says what, and what is doubtful about it, by `segment_idx`."""
-    told = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    return {idx: _build_caption(record, told.get(idx)) for idx, record in enumerate(job.records)}
+    messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
+    return {
+        idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
+    }
 
 
 def read_segment_pcm(path: Path) -> bytes:
@@ -147,11 +149,11 @@ def _build_part(record: SegmentRecord) -> TimelinePart | None:
     return TakePart(segment_idx, record.path)
 
 
-def _build_caption(record: SegmentRecord, told: str | None) -> Caption:
+def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
     segment = record.segment
     return Caption(
         segment.line_number,
         getattr(segment, "speaker", None),
         getattr(segment, "text", None),
-        (told,) if told else (),
+        (message,) if message else (),
     )

@@ -83,11 +83,11 @@ class MemoryChange:
 
     def __str__(self) -> str:
         """For the log."""
-        told = _format_megabytes(self.before.resident_bytes, self.after.resident_bytes)
+        sizes = _format_megabytes(self.before.resident_bytes, self.after.resident_bytes)
         if self.before.device_bytes is None or self.after.device_bytes is None:
-            return f"memory {told}"
+            return f"memory {sizes}"
         device = _format_megabytes(self.before.device_bytes, self.after.device_bytes)
-        return f"memory {told}, on the device {device}"
+        return f"memory {sizes}, on the device {device}"
 
 
 def measure_memory(backend: Backend) -> MemoryUsage:
@@ -139,7 +139,7 @@ class ModelLoad:
         self._listeners = listeners
         self._stop = threading.Event()
         self._clock = clock
-        self._told_s = clock()
+        self._reported_s = clock()
 
     def stop(self) -> None:
         """Ask the load to end at its next progress, and let go who waits for it."""
@@ -170,8 +170,8 @@ class ModelLoad:
         self._raise_if_stopped()
         self.latest = progress
         now_s = self._clock()
-        if now_s - self._told_s >= REPORT_INTERVAL_S:
-            self._told_s = now_s
+        if now_s - self._reported_s >= REPORT_INTERVAL_S:
+            self._reported_s = now_s
             log.info("model %s: %s", self._backend.name, progress.message)
             for listener in self._listeners:
                 listener(progress)

@@ -141,7 +141,7 @@ def find_respelled_lines(before: Document, after: Document) -> Iterator[str]:
     was, now = before.pronunciations, after.pronunciations
     if was == now:
         return
-    former, present = PronunciationRules(was.values()), PronunciationRules(now.values())
+    previous, present = PronunciationRules(was.values()), PronunciationRules(now.values())
     # Only where a changed entry stands can anything be heard otherwise; most lines hold none.
     concerned = _exclude_entries(was, now), _exclude_entries(now, was)
     for line_id, line in after.lines.items():
@@ -149,21 +149,21 @@ def find_respelled_lines(before: Document, after: Document) -> Iterator[str]:
             continue
         text = normalize_spoken_text(line.text)
         is_concerned = any(one.used(text) for one in concerned)
-        if is_concerned and former.spoken(text) != present.spoken(text):
+        if is_concerned and previous.spoken(text) != present.spoken(text):
             yield line_id
 
 
 def find_revoiced_lines(
-    former: RenderContext, present: RenderContext, document: Document
+    previous: RenderContext, present: RenderContext, document: Document
 ) -> Iterator[str]:
     """Lines that are spoken by another voice or engine, or in another language, than before."""
-    if former is present:
+    if previous is present:
         return
-    former = replace(
-        former, pronouncing=present.pronouncing
+    previous = replace(
+        previous, pronouncing=present.pronouncing
     )  # `find_respelled_lines` is quicker at those
     for line in document:
-        if not former.is_same_for(present, line):
+        if not previous.is_same_for(present, line):
             yield line.line_id
 
 
@@ -337,13 +337,13 @@ class DocumentEditor:
         That is part of the same step, so that the way back brings the former take back.
         """
         core, before = self._state, self._state.document
-        former = ground = core.get_render_context()
+        previous = ground = core.get_render_context()
         if not core.voice_resolver.is_current_for(after):
             ground = core.voice_resolver.refresh(after)[1]
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
         self._respelled_lines = [
             *find_respelled_lines(before, after),
-            *find_revoiced_lines(former, ground, after),
+            *find_revoiced_lines(previous, ground, after),
         ]
         return core.line_states.choose_current(after, ground, changed + self._respelled_lines)
 

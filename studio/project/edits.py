@@ -118,17 +118,19 @@ class DocumentDraft:
         self.first_names = _remove_name(self.first_names, name)
 
     def transfer_voice(
-        self, former: str, name: str, speaker_of: Callable[[str], str | None]
+        self, old_name: str, name: str, speaker_of: Callable[[str], str | None]
     ) -> None:
         """Let a speaker that got another name keep its voice.
 
         Unless the new name brings one along: it was cast, or the library has a speaker of it.
         """
-        is_other = not same_name(former, name)
-        assigned = _find_by_name(self.cast, former) or (speaker_of(former) if is_other else None)
-        first = _find_by_name(self.first_names, former) or former
+        is_other = not same_name(old_name, name)
+        assigned = _find_by_name(self.cast, old_name) or (
+            speaker_of(old_name) if is_other else None
+        )
+        first = _find_by_name(self.first_names, old_name) or old_name
         brings_one = is_other and bool(_find_by_name(self.cast, name) or speaker_of(name))
-        self.remove_voice(former)
+        self.remove_voice(old_name)
         if brings_one:
             return
         self.remove_voice(name)
@@ -327,15 +329,15 @@ def _(edit: ops.CastVoice, draft: DocumentDraft, _: EditLookups) -> None:
 
 @_apply_edit.register
 def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> None:
-    former, name = clean_name(edit.from_), clean_name(edit.to)
-    speaks_already = not same_name(former, name) and draft.has_speaker(name)
+    old_name, name = clean_name(edit.from_), clean_name(edit.to)
+    speaks_already = not same_name(old_name, name) and draft.has_speaker(name)
     for line in list(draft.lines.values()):
-        if line.speaker is not None and same_name(line.speaker, former):
+        if line.speaker is not None and same_name(line.speaker, old_name):
             draft.update_line(line.line_id, speaker=name)
     if speaks_already:
-        draft.remove_voice(former)
+        draft.remove_voice(old_name)
     else:
-        draft.transfer_voice(former, name, outside.find_speaker_id)
+        draft.transfer_voice(old_name, name, outside.find_speaker_id)
 
 
 @_apply_edit.register

@@ -416,8 +416,8 @@ def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosit
     Raises:
         StorageFailed: It can't be written; the former one stays.
     """
-    former = read_last_position(root)
-    number = former.number + 1 if former else 1
+    previous = read_last_position(root)
+    number = previous.number + 1 if previous else 1
     kept = place.model_copy(update={"number": number})
     disk.write_whole(root / _POSITION_FILE, kept.model_dump_json().encode())
     return kept

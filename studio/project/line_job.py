@@ -111,13 +111,13 @@ class LineJob:
 
 
 def start_line_job(
-    recipe: LineJobSpec, kitchen: RenderDeps, notify: Callable[[LineJob], None], *, listen: bool
+    recipe: LineJobSpec, deps: RenderDeps, notify: Callable[[LineJob], None], *, listen: bool
 ) -> LineJob:
     """Give a line to the engine.
 
     Args:
         recipe: What is made.
-        kitchen: With what.
+        deps: With what.
         notify: Told on the engine's loop when it begins to speak and when it ends.
         listen: It goes before all others.
 
@@ -127,9 +127,9 @@ def start_line_job(
     """
     job_id = secrets.token_hex(8)
     # Not the take's id: one that is given up may still be writing when the next try begins.
-    folder = kitchen.segments_folder / job_id
-    kitchen.disk.make_folder(folder)
-    backend = kitchen.engine.models.get_manager(recipe.backend).backend
+    folder = deps.segments_folder / job_id
+    deps.disk.make_folder(folder)
+    backend = deps.engine.models.get_manager(recipe.backend).backend
     # A seed that the line names stands in it; any other one may be followed by a second one.
     own = recipe.seed if recipe.line.seed is not None else None
     language = recipe.line.language or recipe.language
@@ -145,9 +145,9 @@ def start_line_job(
     order = JobSpec(
         planned,
         recipe.backend,
-        kitchen.cast,
+        deps.cast,
         folder,
-        _build_audio_resolver(kitchen.audio_folder),
+        _build_audio_resolver(deps.audio_folder),
         notify=tell,
         is_part=True,
     )
@@ -155,9 +155,9 @@ def start_line_job(
     making = LineJob(recipe, job)
     begun.append(making)
     try:
-        kitchen.engine.submit(job, listen=listen)
+        deps.engine.submit(job, listen=listen)
     except BaseException:
-        kitchen.disk.remove(folder)
+        deps.disk.remove(folder)
         raise
     return making
 

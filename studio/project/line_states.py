@@ -242,7 +242,7 @@ class LineStates:
         """Whether a take is of the words and the voice of a line."""
         if take.key == self.get_key(line, ground):
             return True
-        return take.key in ground.former_keys(line, take.voice, take.backend)
+        return take.key in ground.compute_legacy_keys(line, take.voice, take.backend)
 
     def _state(
         self, line: ProjectLine, take: Take | None, ground: RenderContext

@@ -73,14 +73,14 @@ def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) 
     Raises:
         StorageFailed: It can't be written.
     """
-    moment = session.freeze()
+    frozen = session.freeze()
     with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as packed:
-        packed.writestr(layout.SNAPSHOT_FILE, moment.snapshot, zipfile.ZIP_DEFLATED)
+        packed.writestr(layout.SNAPSHOT_FILE, frozen.snapshot, zipfile.ZIP_DEFLATED)
         with _open_member(packed, layout.JOURNAL_FILE, zipfile.ZIP_DEFLATED) as member:
-            for block in moment.read_journal():
+            for block in frozen.read_journal():
                 member.write(block)
-        for part in moment.iter_files(deleted=deleted):
-            name = part.relative_to(moment.root).as_posix()
+        for part in frozen.iter_files(deleted=deleted):
+            name = part.relative_to(frozen.root).as_posix()
             kind = zipfile.ZIP_STORED if part.suffix == ".wav" else zipfile.ZIP_DEFLATED
             if _is_member_name(name):
                 with suppress(FileNotFoundError):  # freed meanwhile

@@ -270,9 +270,9 @@ class Projects:
             NotFound, StorageFailed: As `open`.
         """
         source = self.open(project_id)
-        moment = source.freeze()
+        frozen = source.freeze()
         name = f"{source.document.name[: MAX_PROJECT_NAME_CHARS - 10]} (copy)"
-        copy = self._create_from(lambda folder: self._copy(moment, folder))
+        copy = self._create_from(lambda folder: self._copy(frozen, folder))
         copy.rename(name)
         return copy
 
@@ -371,11 +371,11 @@ class Projects:
             self._disk.remove(self._root / project_id)
             raise
 
-    def _copy(self, moment: FrozenFolder, folder: Path) -> None:
-        self._disk.write_whole(folder / layout.SNAPSHOT_FILE, moment.snapshot)
-        self._disk.write_whole(folder / layout.JOURNAL_FILE, moment.read_journal())
-        for part in moment.iter_files():
-            target = folder / part.relative_to(moment.root)
+    def _copy(self, frozen: FrozenFolder, folder: Path) -> None:
+        self._disk.write_whole(folder / layout.SNAPSHOT_FILE, frozen.snapshot)
+        self._disk.write_whole(folder / layout.JOURNAL_FILE, frozen.read_journal())
+        for part in frozen.iter_files():
+            target = folder / part.relative_to(frozen.root)
             self._disk.make_folder(target.parent)
             self._disk.copy(part, target)
 

@@ -200,8 +200,8 @@ class RenderContext:
         if line.kind is not LineKind.SPEECH or line.language is not None:
             return None
         voice = self.find_voice(line.speaker or "")
-        told = (voice.language if voice is not None else None, self.settings.language)
-        return resolve_language(line.text, filter(None, told), self.limits)
+        known_codes = (voice.language if voice is not None else None, self.settings.language)
+        return resolve_language(line.text, filter(None, known_codes), self.limits)
 
     def compute_key(self, line: ProjectLine) -> str:
         """The digest of all that a line's audio depends on, but for the seed."""
@@ -209,7 +209,7 @@ class RenderContext:
             return _hash_parts([line.kind, line.path, line.duration_s])
         return self._key(line, self._mark_of(line), self.backend[0])
 
-    def former_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
+    def compute_legacy_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
         """Keys that a line had in earlier versions, by which takes of theirs keep fitting.
 
         Args:
@@ -337,15 +337,15 @@ class VoiceResolver:
         Raises:
             StorageFailed: The library can't be read.
         """
-        former, ground = (
+        previous, ground = (
             self._context,
             build_render_context(document, self._voices, self._backend(document)),
         )
         self.refreshed_at_s = time.monotonic()
-        if former == ground:
-            return former, former
+        if previous == ground:
+            return previous, previous
         self._context = ground
-        return former, ground
+        return previous, ground
 
     def check_backend(self, name: str | None) -> None:
         """See that there is such a backend; None is the studio's choice.

@@ -110,12 +110,12 @@ class RenderQueue:
         if making is not None:
             self._engine.focus(making.job, 0)
 
-    def submit_lines(self, order: Iterable[str], kitchen: Callable[[], RenderDeps]) -> list[str]:
+    def submit_lines(self, order: Iterable[str], build_deps: Callable[[], RenderDeps]) -> list[str]:
         """Give the engine as many lines as it can take.
 
         Args:
             order: Line ids as they are heard.
-            kitchen: With what lines are made.
+            build_deps: With what lines are made.
 
         Returns:
             Lines that turned out not to need making.
@@ -123,11 +123,11 @@ class RenderQueue:
         needless = []
         for line_id in self._next_lines(order):
             recipe = self._build_spec(line_id, self._queued[line_id])
-            is_heard = line_id == self._play_head
+            is_at_play_head = line_id == self._play_head
             if (
                 recipe is not None
                 and len(self._line_jobs) >= self._count_places(recipe)
-                and not is_heard
+                and not is_at_play_head
             ):
                 break
             if recipe is None:
@@ -136,7 +136,7 @@ class RenderQueue:
                 continue
             try:
                 self._line_jobs[line_id] = start_line_job(
-                    recipe, kitchen(), self._notify, listen=is_heard
+                    recipe, build_deps(), self._notify, listen=is_at_play_head
                 )
             except LimitReached as error:
                 # The lines behind this one would be refused, too, each for itself.
@@ -460,8 +460,8 @@ class ProjectRenderer:
         if is_ready and core.line_states.get_key(line, core.get_render_context()) != take.key:
             return
         if is_ready and is_retry(take, core.line_states.list_takes(line.line_id, core.document)):
-            former = core.line_states.find_chosen(line, core.document)
-            if former is not None and self._score(take) >= self._score(former):
+            previous = core.line_states.find_chosen(line, core.document)
+            if previous is not None and self._score(take) >= self._score(previous):
                 return
             again = False
         chosen = replace(line, chosen=take.take_id)

@@ -98,18 +98,18 @@ def export_script(
     with session.lock:
         dialog = session.document.to_dialog()
         views = session.list_views() if script_format in TIMED else []
-    told = export_notices(dialog, script_format)
+    notices = export_notices(dialog, script_format)
     if not any(view.take for view in views):
-        return export_dialog(dialog, script_format), told
+        return export_dialog(dialog, script_format), notices
     silent = [number for number, view in enumerate(views, start=1) if view.samples is None]
-    heard = [line for line, view in zip(dialog, views, strict=True) if view.samples is not None]
+    audible = [line for line, view in zip(dialog, views, strict=True) if view.samples is not None]
     durations_s = [view.samples / STUDIO_RATE_HZ for view in views if view.samples is not None]
-    data = export_dialog(Dialog(tuple(heard)), script_format, durations_s=durations_s)
+    data = export_dialog(Dialog(tuple(audible)), script_format, durations_s=durations_s)
     if not silent:
-        return data, told
+        return data, notices
     n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
     message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
-    return data, (*told, Notice(message, silent[0]))
+    return data, (*notices, Notice(message, silent[0]))
 
 
 def _build_part(session: ProjectSession, idx: int, view: LineView) -> TimelinePart:

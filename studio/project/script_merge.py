@@ -36,16 +36,16 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     Lines whose words stayed keep everything, wherever they went. A line whose words changed in its
     place keeps its id, so that its takes are still its own.
     """
-    former, wanted = list(document), list(dialog)
+    previous, wanted = list(document), list(dialog)
     matched = _match_unchanged(
-        [_build_match_key(line.to_dialog_line()) for line in former],
+        [_build_match_key(line.to_dialog_line()) for line in previous],
         [_build_match_key(one) for one in wanted],
     )
-    _match_moved(former, wanted, matched)
-    _match_changed(former, wanted, matched)
+    _match_moved(previous, wanted, matched)
+    _match_changed(previous, wanted, matched)
     lines = [
         _update_line(
-            line, former[matched[idx]] if idx in matched else ProjectLine(generate_line_id())
+            line, previous[matched[idx]] if idx in matched else ProjectLine(generate_line_id())
         )
         for idx, line in enumerate(wanted)
     ]
@@ -58,9 +58,9 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     )
 
 
-def _match_unchanged(former: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -> dict[int, int]:
+def _match_unchanged(previous: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -> dict[int, int]:
     """Places in the old order by places in the new one, for lines that stayed."""
-    matcher = SequenceMatcher(None, former, wanted, autojunk=False)
+    matcher = SequenceMatcher(None, previous, wanted, autojunk=False)
     return {
         block.b + idx: block.a + idx
         for block in matcher.get_matching_blocks()
@@ -69,20 +69,20 @@ def _match_unchanged(former: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -
 
 
 def _match_moved(
-    former: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
+    previous: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
 ) -> None:
     free: dict[_MatchKey, list[int]] = defaultdict(list)
     taken = set(matched.values())
-    for place in reversed(range(len(former))):
+    for place in reversed(range(len(previous))):
         if place not in taken:
-            free[_build_match_key(former[place].to_dialog_line())].append(place)
+            free[_build_match_key(previous[place].to_dialog_line())].append(place)
     for place, line in enumerate(wanted):
         if place not in matched and free[_build_match_key(line)]:
             matched[place] = free[_build_match_key(line)].pop()
 
 
 def _match_changed(
-    former: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
+    previous: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
 ) -> None:
     """Between two lines that stayed, a line is the former one that is most like it, in order."""
     taken = set(matched.values())
@@ -91,24 +91,24 @@ def _match_changed(
         if place in matched:
             at = matched[place] + 1
             continue
-        while at < len(former) and at in taken:
+        while at < len(previous) and at in taken:
             at += 1
-        for candidate in range(at, min(at + 4, len(former))):
+        for candidate in range(at, min(at + 4, len(previous))):
             if candidate in taken:
                 break
-            if _is_similar(former[candidate].to_dialog_line(), line):
+            if _is_similar(previous[candidate].to_dialog_line(), line):
                 matched[place] = candidate
                 taken.add(candidate)
                 at = candidate + 1
                 break
 
 
-def _is_similar(former: DialogLine, line: DialogLine) -> bool:
-    if isinstance(former, Silence) and isinstance(line, Silence):
+def _is_similar(previous: DialogLine, line: DialogLine) -> bool:
+    if isinstance(previous, Silence) and isinstance(line, Silence):
         return True
-    if not isinstance(former, Speech) or not isinstance(line, Speech):
+    if not isinstance(previous, Speech) or not isinstance(line, Speech):
         return False
-    one, other = former.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
+    one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     # The first two are cheap bounds of the third.
     return (

@@ -192,8 +192,8 @@ class ProjectSession:
     def _collect_notices(self, parsed: ParsedScript | None) -> tuple[Notice, ...]:
         if parsed is None:
             return ()
-        told = self._state.voice_resolver.find_notices(self.document, parsed.dialog)
-        return parsed.notices + told
+        found = self._state.voice_resolver.find_notices(self.document, parsed.dialog)
+        return parsed.notices + found
 
     def rename(self, name: str) -> EditEvent:
         """Give the project another name, as `DocumentEditor.rename`."""
@@ -262,10 +262,10 @@ class ProjectSession:
         Raises:
             StorageFailed: They can't be kept.
         """
-        cast, told = import_voices(folder, self.document, self._state.deps.library)
+        cast, found = import_voices(folder, self.document, self._state.deps.library)
         with self._lock_for_change():
             self._state.record(replace(self.document, cast=cast), STUDIO_AUTHOR, EntryKind.MADE)
-            self.folder.notices += told
+            self.folder.notices += found
             self._refresh_context()
 
     def add_audio(self, name: str, file: BinaryIO) -> str:
@@ -350,10 +350,10 @@ class ProjectSession:
 
     def _refresh_context(self) -> None:
         """See which voices there are now; tells of lines that changed by that."""
-        former, ground = self._state.voice_resolver.refresh(self.document)
-        if former is None or former is ground:
+        previous, ground = self._state.voice_resolver.refresh(self.document)
+        if previous is None or previous is ground:
             return
-        changed = [line.line_id for line in self.document if not former.is_same_for(ground, line)]
+        changed = [line.line_id for line in self.document if not previous.is_same_for(ground, line)]
         self._renderer.restart_changed(changed)
         for line_id in changed:
             self.events.publish(LineEvent(line_id))

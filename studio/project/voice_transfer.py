@@ -39,11 +39,11 @@ def export_voices(document: Document, library: SpeakerLibrary) -> Iterator[tuple
     """
     speakers = {one.speaker_id: one for one in library.list()}
     by_name = {name_key(one.name): one.speaker_id for one in speakers.values()}
-    heard = {
+    in_use = {
         chosen or by_name.get(name_key(name)) for name, chosen in _list_casting(document).items()
     }
     for speaker_id, speaker in speakers.items():
-        if speaker_id not in heard:
+        if speaker_id not in in_use:
             continue
         with tempfile.TemporaryFile() as file:
             try:
@@ -70,7 +70,7 @@ def import_voices(
     Raises:
         StorageFailed: The library can't be read or written.
     """
-    cast, told = dict(document.cast), list[str]()
+    cast, notices = dict(document.cast), list[str]()
     came = _ImportedVoices(folder)
     for name, speaker_id in _list_casting(document).items():
         arrival = came.find(name, speaker_id)
@@ -79,7 +79,7 @@ def import_voices(
         try:
             voice = arrival.resolve(library)
         except BadInput as error:
-            told.append(f"The voice of {name} could not be brought in: {error}")
+            notices.append(f"The voice of {name} could not be brought in: {error}")
             continue
         by_name = library.find(name)
         if speaker_id is None and by_name is not None and by_name.speaker_id == voice.speaker_id:
@@ -87,8 +87,8 @@ def import_voices(
         cast = {one: given for one, given in cast.items() if not same_name(one, name)}
         cast[name] = voice.speaker_id
         if not same_name(voice.name, arrival.record.name):
-            told.append(f"{name} has the voice “{voice.name}”, which came with the project.")
-    return cast, told
+            notices.append(f"{name} has the voice “{voice.name}”, which came with the project.")
+    return cast, notices
 
 
 class _ImportedVoice:

@@ -15,7 +15,7 @@ import numpy as np
 
 from studio.audio.clip import Clip
 from studio.quality.expected_duration import ExpectedSpeech, estimate_duration, repeats_itself
-from studio.quality.sound_frames import MOMENT_S, SoundFrames
+from studio.quality.sound_frames import FEATURE_STEP_S, SoundFrames
 
 _MIN_PERIOD_S, _MAX_PERIOD_S = 0.3, 20.0
 _MIN_REPEATED_S = 1.2
@@ -38,17 +38,21 @@ def find_repetition(frames: SoundFrames) -> tuple[float, int] | None:
     colours, speech = frames.compute_bands()
     found: tuple[float, int] | None = None
     highest = 0.0  # above what is asked for
-    for lag in range(round(_MIN_PERIOD_S / MOMENT_S), round(_MAX_PERIOD_S / MOMENT_S) + 1):
-        width = max(lag, round(_MIN_REPEATED_S / MOMENT_S))
+    for lag in range(
+        round(_MIN_PERIOD_S / FEATURE_STEP_S), round(_MAX_PERIOD_S / FEATURE_STEP_S) + 1
+    ):
+        width = max(lag, round(_MIN_REPEATED_S / FEATURE_STEP_S))
         if len(speech) - lag < width:
             break
         alike = np.cumsum(np.einsum("mb,mb->m", colours[lag:], colours[:-lag]))
         spoken = np.cumsum((speech[lag:] + speech[:-lag]) / 2)
-        above = _compute_similarity(alike, spoken, width) - _require_similarity(width * MOMENT_S)
+        above = _compute_similarity(alike, spoken, width) - _require_similarity(
+            width * FEATURE_STEP_S
+        )
         if float(above.max(initial=0.0)) > highest:
             highest = float(above.max())
             times = 1 + round((int((above > 0).sum()) + width - 1) / lag)
-            found = lag * MOMENT_S, max(2, times)
+            found = lag * FEATURE_STEP_S, max(2, times)
     return found
 
 
@@ -63,9 +67,9 @@ def _require_similarity(repeated_s: float) -> float:
 def _compute_similarity(alike: np.ndarray, spoken: np.ndarray, width: int) -> np.ndarray:
     """Mean likeness over each window that is spoken for the most part; sums are running ones."""
     alike, spoken = (np.concatenate([[0.0], sums]) for sums in (alike, spoken))
-    heard = spoken[width:] - spoken[:-width]
-    mean = (alike[width:] - alike[:-width]) / np.maximum(heard, 1.0)
-    return np.where(heard >= _MIN_SPEECH_SHARE * width, mean, 0.0)
+    voiced = spoken[width:] - spoken[:-width]
+    mean = (alike[width:] - alike[:-width]) / np.maximum(voiced, 1.0)
+    return np.where(voiced >= _MIN_SPEECH_SHARE * width, mean, 0.0)
 
 
 _LONG_FACTOR, _LONG_MARGIN_S = 1.8, 1.5
@@ -252,14 +256,14 @@ def _check_length(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[Quality
     usual, spoken_s = estimate_duration(said), frames.speech_s
     longest_s = _LONG_FACTOR * usual.max_s + (_LONG_MARGIN_S + _TAG_S * said.tags) / said.slowness
     shortest_s = _SHORT_FACTOR * usual.min_s - _SHORT_MARGIN_S
-    told = (
+    summary = (
         f"{spoken_s:.1f} s for {said.amount}; {said.verb_phrase} usually about "
         f"{usual.typical_s:.1f} s."
     )
     if spoken_s > longest_s:
-        yield QualityIssue(IssueKind.LONG, round(spoken_s, 2), told)
+        yield QualityIssue(IssueKind.LONG, round(spoken_s, 2), summary)
     elif spoken_s < shortest_s:
-        yield QualityIssue(IssueKind.SHORT, round(spoken_s, 2), f"{told} Words may be missing.")
+        yield QualityIssue(IssueKind.SHORT, round(spoken_s, 2), f"{summary} Words may be missing.")
 
 
 def _check_gap(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[QualityIssue]:

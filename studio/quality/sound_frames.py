@@ -10,7 +10,7 @@ import numpy.typing as npt
 from studio.audio.analysis import FLOOR_DB, FRAME_S, is_speech, measure_frame_levels
 from studio.audio.clip import Clip, Samples
 
-MOMENT_S = 2 * FRAME_S
+FEATURE_STEP_S = 2 * FRAME_S
 """How far apart the moments are whose sounds are compared."""
 
 _RATE_HZ = 8_000
@@ -107,7 +107,7 @@ class SoundFrames:
 
         Returns:
             Bands of length 1, or 0 without speech: [moments, bands]; and 1.0 where there is
-            speech: [moments]. A moment is `MOMENT_S` long.
+            speech: [moments]. A moment is `FEATURE_STEP_S` long.
         """
         bands = np.add.reduceat(self.power, _BAND_EDGES, axis=1)[:, :_BANDS]
         padded = np.pad(bands, ((1, 2), (0, 0)), mode="edge")

@@ -1,4 +1,4 @@
-"""The one place where an error of the studio becomes an HTTP status."""
+"""Where an error becomes an HTTP response: the studio's shape, and OpenAI's under `/v1`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from studio.errors import (
     BadInput,
@@ -117,3 +119,120 @@ HANDLERS: Mapping[Any, Callable[[Request, Exception], Awaitable[JSONResponse]]] 
     Exception: answer_fault,
 }
 """What a server of the page's routes answers errors with."""
+
+
+class SpeechErrorDetail(BaseModel):
+    """What went wrong; `message` names the remedy."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class SpeechErrorBody(BaseModel):
+    """An error in OpenAI's shape."""
+
+    error: SpeechErrorDetail
+
+
+_TYPES = {
+    401: "invalid_request_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    status: {"model": SpeechErrorBody, "description": why}
+    for status, why in (
+        (400, "The request can't be used."),
+        (401, "The key is missing or wrong."),
+        (403, "This caller may not do that."),
+        (404, "It isn't there."),
+        (405, "The address has no such method."),
+        (408, "The rest of the request didn't come."),
+        (409, "The state of things forbids it now."),
+        (413, "The body is too large."),
+        (422, "The voice can't speak this text."),
+        (429, "Too much is waiting; Retry-After says when to come back."),
+        (500, "It could not be spoken."),
+        (503, "The model can't be used."),
+        (507, "The disk is full."),
+    )
+}
+"""Errors that every operation may answer with."""
+
+
+def speech_error(
+    message: str, status: int, *, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """An error's body."""
+    fallback = "invalid_request_error" if status < 500 else "server_error"
+    return {
+        "error": {
+            "message": message,
+            "type": _TYPES.get(status, fallback),
+            "param": param,
+            "code": code or _CODES.get(status),
+        }
+    }
+
+
+def speech_error_body(error: StudioError) -> dict[str, Any]:
+    """The body of an error of the studio."""
+    return speech_error(str(error), status_of(error), code=type(error).__name__)
+
+
+async def answer_speech_error(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for `StudioError`."""
+    assert isinstance(error, StudioError)
+    return PlainJson(speech_error_body(error), status_of(error), headers=headers_of(error))
+
+
+async def answer_speech_http_error(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for what the framework refuses."""
+    assert isinstance(error, HTTPException)
+    body = speech_error(str(error.detail), error.status_code)
+    return PlainJson(body, error.status_code, headers=error.headers)
+
+
+async def answer_speech_invalid(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for a body that doesn't fit; tells the first thing that is wrong."""
+    assert isinstance(error, RequestValidationError)
+    place, message = first_fault(error)
+    return PlainJson(speech_error(message, 400, param=place or None), 400)
+
+
+async def answer_speech_fault(_: Request, error: Exception) -> JSONResponse:
+    """Exception handler for a fault of the studio itself; its log has the rest."""
+    return PlainJson(speech_error(FAULT, 500, code=type(error).__name__), 500)
+
+
+def response_for_error(path: str, error: StudioError) -> Response:
+    """An error of the studio as the answer to a request for a path."""
+    if _is_speech(path):
+        return PlainJson(speech_error_body(error), status_of(error), headers=headers_of(error))
+    return PlainJson(error_body(error), status_of(error), headers=headers_of(error))
+
+
+def error_response(
+    path: str,
+    status: int,
+    message: str,
+    *,
+    kind: str = "Refused",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A refusal that is no error of the studio."""
+    if _is_speech(path):
+        body = speech_error(message, status)
+    else:
+        body = {"error": {"message": message, "line": None, "kind": kind}}
+    return PlainJson(body, status, headers=headers)
+
+
+def _is_speech(path: str) -> bool:
+    return path == "/v1" or path.startswith("/v1/")

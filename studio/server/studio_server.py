@@ -24,14 +24,13 @@ from studio.cli.serve import ServeArguments
 from studio.dialog.formats.importing import read_dialog_text
 from studio.errors import NotAllowed
 from studio.server.deps import key_guard
-from studio.server.error_responses import HANDLERS
+from studio.server.error_responses import HANDLERS, error_response
 from studio.server.middleware.security import OriginGuard
 from studio.server.middleware.stack import ServerEntry
 from studio.server.middleware.visitors import token_of
 from studio.server.page_assets import PageAssets, PreloadLinks
 from studio.server.policies import ENTER
 from studio.server.route_table import service_routes, studio_routes
-from studio.server.v1.speech_errors import error_response
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits

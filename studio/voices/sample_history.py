@@ -75,14 +75,14 @@ class SampleHistory:
             BadInput: The speaker has too many moods.
             Conflict: Another sample has its mood now.
         """
-        former = find_version(record, former_id)
-        source = self._folder / former.file_name
+        version = find_version(record, former_id)
+        source = self._folder / version.file_name
         if not source.is_file():
             raise NotFound(f"This recording of {record.name} isn't kept any more.")
-        if former.removed and former.sample_id is None and record.has_sample:
+        if version.removed and version.sample_id is None and record.has_sample:
             record = self.save_version(record, None, removed=True)  # the present one gives way
-        back = _restore_version(record, former)
-        _copy_recording(source, self._folder / back.recording_of(former.sample_id))
+        back = _restore_version(record, version)
+        _copy_recording(source, self._folder / back.recording_of(version.sample_id))
         return back
 
     def sweep(self, record: SpeakerRecord) -> None:
@@ -92,8 +92,8 @@ class SampleHistory:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
-    def _is_expired(self, former: SampleVersionRecord) -> bool:
-        age = self._now() - datetime.fromisoformat(former.at)
+    def _is_expired(self, version: SampleVersionRecord) -> bool:
+        age = self._now() - datetime.fromisoformat(version.at)
         return age > timedelta(days=VERSION_RETENTION_DAYS)
 
 
@@ -124,19 +124,19 @@ def get_utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _restore_version(record: SpeakerRecord, former: SampleVersionRecord) -> SpeakerRecord:
-    formers = tuple(one for one in record.formers if one is not former)
-    said = {"transcript": former.transcript, "consent_at": former.consent_at}
-    if former.sample_id is None:
+def _restore_version(record: SpeakerRecord, version: SampleVersionRecord) -> SpeakerRecord:
+    formers = tuple(one for one in record.formers if one is not version)
+    said = {"transcript": version.transcript, "consent_at": version.consent_at}
+    if version.sample_id is None:
         return record.with_fields(has_sample=True, formers=formers, **said)
-    if any(one.sample_id == former.sample_id for one in record.moods):
+    if any(one.sample_id == version.sample_id for one in record.moods):
         moods = [
-            {**dict(one), **said} if one.sample_id == former.sample_id else one
+            {**dict(one), **said} if one.sample_id == version.sample_id else one
             for one in record.moods
         ]
     else:
-        mood = check_mood_is_free(record.moods, former.mood or "", record.name)
-        moods = [*record.moods, {"sample_id": former.sample_id, "mood": mood, **said}]
+        mood = check_mood_is_free(record.moods, version.mood or "", record.name)
+        moods = [*record.moods, {"sample_id": version.sample_id, "mood": mood, **said}]
     return record.with_fields(formers=formers, moods=tuple(moods))
 
 

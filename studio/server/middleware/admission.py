@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.server.error_responses import error_response
 from studio.server.middleware.request_bodies import RequestBuffer, has_body
 from studio.server.policies import RequestClass, policy_of
-from studio.server.v1.speech_errors import error_response
 
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0

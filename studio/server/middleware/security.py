@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.server.error_responses import error_response
 from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
 from studio.server.policies import RoutePolicies, RoutePolicy, keep_policy
-from studio.server.v1.speech_errors import error_response
 
 # By which names the studio may be reached, and from which pages.
 #

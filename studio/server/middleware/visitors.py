@@ -11,9 +11,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.errors import NotAllowed, StudioError
+from studio.server.error_responses import response_for_error
 from studio.server.middleware.request_bodies import stated_bytes
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
-from studio.server.v1.speech_errors import response_for_error
 from studio.services.studio import Studio
 from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions

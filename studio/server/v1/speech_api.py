@@ -23,6 +23,14 @@ from studio.dialog.line_text import paragraph
 from studio.dialog.model import Dialog, Speech
 from studio.errors import StudioError
 from studio.server.deps import StudioDep, StudioOf, current_studio, spend_upload
+from studio.server.error_responses import (
+    DOCUMENTED,
+    answer_speech_error,
+    answer_speech_fault,
+    answer_speech_http_error,
+    answer_speech_invalid,
+    speech_error_body,
+)
 from studio.server.policies import SPEECH_BYTES, DiskUse, speech_policy
 from studio.server.v1.dialog_api import DialogStores, dialog_routes
 from studio.server.v1.requested_voice import (
@@ -34,14 +42,6 @@ from studio.server.v1.requested_voice import (
     voice_for,
 )
 from studio.server.v1.speech_bodies import ModelList, SpeechBody, VoiceList
-from studio.server.v1.speech_errors import (
-    DOCUMENTED,
-    answer_fault,
-    answer_http_error,
-    answer_invalid,
-    answer_studio_error,
-    body_of,
-)
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
 
@@ -163,7 +163,7 @@ class SpokenAudio:
                     audio = base64.b64encode(data).decode()
                     yield _event({"type": "speech.audio.delta", "audio": audio})
         except StudioError as error:
-            yield _event({"type": "error"} | body_of(error))
+            yield _event({"type": "error"} | speech_error_body(error))
         else:
             yield _event({"type": "speech.audio.done", "usage": self._usage()})
 
@@ -236,10 +236,10 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
         dependencies=[Depends(guard), Depends(current_studio(studio_of))],
         responses=DOCUMENTED,
         exception_handlers={
-            StudioError: answer_studio_error,
-            HTTPException: answer_http_error,
-            RequestValidationError: answer_invalid,
-            Exception: answer_fault,
+            StudioError: answer_speech_error,
+            HTTPException: answer_speech_http_error,
+            RequestValidationError: answer_speech_invalid,
+            Exception: answer_speech_fault,
         },
     )
     api.state.dialog_stores = DialogStores()

@@ -96,21 +96,6 @@ class DialogBody(BaseModel):
     stream: bool = Field(False, description="Answer with the progress events of the render.")
 
 
-class SpeechErrorDetail(BaseModel):
-    """What went wrong; `message` names the remedy."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class SpeechErrorBody(BaseModel):
-    """An error in OpenAI's shape."""
-
-    error: SpeechErrorDetail
-
-
 class ModelAbilities(BaseModel):
     """What a backend can do, so that nobody has to find out by being refused.
 
