@@ -55,7 +55,7 @@ def test_the_range_of_pythons_is_the_launchers():
 
 
 def test_the_version_is_told_before_anything_is_installed(capsys):
-    launcher = Launcher.beside(REPO / "launch.py", lambda *_: pytest.fail("it was started"))
+    launcher = Launcher.of_script(REPO / "launch.py", lambda *_: pytest.fail("it was started"))
     assert launcher.run(["--version"]) == 0
     assert capsys.readouterr().out == f"tableread {__version__}\n"
 

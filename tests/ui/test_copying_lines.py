@@ -104,7 +104,7 @@ def test_what_is_copied_is_the_script_that_the_studio_reads(page, write):
     )
     read = list(read_dialog_text(text).dialog)
     assert len(read) == len(lines)
-    said = [(one.speaker, one.text, one.resolve_language, one.seed) for one in read[: len(ODD)]]
+    said = [(one.speaker, one.text, one.language, one.seed) for one in read[: len(ODD)]]
     wanted = [(one["speaker"], one["text"], one.get("language"), one.get("seed")) for one in ODD]
     assert said == wanted
     assert [dict(one.params) for one in read[: len(ODD)]] == [one.get("params", {}) for one in ODD]

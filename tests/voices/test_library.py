@@ -319,8 +319,8 @@ for index in range(8):
 def test_a_renamed_speaker_remembers_the_name_that_chose_its_voice(library):
     library.add("Anna")
     assert library.rename("Anna", "Berta").builtin_name == "Anna"
-    assert library.rename("Berta", "Clara").chosen_by == "Anna"
+    assert library.rename("Berta", "Clara").builtin_name == "Anna"
     assert library.get("Clara").first_name == "Anna"
     assert Cast(library, {}).load_voice("clara").builtin_name == "Anna"
     again = library.rename("Clara", "Anna")
-    assert (again.first_name, again.chosen_by) == (None, "Anna")
+    assert (again.first_name, again.builtin_name) == (None, "Anna")

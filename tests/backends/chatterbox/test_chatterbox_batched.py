@@ -341,8 +341,8 @@ def test_the_engine_fills_the_slots(open_studio: OpenStudio, backend):
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog, RenderOptions())
     finish(job)
-    assert job.summary().max_in_flight > SLOTS
-    assert all(record.heard_samples for record in job.records)
+    assert job.summarize().max_in_flight > SLOTS
+    assert all(record.streamed_samples for record in job.records)
 
 
 def test_a_render_from_the_command_line(variant, folder, tmp_path: Path, monkeypatch, capsys):

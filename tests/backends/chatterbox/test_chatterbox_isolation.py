@@ -85,7 +85,7 @@ def test_each_line_sounds_as_it_does_alone(
     studio.focus(job, count // 2)
     finish(job)
     assert [record.message for record in job.records] == [None] * count
-    assert job.summary().max_in_flight == IN_FLIGHT
+    assert job.summarize().max_in_flight == IN_FLIGHT
     conditioning = {name: backend.condition(voice(name, backend.name)) for name in SPEAKERS}
     alone = [
         whole(backend.speak(request(line.text, conditioning[line.speaker], seed=line.seed)))

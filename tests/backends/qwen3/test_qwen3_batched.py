@@ -349,8 +349,8 @@ def test_the_engine_fills_the_slots_and_the_takes_are_those_of_one_at_a_time(
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog, RenderOptions(voices=voices))
     finish(job)
-    assert job.summary().max_in_flight > SLOTS
-    assert all(record.heard_samples for record in job.records)
+    assert job.summarize().max_in_flight > SLOTS
+    assert all(record.streamed_samples for record in job.records)
 
 
 def test_a_render_from_the_command_line(tmp_path: Path, monkeypatch, capsys):

@@ -79,10 +79,10 @@ def test_the_engine_gives_the_same_takes_for_1_and_8_in_flight(
         studio = open_studio(loaded_backend(), max_concurrency=bound)
         job = studio.render(dialog, RenderOptions(voices=voices))
         finish(job)
-        assert job.summary().max_in_flight == bound
+        assert job.summarize().max_in_flight == bound
         takes.append([read_segment_pcm(job.segment_path(record)) for record in job.records])
     assert takes[0] == takes[1]
-    assert studio.engine.conditioning.computed == 0  # the first studio left it on disk
+    assert studio.engine.conditioning.n_computed == 0  # the first studio left it on disk
 
 
 def generate_together(speak: Callable[[int], Samples], lines: int) -> list[Samples]:

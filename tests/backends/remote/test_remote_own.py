@@ -122,7 +122,7 @@ def test_a_scene_on_two_studios(open_studio, urls):
     job = studio.render(Dialog(lines), RenderOptions(seed=7))
     for _ in job.events.follow():
         pass
-    assert [failure.message for failure in job.failures()] == []
+    assert [failure.message for failure in job.list_failures()] == []
     assert job.max_in_flight == 4
     assert all(len(decode(record.path)) > 12_000 for record in job.records)
 

@@ -67,7 +67,7 @@ def rendered(open_studio, backend):
 def finished(job):
     for _ in job.events.follow():
         pass
-    assert [failure.message for failure in job.failures()] == []
+    assert [failure.message for failure in job.list_failures()] == []
     assert {record.state for record in job.records} == {SegmentState.SAVED}
     return [decode(record.path).samples for record in job.records]
 
@@ -189,7 +189,7 @@ def test_when_all_are_gone_the_rest_fails_at_once_with_the_reason(open_studio, p
         server.kill()
     for _ in job.events.follow():
         pass
-    failures = job.failures()
+    failures = job.list_failures()
     assert len(failures) == len(SCENE)
     assert all("No speech server answers" in failure.message for failure in failures)
 
