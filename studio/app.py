@@ -75,7 +75,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
-            options = ServeArguments.check(arguments, _surroundings(settings))
+            options = ServeArguments.check(arguments, _server_config(settings))
             studio = _studio(settings)
             # Not before all is well: Gradio's import takes seconds.
             from studio.server.studio_server import serve
@@ -184,7 +184,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
     )
 
 
-def _surroundings(settings: Settings) -> ServerConfig:
+def _server_config(settings: Settings) -> ServerConfig:
     return ServerConfig(
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,

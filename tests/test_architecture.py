@@ -139,21 +139,7 @@ def parents() -> list[str]:
     return [name for name in names if any(one.startswith(f"{name}.") for one in names)]
 
 
-BEING_CHANGED: set[str] = set()
-
-
-@pytest.mark.parametrize(
-    "parent",
-    [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(strict=False, reason="a circle is being broken")]
-            if name in BEING_CHANGED
-            else [],
-        )
-        for name in parents()
-    ],
-)
+@pytest.mark.parametrize("parent", parents())
 def test_no_packages_import_each_other_in_a_circle(parent: str) -> None:
     """Arrows against the layers are found by import-linter, see pyproject.toml."""
     assert not circles(packages_of(module_graph(), parent))

@@ -16,7 +16,7 @@ import pytest
 from environment import settings_from
 from serving import ROOT, free_port
 
-from studio.app import _settings, _surroundings
+from studio.app import _settings, _server_config
 from studio.cli.arguments import build_parser
 from studio.cli.serve import ServeArguments
 
@@ -97,7 +97,7 @@ def test_it_serves_visitors_in_the_running_environment(tmp_path: Path) -> None:
 def _arguments(environ: dict[str, str], *options: str) -> ServeArguments:
     settings = settings_from(environ)
     parsed = build_parser().parse_args(["serve", *options])
-    return ServeArguments.check(parsed, _surroundings(settings))
+    return ServeArguments.check(parsed, _server_config(settings))
 
 
 def test_it_listens_where_the_platform_asks(tmp_path: Path) -> None:
