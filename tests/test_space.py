@@ -16,7 +16,7 @@ import pytest
 from environment import settings_from
 from serving import ROOT, free_port
 
-from studio.app import _settings, _server_config
+from studio.app import _server_config, _settings
 from studio.cli.arguments import build_parser
 from studio.cli.serve import ServeArguments
 
