@@ -16,6 +16,7 @@ import torch
 from benchmarks.metrics import EngineMetrics, TimedLine, measure_one_by_one
 from benchmarks.qwen3_trials import TITLE, RequestFn, measure_engine
 from benchmarks.synthetic_chatterbox import ModelDepth, build_random_package
+from studio.backends.base import Priority
 from studio.backends.batching.batch_engine import start_engine
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.batching.memory_plan import measure_free_bytes
@@ -25,8 +26,7 @@ from studio.backends.chatterbox.chatterbox_model import TURBO_TAIL, ChatterboxMo
 from studio.backends.chatterbox.s3gen_worker import S3GenWorker
 from studio.backends.chatterbox.t3_runner import T3Runner
 from studio.backends.chatterbox.t3_slots import T3Request, T3SamplingParams
-from studio.backends.chatterbox.text_limits import TOKENS_PER_S
-from studio.backends.chatterbox.variants import TURBO, ChatterboxVariant
+from studio.backends.chatterbox.variants import TOKENS_PER_S, TURBO, ChatterboxVariant
 from studio.backends.options import BatchOptions
 
 _CHARS_PER_TOKEN = {True: 4, False: 2}  # of text
@@ -154,8 +154,16 @@ def _request_factory(model: ChatterboxModel, trial: ChatterboxTrial) -> RequestF
 
     def task(line: TimedLine, **fields: Any) -> T3Request:
         text = _text_tokens(model.t3, line, turbo=turbo)
-        how = (line.frames, line.frames, line.frames)  # seed, bound, expected
-        return T3Request(text, voice, exaggeration, sampling, *how, **fields)
+        fields.setdefault("priority", partial(Priority, order=(-line.frames,)))
+        return T3Request(
+            text=text,
+            voice=voice,
+            exaggeration=exaggeration,
+            sampling=sampling,
+            seed=line.frames,
+            max_frames=line.frames,
+            **fields,
+        )
 
     return task
 

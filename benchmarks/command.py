@@ -20,7 +20,7 @@ from studio.backends.base import Backend, Conditioning, SpeechRequest
 from studio.backends.options import BackendOptions
 from studio.backends.registry import create
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job_results import export_job
+from studio.engine.job import build_scene
 from studio.errors import StudioError
 from studio.services.studio import RenderOptions, Studio, StudioOptions
 from studio.voices.speaker import Voice
@@ -166,13 +166,13 @@ def _render_timed(dialog: Dialog, *, concurrency: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
         options = StudioOptions(Path(folder), "draft")
         with Studio.open(options, create_timed, max_concurrency=concurrency) as studio:
-            studio.load_model()
+            studio.engine.load(studio.backend_name)
             job = studio.render(dialog, RenderOptions())
             for _ in job.events.follow():
                 pass
             if job.list_failures():
                 raise StudioError(job.list_failures()[0].message)
-            export_s = _seconds(lambda: export_job(job, Path(folder) / "scene.wav"))
+            export_s = _seconds(lambda: build_scene(job).write(Path(folder) / "scene.wav"))
     summary = job.summarize()
     return {
         "wall_s": summary.wall_s,

@@ -164,7 +164,7 @@ def _measure(
     workspace: Path, dialog: Dialog, name: str, options: BackendOptions, bound: int
 ) -> ConcurrencyMetrics:
     with _studio(workspace, name, options, bound) as studio:
-        studio.load_model()
+        studio.engine.load(studio.backend_name)
         _rendered(studio, _one_line_each(dialog))
         with GpuUse() as used:
             job = _rendered(studio, dialog)

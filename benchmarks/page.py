@@ -93,7 +93,6 @@ def pressed_ms(page: Any, what: str, turns: int) -> Iterator[float | None]:
 
 _START_S = 120.0
 _LONG_MS = 180_000
-_SERVE = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 _TYPED = " and some more words of it"
 _TURNS = 3
 
@@ -142,7 +141,7 @@ def _compare(ours_ms: list[float | None], plain_ms: list[float | None]) -> dict[
 def _measure_ours(page: Any, root: Path, lines: int) -> _Times:
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
         rest = ["serve", "--no-browser", "--no-models", "--backend", "draft"]
-        command = [sys.executable, "-c", _SERVE, *rest, "--workspace", folder, "--port"]
+        command = [sys.executable, "-m", "studio", *rest, "--workspace", folder, "--port"]
         with _serve(command, root) as url:
             made = page.request.post(f"{url}studio/projects", data={"text": scene(lines)})
             project = made.json()["project_id"]

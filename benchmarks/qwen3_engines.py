@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.engine_table import Failed, any_row, figures_row, middle_of
 from studio.backends.device import choose_device, give_back, prepare
-from studio.dialog.formats.importing import read_dialog
+from studio.dialog.formats.dialog_file import read_dialog
 from studio.dialog.model import Speech
 from studio.errors import SettingError
 

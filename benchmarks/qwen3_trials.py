@@ -21,6 +21,7 @@ from benchmarks.metrics import (
     track_memory,
 )
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import Priority
 from studio.backends.batching.batch_engine import BatchEngine, start_engine
 from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.memory_plan import measure_free_bytes
@@ -39,7 +40,7 @@ _PATIENCE_S = 300.0
 
 
 RequestFn = Callable[..., TtsRequest]
-"""Makes a task of a `TimedLine`; `cancelled` and `urgency` by name."""
+"""Makes a task of a `TimedLine`; `cancelled` and `priority` by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ class _EngineClient:
             time.sleep(0.001)
         began_s = time.perf_counter()
         with closing(
-            stream_chunks(self._engine.submit, self._task(line, urgency=lambda: 0))
+            stream_chunks(self._engine.submit, self._task(line, priority=partial(Priority, 0)))
         ) as spoken:
             next(spoken)
             return time.perf_counter() - began_s
@@ -196,6 +197,7 @@ def _request_factory(model: Qwen3Model) -> RequestFn:
     voice = model.clone_voice(make_recording(), None, 0.0)
 
     def task(line: TimedLine, **fields: Any) -> TalkerRequest:
+        fields.setdefault("priority", partial(Priority, order=(-line.frames,)))
         return TalkerRequest(
             tokens=model.tokens.line(line.text),
             voice=voice,
@@ -203,7 +205,6 @@ def _request_factory(model: Qwen3Model) -> RequestFn:
             sampling=SamplingParams(),
             seed=line.frames,
             max_frames=line.frames,
-            expected_frames=line.frames,
             **fields,
         )
 

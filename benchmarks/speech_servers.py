@@ -26,7 +26,6 @@ StartServers = Callable[[str, int], AbstractContextManager[tuple[str, ...]]]
 """Starts as many servers that speak with a backend, and gives their base URLs."""
 
 _ROOT = Path(__file__).resolve().parents[1]
-_SERVE = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 _START_S = 120.0
 _IN_FLIGHT = 2  # one is spoken, the next one waits at the server's door
 _SEED = 7
@@ -86,7 +85,7 @@ def own_servers(backend_name: str, count: int) -> Iterator[tuple[str, ...]]:
 def _studio_process(backend_name: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
         port = _free_port()
-        command = [sys.executable, "-c", _SERVE, "serve", "--no-browser", "--port", str(port)]
+        command = [sys.executable, "-m", "studio", "serve", "--no-browser", "--port", str(port)]
         command += ["--backend", backend_name, "--workspace", folder]
         settings = {"TTS_MAX_CONCURRENCY": "1", "OMP_NUM_THREADS": "1", "TTS_REMOTE_URLS": ""}
         process = subprocess.Popen(
@@ -109,7 +108,7 @@ def _render_server(
     options = BackendOptions(remote=RemoteOptions(urls=urls, concurrency=_IN_FLIGHT))
     studio_options = StudioOptions(workspace, "remote")
     with Studio.open(studio_options, lambda name: registry.create(name, options)) as studio:
-        studio.load_model()
+        studio.engine.load(studio.backend_name)
         return [_render(studio, dialog) for _ in range(runs + 1)][1:]
 
 

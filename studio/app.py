@@ -22,7 +22,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.errors import SettingError, StudioError
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
-from studio.setup.commands import with_command
+from studio.setup.commands import program, with_command
 from studio.setup.models_install import NothingToSetUp, SetupReport
 
 SPACE_STORAGE = Path("/data")
@@ -46,9 +46,7 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
-    arguments = build_parser("tableread" if setup is None else "launch.py").parse_args(
-        with_command(argv)
-    )
+    arguments = build_parser(program()).parse_args(with_command(argv))
     _log(arguments)
     try:
         settings = _settings(arguments)

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from studio.errors import SettingError
-from studio.storage.installation import default_workspace
+from studio.storage.workspace import default_workspace
 
 _SECRETS = ("TTS_REMOTE_KEY", "TTS_REMOTE_URLS", "TABLEREAD_API_KEY")  # a URL may hold a password
 
@@ -39,6 +39,10 @@ def _sendable(key: SecretStr) -> SecretStr:
     return SecretStr(value)
 
 
+_Hosts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_Key = Annotated[SecretStr | None, AfterValidator(lambda key: key and _sendable(key))]
+
+
 class Settings(BaseSettings):
     """The studio's configuration.
 
@@ -50,224 +54,180 @@ class Settings(BaseSettings):
         frozen=True,
         extra="ignore",
         case_sensitive=True,
+        allow_inf_nan=False,
         enable_decoding=False,
         use_attribute_docstrings=True,
     )
 
-    backend: Annotated[str, Field(validation_alias="TTS_BACKEND")] = "auto"
+    backend: str = Field(default="auto", validation_alias="TTS_BACKEND")
     """The voice engine; `auto` takes the best one that can speak now."""
 
-    max_concurrency: Annotated[int, Field(validation_alias="TTS_MAX_CONCURRENCY", ge=1, le=256)] = 3
+    max_concurrency: int = Field(default=3, validation_alias="TTS_MAX_CONCURRENCY", ge=1, le=256)
     """Segments rendered at the same time, 1 to 256.
 
     Never exceeded on a backend without slots of its own.
     """
 
-    eviction_enabled: Annotated[bool, Field(validation_alias="MODEL_EVICTION_ENABLED")] = True
+    eviction_enabled: bool = Field(default=True, validation_alias="MODEL_EVICTION_ENABLED")
     """Whether idle models are unloaded."""
 
-    idle_timeout_s: Annotated[
-        float,
-        Field(validation_alias="MODEL_IDLE_TIMEOUT_SECONDS", ge=0, allow_inf_nan=False),
-    ] = 900.0
+    idle_timeout_s: float = Field(
+        default=900.0, validation_alias="MODEL_IDLE_TIMEOUT_SECONDS", ge=0
+    )
     """Seconds without use after which a model is unloaded; 0 keeps it."""
 
-    idle_check_interval_s: Annotated[
-        float,
-        Field(
-            validation_alias="MODEL_IDLE_CHECK_INTERVAL_SECONDS",
-            gt=0,
-            allow_inf_nan=False,
-        ),
-    ] = 60.0
+    idle_check_interval_s: float = Field(
+        default=60.0, validation_alias="MODEL_IDLE_CHECK_INTERVAL_SECONDS", gt=0
+    )
     """Seconds between two checks for idle models."""
 
-    amp_on_cuda: Annotated[bool, Field(validation_alias="TTS_ENABLE_AMP_ON_CUDA")] = False
+    amp_on_cuda: bool = Field(default=False, validation_alias="TTS_ENABLE_AMP_ON_CUDA")
     """Mixed precision for Chatterbox on CUDA."""
 
-    tf32: Annotated[bool, Field(validation_alias="TTS_TF32")] = False
+    tf32: bool = Field(default=False, validation_alias="TTS_TF32")
     """`true`: codec and vocoder round to 10 bits before they multiply on CUDA, which is faster.
 
     The difference was tested with a small codec, not with trained weights.
     """
 
-    device: Annotated[
-        str,
-        Field(validation_alias="TTS_DEVICE", pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$"),
-    ] = "auto"
+    device: str = Field(
+        default="auto", validation_alias="TTS_DEVICE", pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$"
+    )
     """Where models run: `auto` (the best there is), `cpu`, `mps`, `cuda`, or one card: `cuda:1`.
 
     That is the second of the cards that `CUDA_VISIBLE_DEVICES` leaves; the studio doesn't see
     the others.
     """
 
-    chatterbox_model: Annotated[str | None, Field(validation_alias="CHATTERBOX_MODEL")] = None
+    chatterbox_model: str | None = Field(default=None, validation_alias="CHATTERBOX_MODEL")
     """Chatterbox's weights, for the model whose files they hold.
 
     A name on the hub (`owner/model`, `owner/model@revision`) or a local folder. Not set: the
     package's own weights.
     """
 
-    chatterbox_turbo_model: Annotated[
-        str | None, Field(validation_alias="CHATTERBOX_TURBO_MODEL")
-    ] = None
+    chatterbox_turbo_model: str | None = Field(
+        default=None, validation_alias="CHATTERBOX_TURBO_MODEL"
+    )
     """The same for the turbo model alone."""
 
-    chatterbox_multilingual_model: Annotated[
-        str | None, Field(validation_alias="CHATTERBOX_MULTILINGUAL_MODEL")
-    ] = None
+    chatterbox_multilingual_model: str | None = Field(
+        default=None, validation_alias="CHATTERBOX_MULTILINGUAL_MODEL"
+    )
     """The same for the multilingual model alone."""
 
-    package_ends: Annotated[bool, Field(validation_alias="CHATTERBOX_PACKAGE_ENDS")] = False
+    package_ends: bool = Field(default=False, validation_alias="CHATTERBOX_PACKAGE_ENDS")
     """`true`: Chatterbox Multilingual ends lines by its package's own rule, which may cut them."""
 
-    qwen3_model: Annotated[str | None, Field(validation_alias="QWEN3_TTS_MODEL")] = None
+    qwen3_model: str | None = Field(default=None, validation_alias="QWEN3_TTS_MODEL")
     """Qwen3-TTS's weights: a name on the hub, with or without `@revision`, or a local folder.
 
     Not set: `Qwen/Qwen3-TTS-12Hz-0.6B-Base`.
     """
 
-    reference_silence_s: Annotated[
-        float,
-        Field(
-            validation_alias="TTS_REFERENCE_SILENCE_SECONDS",
-            ge=0,
-            le=5,
-            allow_inf_nan=False,
-        ),
-    ] = 0.5
+    reference_silence_s: float = Field(
+        default=0.5, validation_alias="TTS_REFERENCE_SILENCE_SECONDS", ge=0, le=5
+    )
     """Seconds of silence after a sample of Qwen3-TTS, 0 to 5.
 
     It keeps the sample's last word out of the line.
     """
 
-    batch_slots: Annotated[int | None, Field(validation_alias="TTS_BATCH_SIZE", ge=1, le=64)] = None
+    batch_slots: int | None = Field(default=None, validation_alias="TTS_BATCH_SIZE", ge=1, le=64)
     """Lines that a model decodes together, 1 to 64.
 
     Not set: on CUDA as many as the memory holds, at most 64, and elsewhere one line at a time.
     """
 
-    batch_positions: Annotated[
-        int | None, Field(validation_alias="TTS_BATCH_POSITIONS", ge=256, le=8_192)
-    ] = None
+    batch_positions: int | None = Field(
+        default=None, validation_alias="TTS_BATCH_POSITIONS", ge=256, le=8_192
+    )
     """Positions (prompt and frames) of a line's slot, 256 to 8192.
 
     Not set: with Qwen3-TTS 2048, or 1024 where fewer than 8 lines of those fit.
     """
 
-    batch_max_wait_ms: Annotated[
-        float,
-        Field(
-            validation_alias="TTS_BATCH_MAX_WAIT_MS",
-            ge=0,
-            le=10_000,
-            allow_inf_nan=False,
-        ),
-    ] = 50.0
+    batch_max_wait_ms: float = Field(
+        default=50.0, validation_alias="TTS_BATCH_MAX_WAIT_MS", ge=0, le=10_000
+    )
     """Milliseconds that an idle engine waits for further lines before it starts the first one.
 
     Up to 10,000; it never waits with a line that somebody listens to.
     """
 
-    batch_continuous: Annotated[bool, Field(validation_alias="TTS_BATCH_CONTINUOUS")] = True
+    batch_continuous: bool = Field(default=True, validation_alias="TTS_BATCH_CONTINUOUS")
     """`true`: continuous batching, a slot is refilled while other lines run.
 
     `false`: all slots finish before the next batch.
     """
 
-    batch_compile: Annotated[bool, Field(validation_alias="TTS_BATCH_COMPILE")] = False
+    batch_compile: bool = Field(default=False, validation_alias="TTS_BATCH_COMPILE")
     """`true`: Qwen3-TTS decodes with compiled kernels.
 
     Needs a C++ compiler, on CUDA Triton and a C compiler.
     """
 
-    batch_fuse: Annotated[bool, Field(validation_alias="TTS_BATCH_FUSE")] = False
+    batch_fuse: bool = Field(default=False, validation_alias="TTS_BATCH_FUSE")
     """`true`: on CUDA Qwen3-TTS decodes with fused Triton kernels.
 
     Takes precedence over `TTS_BATCH_COMPILE`.
     """
 
-    remote_urls: Annotated[
-        tuple[AnyHttpUrl, ...],
-        BeforeValidator(_listed),
-        Field(validation_alias="TTS_REMOTE_URLS"),
-    ] = ()
+    remote_urls: Annotated[tuple[AnyHttpUrl, ...], BeforeValidator(_listed)] = Field(
+        default=(), validation_alias="TTS_REMOTE_URLS"
+    )
     """Base URLs of speech servers, separated by commas; `/v1` may be left out."""
 
-    remote_model: Annotated[str | None, Field(validation_alias="TTS_REMOTE_MODEL")] = None
+    remote_model: str | None = Field(default=None, validation_alias="TTS_REMOTE_MODEL")
     """The model to request from the speech servers; not set: what each has."""
 
-    remote_key: Annotated[
-        SecretStr | None,
-        AfterValidator(lambda key: key and _sendable(key)),
-        Field(validation_alias="TTS_REMOTE_KEY"),
-    ] = None
+    remote_key: _Key = Field(default=None, validation_alias="TTS_REMOTE_KEY")
     """The speech servers' key, sent as bearer token; in no message and no log."""
 
-    remote_concurrency: Annotated[
-        int, Field(validation_alias="TTS_REMOTE_CONCURRENCY", ge=1, le=64)
-    ] = 4
+    remote_concurrency: int = Field(
+        default=4, validation_alias="TTS_REMOTE_CONCURRENCY", ge=1, le=64
+    )
     """Lines in flight on each speech server, 1 to 64."""
 
-    remote_timeout_s: Annotated[
-        float,
-        Field(validation_alias="TTS_REMOTE_TIMEOUT_SECONDS", gt=0, allow_inf_nan=False),
-    ] = 120.0
+    remote_timeout_s: float = Field(
+        default=120.0, validation_alias="TTS_REMOTE_TIMEOUT_SECONDS", gt=0
+    )
     """Seconds that one try at a line may take on a speech server."""
 
-    remote_patience_s: Annotated[
-        float,
-        Field(validation_alias="TTS_REMOTE_PATIENCE_SECONDS", ge=0, allow_inf_nan=False),
-    ] = 180.0
+    remote_patience_s: float = Field(
+        default=180.0, validation_alias="TTS_REMOTE_PATIENCE_SECONDS", ge=0
+    )
     """Seconds that lines wait while no speech server answers, before the render ends."""
 
-    workspace: Annotated[Path, Field(validation_alias="TABLEREAD_WORKSPACE")] = Field(
-        default_factory=default_workspace
+    workspace: Path = Field(
+        default_factory=default_workspace, validation_alias="TABLEREAD_WORKSPACE"
     )
     """Folder of speakers, projects and renders.
 
     Not set: `workspace` next to `launch.py`; for a package `Tableread` in the user's home.
     """
 
-    api_key: Annotated[
-        SecretStr | None,
-        AfterValidator(lambda key: key and _sendable(key)),
-        Field(validation_alias="TABLEREAD_API_KEY"),
-    ] = None
+    api_key: _Key = Field(default=None, validation_alias="TABLEREAD_API_KEY")
     """What programs send as bearer key; not set: they need what the page needs."""
 
-    allowed_hosts: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_listed),
-        Field(validation_alias="TABLEREAD_ALLOWED_HOSTS"),
-    ] = ()
+    allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")
     """Further host names by which the studio may be reached, separated by commas."""
 
-    visitor_gb: Annotated[
-        float,
-        Field(
-            validation_alias="TABLEREAD_VISITOR_GB",
-            ge=0.05,
-            le=10_000,
-            allow_inf_nan=False,
-        ),
-    ] = 2.0
+    visitor_gb: float = Field(
+        default=2.0, validation_alias="TABLEREAD_VISITOR_GB", ge=0.05, le=10_000
+    )
     """Gigabytes that each visitor of a shared studio may keep on the disk, from 0.05 on."""
 
-    space_id: Annotated[str | None, Field(validation_alias="SPACE_ID")] = None
+    space_id: str | None = Field(default=None, validation_alias="SPACE_ID")
     """Set by the platform of a Hugging Face Space: its name."""
 
-    space_hosts: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_listed),
-        Field(validation_alias="SPACE_HOST"),
-    ] = ()
+    space_hosts: _Hosts = Field(default=(), validation_alias="SPACE_HOST")
     """Set by the platform: the Space's hosts, separated by commas."""
 
-    space_port: Annotated[int, Field(validation_alias="GRADIO_SERVER_PORT", ge=1, le=65535)] = 7860
+    space_port: int = Field(default=7860, validation_alias="GRADIO_SERVER_PORT", ge=1, le=65535)
     """Set by the platform: the port at which the Space is reached."""
 
-    zero_gpu: Annotated[bool, Field(validation_alias="SPACES_ZERO_GPU")] = False
+    zero_gpu: bool = Field(default=False, validation_alias="SPACES_ZERO_GPU")
     """Set by the platform: whether the Space's card is lent for seconds at a time."""
 
     @property

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import re
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +21,52 @@ from studio.services.studio import Studio, StudioOptions
 # How long an example takes says more of what else the machine does than of the example.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand out modules in the order of collection, as `tests/ui` needs it, not by their size."""
+    config.option.loadscopereorder = False
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in the background so, and a child would ignore Ctrl+C too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_MODULE_MARKS = re.compile(r"^pytestmark = (\[[^]]*]|.*)", re.MULTILINE)
+
+
+def _left_out(expression: str) -> frozenset[str]:
+    """The marks of which a test may have none, to be chosen by an expression of `-m`."""
+    outside = re.sub(r"\([^()]*\)", "", expression)
+    if re.search(r"\bor\b", outside):
+        return frozenset()
+    return frozenset(re.findall(r"\bnot (\w+)", outside))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spare the import of a module of which `-m` leaves out every test: many import torch."""
+    if collection_path.suffix != ".py":
+        return None
+    left_out = _left_out(config.option.markexpr)
+    marks = _MODULE_MARKS.search(collection_path.read_text("utf-8"))
+    if marks and left_out & {*re.findall(r"mark\.(\w+)", marks[1])}:
+        return True
+    return None
+
+
+_MANY_MODULES = 50
+_frozen_at = [0]
+
+
+def pytest_runtest_setup() -> None:
+    """Take what was imported out of the garbage collector's sight.
+
+    Backends collect whenever a model goes or memory fails; looking through torch and what sits
+    on it for each time took a second.
+    """
+    if len(sys.modules) - _frozen_at[0] >= _MANY_MODULES or not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+        _frozen_at[0] = len(sys.modules)
 
 
 @pytest.fixture

@@ -87,6 +87,47 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [path for path in named if not (ROOT / path).is_file()]
 
 
+PATH = re.compile(r"\b(?:studio|benchmarks|assets|docs)/[\w./-]*\w\.\w+")
+MODULE = re.compile(r"\bstudio(?:\.\w+)+")
+ROW = re.compile(r"^\|([^|]+)\|[^|]+\|((?: *`[\w/]+/`,?)+) *\|$", re.MULTILINE)
+NAME = re.compile(r"[A-Z]\w*[a-z]\w*|_?[a-z]+(?:_[a-z]+)+")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_and_modules_that_are_named_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert not [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    assert not [name for name in MODULE.findall(text) if not is_module(name)]
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a package or a module, or something in a module."""
+    path = ROOT.joinpath(*name.split("."))
+    return (
+        path.is_dir()
+        or path.with_suffix(".py").is_file()
+        or path.parent.with_suffix(".py").is_file()
+    )
+
+
+def test_names_of_the_glossary_are_where_it_says() -> None:
+    """Our words in the first column are in the code of the folders in the third."""
+    rows = ROW.findall((ROOT / "docs" / "develop" / "glossary.md").read_text("utf-8"))
+    assert len(rows) > 50
+    missing = []
+    for ours, where in rows:
+        folders = [
+            ROOT / folder if folder.startswith("assets") else ROOT / "studio" / folder
+            for folder in re.findall(r"`([^`]+)`", where)
+        ]
+        assert all(folder.is_dir() for folder in folders), where
+        files = (path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc")
+        code = "\n".join(path.read_text("utf-8") for path in files if path.is_file())
+        names = (name for span in re.findall(r"`([^`]+)`", ours) for name in NAME.findall(span))
+        missing += [name for name in names if not re.search(rf"\b{name}\b", code)]
+    assert not missing
+
+
 def test_files_of_the_engines_table_exist() -> None:
     text = (ROOT / "docs" / "develop" / "engine.md").read_text("utf-8")
     names = set(re.findall(r"`((?:\w+/)*test_\w+\.py)", text))

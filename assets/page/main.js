@@ -99,7 +99,7 @@ async function open() {
   new FileDrop({ projects, project, ...editor, speakers, show });
   new LastPosition({ project, ...editor });
   Object.assign(window, { tableread: { bus, project, projects, ...editor } });
-  await Promise.all([projects.start(opening, openingScript), engine.watch(state)]);
+  await Promise.all([projects.start(opening, openingScript), engine.start(state)]);
   document.body.dataset.tableread = "ready";
   performance.mark("tableread-ready");
 }

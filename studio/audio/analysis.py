@@ -1,4 +1,4 @@
-"""Analysis of a clip: levels, speech, silences, pitch, background music and outline."""
+"""Analysis of a clip: levels, speech, silences, pitch, music, outline, and frames of sound."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from studio.audio.clip import Clip, Samples
-
-FLOOR_DB = -120.0
-"""Level of digital silence; no level is given below it."""
+from studio.audio.clip import FLOOR_DB, Clip, Samples, power_to_db
 
 MIN_FUNDAMENTAL_HZ = 60.0
 MAX_FUNDAMENTAL_HZ = 400.0
@@ -72,9 +69,9 @@ def measure_levels(clip: Clip) -> Levels:
     speech = is_speech(frame_db)
     leading_s, trailing_s = _measure_edge_silence(speech, clip)
     return Levels(
-        peak_db=_power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
-        rms_db=_power_to_db(_mean_or_zero(np.square(samples, dtype=np.float64))),
-        speech_db=_power_to_db(_mean_or_zero(frame_power[speech])),
+        peak_db=power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
+        rms_db=power_to_db(_mean_or_zero(np.square(samples, dtype=np.float64))),
+        speech_db=power_to_db(_mean_or_zero(frame_power[speech])),
         noise_db=float(np.percentile(frame_db, 10)) if len(frame_db) else FLOOR_DB,
         clipped_share=_mean_or_zero(np.abs(samples) >= _CLIPPED_LEVEL),
         speech_share=_mean_or_zero(speech),
@@ -190,10 +187,6 @@ def _mean_or_zero(values: npt.NDArray[np.float64] | npt.NDArray[np.bool_]) -> fl
     return float(values.mean()) if len(values) else 0.0
 
 
-def _power_to_db(power: float) -> float:
-    return max(FLOOR_DB, 10 * float(np.log10(max(power, 1e-30))))
-
-
 SampleSpan = tuple[int, int]
 
 
@@ -208,12 +201,16 @@ def find_silences(clip: Clip, *, min_s: float) -> tuple[SampleSpan, ...]:
         First sample and the one after the last, in order.
     """
     speech = detect_speech_frames(clip)
-    frame_samples = max(1, round(FRAME_S * clip.rate_hz))
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], speech, [True]]).astype(np.int8)))
-    spans = zip(edges[::2] * frame_samples, edges[1::2] * frame_samples, strict=True)
+    size = max(1, round(FRAME_S * clip.rate_hz))
     # A last piece shorter than a frame belongs to the silence before it.
-    ends = ((int(a), len(clip) if b >= len(speech) * frame_samples else int(b)) for a, b in spans)
-    return tuple((a, b) for a, b in ends if b - a >= min_s * clip.rate_hz)
+    spans = ((a * size, b * size if b < len(speech) else len(clip)) for a, b in find_runs(~speech))
+    return tuple((a, b) for a, b in spans if b - a >= min_s * clip.rate_hz)
+
+
+def find_runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First index of each stretch that is true, and the one after its last."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def shorten_silences(clip: Clip, *, min_s: float, keep_s: float, edge_s: float) -> Clip:
@@ -337,3 +334,147 @@ def _compute_power_spectra(samples: npt.NDArray[np.float32]) -> _Array:
     hz = np.fft.rfftfreq(_MUSIC_WINDOW_SAMPLES, 1 / _MUSIC_RATE_HZ)
     band: _Array = power[:, (hz >= _MUSIC_LOW_HZ) & (hz <= _MUSIC_HIGH_HZ)]
     return band
+
+
+FEATURE_STEP_S = 2 * FRAME_S
+"""Time step of the features that are compared."""
+
+_RATE_HZ = 8_000
+_WINDOW_SAMPLES = 512  # 64 ms: three periods of the lowest voice, about 50 Hz
+_SHORTEST_PERIOD_SAMPLES, _LONGEST_PERIOD_SAMPLES = 20, 134
+_MIN_VOICED_RISE = 0.5  # noise of any colour stays below
+_MIN_VOICED_SHARE = 0.2  # less is a whisper, whose last voiced frame says nothing
+_BANDS = 16
+_SPECTRUM_FLOOR = 1e-5  # of the loudest band; anything lower is inaudible
+
+_SHORT_GAP_S = 0.3
+_STEADY_DB = 4.0
+
+_Array32 = npt.NDArray[np.float32]
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoundFrames:
+    """The features of a clip.
+
+    Attributes:
+        level_db: Level of each frame, dB of full scale: [frames].
+        speech: Whether a frame is loud enough to be speech: [frames].
+        power: Power spectra at 8,000 Hz, centred on the frames: [frames, bins].
+        speech_db: Mean power of the frames with speech, dB of full scale; -120 if there are none.
+    """
+
+    level_db: npt.NDArray[np.float64]
+    speech: _Flags
+    power: _Array32
+    speech_db: float
+
+    @classmethod
+    def from_clip(cls, clip: Clip) -> SoundFrames:
+        """Measure a clip; a rest shorter than a frame is ignored."""
+        level_db = measure_frame_levels(clip)
+        speech = is_speech(level_db)
+        return cls(
+            level_db, speech, _compute_spectra(clip, len(level_db)), _average_db(level_db[speech])
+        )
+
+    @property
+    def speech_s(self) -> float:
+        """Duration from the first to the last speech, without silences longer than 0.3 s."""
+        gaps = [gap for gap in self._gaps() if gap[1] - gap[0] > _SHORT_GAP_S / FRAME_S]
+        first, last = self._ends()
+        return (last - first - sum(after - begin for begin, after in gaps)) * FRAME_S
+
+    def longest_gap_s(self) -> float:
+        """Duration of the longest silence between speech."""
+        return max((after - begin for begin, after in self._gaps()), default=0) * FRAME_S
+
+    def tail_s(self) -> float:
+        """Duration after the last voiced frame, or after the last speech if little is voiced."""
+        silent = len(self.speech) - self._ends()[1]
+        voiced = self.detect_voiced()
+        if 2 * voiced.sum() < _MIN_VOICED_SHARE * max(1, self.speech.sum()):
+            return silent * FRAME_S
+        return max(silent, 2 * int(np.argmax(voiced[::-1]))) * FRAME_S
+
+    def steady_s(self, least_s: float) -> tuple[float, bool]:
+        """Duration of the longest stretch of constant level (within 4 dB); whether it is the end.
+
+        Args:
+            least_s: Shorter stretches count as 0.
+        """
+        width = round(least_s / FRAME_S)
+        if len(self.level_db) < width:
+            return 0.0, False
+        windows = np.lib.stride_tricks.sliding_window_view(self.level_db, width)
+        lowest, highest = windows.min(axis=1), windows.max(axis=1)
+        quietest_db = self.level_db[self.speech].min(initial=np.inf)
+        steady = (highest - lowest < _STEADY_DB) & (lowest >= quietest_db)
+        runs = find_runs(steady)
+        if not runs:
+            return 0.0, False
+        begin, after = max(runs, key=lambda run: run[1] - run[0])
+        is_last = after + width >= len(self.level_db) - 5
+        return (after - begin + width - 1) * FRAME_S, is_last
+
+    def detect_voiced(self) -> _Flags:
+        """Whether every second frame is periodic at the pitch of a voice: [steps]."""
+        likeness = np.fft.irfft(self.power[::2], axis=1)[:, : _LONGEST_PERIOD_SAMPLES + 1]
+        likeness = likeness / np.maximum(likeness[:, :1], 1e-12) / _WINDOW_AUTOCORRELATION
+        lowest = np.minimum.accumulate(likeness, axis=1)
+        rise = (likeness - lowest)[:, _SHORTEST_PERIOD_SAMPLES:].max(axis=1, initial=0.0)
+        voiced: _Flags = (rise > _MIN_VOICED_RISE) & self.speech[::2]
+        return voiced
+
+    def compute_bands(self) -> tuple[_Array32, _Array32]:
+        """Log spectrum of every second frame and its neighbours, relative to the clip's mean.
+
+        Returns:
+            Vectors of length 1, or 0 without speech: [steps, bands]; and 1.0 where there is
+            speech: [steps]. A step is `FEATURE_STEP_S` long.
+        """
+        bands = np.add.reduceat(self.power, _BAND_EDGES, axis=1)[:, :_BANDS]
+        padded = np.pad(bands, ((1, 2), (0, 0)), mode="edge")
+        n = (len(bands) + 1) // 2
+        bands = padded[: 2 * n : 2] + padded[1 : 1 + 2 * n : 2] + padded[2 : 2 + 2 * n : 2]
+        speech = self.speech[::2]
+        logs = np.log10(bands + max(_SPECTRUM_FLOOR * float(bands.max(initial=0.0)), 1e-20))
+        logs -= logs[speech].mean(axis=0) if speech.any() else 0.0
+        logs *= speech[:, None]
+        lengths = np.linalg.norm(logs, axis=1, keepdims=True)
+        return (logs / np.maximum(lengths, 1e-6)).astype(np.float32), speech.astype(np.float32)
+
+    def _ends(self) -> tuple[int, int]:
+        """Index of the first frame with speech, and of the one after the last."""
+        where = np.flatnonzero(self.speech)
+        return (int(where[0]), int(where[-1]) + 1) if len(where) else (0, 0)
+
+    def _gaps(self) -> list[tuple[int, int]]:
+        first, last = self._ends()
+        return [(first + a, first + b) for a, b in find_runs(~self.speech[first:last])]
+
+
+def _average_db(levels_db: npt.NDArray[np.float64]) -> float:
+    return 10 * float(np.log10(np.mean(10 ** (levels_db / 10)))) if len(levels_db) else FLOOR_DB
+
+
+def _compute_spectra(clip: Clip, n_frames: int) -> _Array32:
+    step = max(1, clip.rate_hz // _RATE_HZ)
+    whole = len(clip) // step * step
+    # Means instead of a proper filter: aliasing is the same each time, and only similarity counts.
+    low: Samples = clip.samples[:whole].reshape(-1, step).mean(axis=1)
+    hop = round(FRAME_S * clip.rate_hz / step)
+    edge = (_WINDOW_SAMPLES - hop) // 2
+    padded = np.pad(low, (edge, _WINDOW_SAMPLES))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW_SAMPLES)[::hop][:n_frames]
+    spectra = np.fft.rfft(windows * _WINDOW, axis=1)
+    power: _Array32 = (spectra.real**2 + spectra.imag**2).astype(np.float32)
+    return power
+
+
+_WINDOW = np.hanning(_WINDOW_SAMPLES).astype(np.float32)
+_WINDOW_AUTOCORRELATION = np.correlate(_WINDOW, _WINDOW, "full")[_WINDOW_SAMPLES - 1 :][
+    : _LONGEST_PERIOD_SAMPLES + 1
+] / float(np.square(_WINDOW).sum())
+_BAND_EDGES = np.unique(np.geomspace(8, _WINDOW_SAMPLES // 2, _BANDS + 1).round().astype(np.intp))

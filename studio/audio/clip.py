@@ -1,18 +1,26 @@
-"""Audio in memory: a mono clip, its 16-bit form and its sample rate."""
+"""A mono clip of audio: in memory, as 16-bit samples, resampled, and as a WAV file."""
 
 from __future__ import annotations
 
+import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import soxr
 
+from studio.storage.disk import open_atomic
+
 Samples = npt.NDArray[np.float32]
 
 STUDIO_RATE_HZ = 24_000
 """Every clip on a timeline has this rate; the neural voices make it natively."""
+
+
+FLOOR_DB = -120.0
+"""Level of digital silence; no level is given below it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +71,11 @@ def from_pcm16(pcm: Pcm16) -> Samples:
     return pcm.astype(np.float32) / np.float32(_PCM16_FULL_SCALE)
 
 
+def power_to_db(power: float) -> float:
+    """Decibels of full scale of a mean square, `FLOOR_DB` at the least."""
+    return max(FLOOR_DB, 10 * float(np.log10(max(power, 1e-30))))
+
+
 def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Samples]:
     """Bring chunks to another rate, chunk by chunk, as if they were one recording.
 
@@ -87,3 +100,14 @@ def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Sa
         close = getattr(chunks, "close", None)
         if close is not None:
             close()
+
+
+def write_wav(path: Path, clip: Clip) -> None:
+    """Write a clip as 16-bit WAV; the file is whole or not there.
+
+    Raises:
+        StorageFailed: The folder is missing, can't be written or is full.
+    """
+    with open_atomic(path) as file, wave.open(file, "wb") as out:
+        out.setparams((1, 2, clip.rate_hz, len(clip), "NONE", ""))
+        out.writeframes(to_pcm16(clip.samples).tobytes())

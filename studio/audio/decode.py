@@ -132,7 +132,6 @@ class _Recording:
                 stream = _find_audio_stream(container, name)
                 info = _read_info(container, stream, size_bytes)
                 recording = cls(name, limits, info, container, stream)
-
                 recording._check_header()
                 yield recording
 
@@ -231,20 +230,15 @@ def _check_size(size_bytes: int, limits: DecodeLimits, name: str) -> None:
         )
 
 
-@contextmanager
-def _open_container(file: BinaryIO, name: str) -> Iterator[Any]:
+def _open_container(file: BinaryIO, name: str) -> Any:
     try:
-        container = av.open(
-            file, options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
-        )
+        return av.open(file, options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore")
     except MemoryError:  # PyAV's is an FFmpegError too, and says nothing about the file
         raise
     except _OPENING_ERRORS as error:
         raise AudioRejected(
             f"“{name}” is not a recording that can be read. Use {_FORMATS_FOR_MESSAGES}."
         ) from error
-    with container:
-        yield container
 
 
 def _find_audio_stream(container: Any, name: str) -> Any:

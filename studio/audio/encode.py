@@ -1,4 +1,4 @@
-"""Encoding of audio: WAV, FLAC and MP3 files, and streams while the sound is generated."""
+"""Encoding of audio: files, streams while the sound is generated, and their tempo."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import av
+import av.error
 import numpy as np
+import numpy.typing as npt
 import soundfile
+from av.filter import Graph
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, to_pcm16
 from studio.errors import BadInput
-from studio.storage.disk import open_atomic
 
 
 class AudioFormat(StrEnum):
@@ -107,30 +109,6 @@ def encode(clip: Clip, audio_format: AudioFormat) -> bytes:
     return file.getvalue()
 
 
-def write_wav(path: Path, clip: Clip) -> None:
-    """Write a clip as 16-bit WAV; the file is whole or not there.
-
-    Raises:
-        StorageFailed: The folder is missing, can't be written or is full.
-    """
-    _write_clip(path, clip, AudioFormat.WAV)
-
-
-def write_flac(path: Path, clip: Clip) -> None:
-    """Write a clip as 16-bit FLAC, as `write_wav` does."""
-    _write_clip(path, clip, AudioFormat.FLAC)
-
-
-def write_mp3(path: Path, clip: Clip) -> None:
-    """Write a clip as MP3, as `write_wav` does."""
-    _write_clip(path, clip, AudioFormat.MP3)
-
-
-def _write_clip(path: Path, clip: Clip, audio_format: AudioFormat) -> None:
-    with open_atomic(path) as file:
-        encode_blocks(file, [clip.samples], audio_format, rate_hz=clip.rate_hz)
-
-
 class _SoundfileSink:
     """A file for libsndfile that keeps the first error for Python.
 
@@ -174,17 +152,8 @@ class StreamFormat(StrEnum):
     @property
     def media_type(self) -> str:
         """What HTTP calls it; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
-        return _MEDIA_TYPES[self]
+        return {"mp3": "audio/mpeg", "opus": "audio/ogg"}.get(self, f"audio/{self.value}")
 
-
-_MEDIA_TYPES = {
-    StreamFormat.MP3: "audio/mpeg",
-    StreamFormat.OPUS: "audio/ogg",
-    StreamFormat.AAC: "audio/aac",
-    StreamFormat.FLAC: "audio/flac",
-    StreamFormat.WAV: "audio/wav",
-    StreamFormat.PCM: "audio/pcm",
-}
 
 # Container, codec and options. No Xing header, since it would have to be completed at the end;
 # WAV states the largest length there is, which readers take for "to the end".
@@ -195,6 +164,14 @@ _MUXED: dict[StreamFormat, tuple[str, str, dict[str, str]]] = {
     StreamFormat.WAV: ("wav", "pcm_s16le", {"fflags": "+bitexact"}),
 }
 _BIT_RATE = {StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000, StreamFormat.AAC: 96_000}
+
+
+def _make_frame(samples: npt.NDArray[Any], sample_format: str, start_sample: int) -> Any:
+    """A frame of PyAV's with mono samples at the studio's rate."""
+    frame = av.AudioFrame.from_ndarray(samples[None], format=sample_format, layout="mono")
+    frame.sample_rate = STUDIO_RATE_HZ
+    frame.pts = start_sample
+    return frame
 
 
 class StreamEncoder:
@@ -223,7 +200,8 @@ class StreamEncoder:
             self._kept.append(chunk)
             return b""
         if len(chunk):
-            self._encode(self._frame(chunk))
+            self._encode(_make_frame(to_pcm16(chunk), "s16", self._samples))
+            self._samples += len(chunk)
         return self._take_bytes()
 
     def finish(self) -> bytes:
@@ -249,13 +227,6 @@ class StreamEncoder:
         self._stream = self._container.add_stream(codec, rate=STUDIO_RATE_HZ, layout="mono")
         if self._format in _BIT_RATE:
             self._stream.bit_rate = _BIT_RATE[self._format]
-
-    def _frame(self, chunk: Samples) -> Any:
-        frame = av.AudioFrame.from_ndarray(to_pcm16(chunk)[None], format="s16", layout="mono")
-        frame.sample_rate = STUDIO_RATE_HZ
-        frame.pts = self._samples
-        self._samples += len(chunk)
-        return frame
 
     def _encode(self, frame: Any) -> None:
         for packet in self._stream.encode(frame):
@@ -294,3 +265,67 @@ class _StreamSink(io.RawIOBase):
     def write(self, data: Any) -> int:
         self._bytes += data
         return len(data)
+
+
+MIN_SPEED = 0.25
+MAX_SPEED = 4.0
+_MAX_FILTER_SPEED = 2.0
+"""One filter is asked for at most this much; beyond it several work one after the other."""
+
+
+class Tempo:
+    """Stretches mono float32 at the studio's rate in time, chunk by chunk."""
+
+    def __init__(self, speed: float) -> None:
+        """Begin; `speed` 2 takes half the time, within `MIN_SPEED` to `MAX_SPEED`."""
+        assert MIN_SPEED <= speed <= MAX_SPEED
+        self._samples = 0
+        self._graph: Any = _build_graph(speed) if speed != 1.0 else None
+
+    def push(self, chunk: Samples) -> Samples:
+        """Stretch a chunk; what came out of it, perhaps nothing."""
+        if self._graph is None or not len(chunk):
+            return chunk
+        self._graph.push(_make_frame(chunk, "flt", self._samples))
+        self._samples += len(chunk)
+        return self._pull()
+
+    def finish(self) -> Samples:
+        """What is still inside; nothing may be pushed any more."""
+        if self._graph is None or not self._samples:
+            return np.zeros(0, dtype=np.float32)
+        self._graph.push(None)
+        return self._pull()
+
+    def _pull(self) -> Samples:
+        blocks = [np.zeros(0, dtype=np.float32), *_pull_all(self._graph)]
+        samples: Samples = np.concatenate(blocks)
+        return np.clip(samples, -1.0, 1.0, out=samples)
+
+
+def _build_graph(speed: float) -> Any:
+    graph = Graph()
+    last = graph.add_abuffer(sample_rate=STUDIO_RATE_HZ, format="flt", layout="mono")
+    for step in _split_speed(speed):
+        tempo = graph.add("atempo", f"{step:.6f}")
+        last.link_to(tempo)
+        last = tempo
+    last.link_to(graph.add("abuffersink"))
+    graph.configure()
+    return graph
+
+
+def _split_speed(speed: float) -> Iterator[float]:
+    while not 1 / _MAX_FILTER_SPEED <= speed <= _MAX_FILTER_SPEED:
+        step = _MAX_FILTER_SPEED if speed > 1 else 1 / _MAX_FILTER_SPEED
+        yield step
+        speed /= step
+    yield speed
+
+
+def _pull_all(graph: Any) -> Iterator[Samples]:
+    while True:
+        try:
+            yield graph.pull().to_ndarray().reshape(-1)
+        except (av.error.BlockingIOError, av.error.EOFError):
+            return

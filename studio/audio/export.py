@@ -1,4 +1,4 @@
-"""Export of a timeline: one audio file, or a zip with every segment and a manifest."""
+"""Export of a scene: one audio file, a zip of its segments, or a zip of one track per speaker."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample
 from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3Settings, encode_blocks, parse_format
-from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
-from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
+from studio.audio.timeline import BLOCK_SAMPLES, FailedPart, Timeline, TimelineEntry
+from studio.dialog.model import name_key
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors
 
 _MAX_WAV_BYTES = 0xFFFF_FF00  # its header counts in 32 bits
 
 
-def add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
+def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
     """Copy a file from its beginning, stored as it is."""
     info = _build_zip_info(name)
     info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
@@ -36,7 +37,7 @@ def add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
         shutil.copyfileobj(source, target, 1 << 20)
 
 
-def add_wav(
+def _add_wav(
     archive: zipfile.ZipFile,
     name: str,
     pieces: Iterable[bytes],
@@ -75,6 +76,9 @@ def _build_zip_info(name: str) -> zipfile.ZipInfo:
 
 MANIFEST_VERSION = 1
 
+_SCENE_FILE = "scene.wav"
+"""The name of the joined audio inside a zip."""
+
 MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
@@ -92,16 +96,19 @@ class Caption:
     """What the manifest says of a segment beside its place.
 
     Attributes:
-        line_number: 1-based place in the script.
+        line_number: 1-based place in the script, when known.
         speaker: None for a silence or reused audio.
         text: What is said, None likewise.
         issues: What may not be right about its sound, in sentences.
     """
 
-    line_number: int
+    line_number: int | None = None
     speaker: str | None = None
     text: str | None = None
     issues: tuple[str, ...] = ()
+
+
+_NO_CAPTION = Caption()
 
 
 def export_audio(
@@ -142,11 +149,10 @@ def export_zip(
     timeline: Timeline,
     captions: Mapping[int, Caption],
     *,
-    joined_format: AudioFormat = AudioFormat.WAV,
     master: Master = NO_MASTERING,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write a zip: a WAV for every take, the joined audio as `scene.*`, and `manifest.json`.
+    """Write a zip: a WAV for every take, the joined audio as `scene.wav`, and `manifest.json`.
 
     File names are made of the segment's place and the speaker's letters, so they are safe on every
     system. Silences are in the joined audio and the manifest only. Memory holds one block. Takes
@@ -156,7 +162,6 @@ def export_zip(
         path: The zip; whole or not there, as in `export_audio`.
         timeline: What is exported.
         captions: By `segment_idx`, for taken and skipped segments alike.
-        joined_format: Of the joined audio.
         master: What becomes of the level.
         on_progress: Told while the joined audio is written, which takes nearly all the time.
 
@@ -165,46 +170,47 @@ def export_zip(
         StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
     copies = 2 if master == NO_MASTERING else 4
-    check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[joined_format])
-    folder, watch = (
-        path.parent,
-        partial(report_progress, timeline=timeline, on_progress=on_progress),
-    )
+    check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
+    folder = path.parent
+    watch = partial(report_progress, timeline=timeline, on_progress=on_progress)
     with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
         if master == NO_MASTERING:
-            _add_joined(archive, watch(timeline.blocks()), joined_format, folder)
+            _add_joined(archive, watch(timeline.blocks()), folder)
             _add_takes(archive, timeline, captions)
         else:
             with open_mixdown(timeline, master, folder, watch) as mix:
-                _add_joined(archive, mix.blocks(), joined_format, folder)
-                for entry in iter_audible_entries(timeline):
+                _add_joined(archive, mix.blocks(), folder)
+                for entry in _iter_audible(timeline):
                     name = _build_segment_name(entry, captions)
-                    add_wav(archive, name, mix.part(entry), entry.n_samples)
-        manifest = _build_manifest(timeline, captions, build_scene_name(joined_format))
+                    _add_wav(archive, name, mix.part(entry), entry.n_samples)
+        manifest = _build_manifest(timeline, captions, _SCENE_FILE)
         written = json.dumps(manifest, ensure_ascii=False, indent=2)
         archive.writestr("manifest.json", written, zipfile.ZIP_DEFLATED)
 
 
-def build_scene_name(joined_format: AudioFormat) -> str:
-    """What the joined audio is called inside a zip."""
-    return f"scene.{joined_format.value}"
-
-
-def iter_audible_entries(timeline: Timeline) -> Iterator[TimelineEntry]:
+def _iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
     """The entries that aren't silence."""
     return (entry for entry in timeline.entries if entry.source is not None)
+
+
+def check_silence(silence_s: float) -> None:
+    """See that the pauses of a scene have an end.
+
+    Raises:
+        BadInput: They are more than `MAX_SILENCE_S` together.
+    """
+    if silence_s > MAX_SILENCE_S:
+        raise BadInput(
+            f"The pauses last {silence_s / 3600:,.0f} hours; {MAX_SILENCE_S / 3600:.0f} are the "
+            "most. Shorten them."
+        )
 
 
 def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
     """See that there is something to write, not without end, and room for it."""
     if timeline.n_samples == 0:
         raise BadInput("There is no audio to save yet. Render at least one line first.")
-    silence_s = sum(entry.duration_s for entry in timeline.entries if entry.source is None)
-    if silence_s > MAX_SILENCE_S:
-        raise BadInput(
-            f"The pauses last {silence_s / 3600:,.0f} hours; {MAX_SILENCE_S / 3600:.0f} are the "
-            "most. Shorten them."
-        )
+    check_silence(sum(entry.duration_s for entry in timeline.entries if entry.source is None))
     size_bytes = timeline.n_samples * bytes_a_sample
     with storage_errors(path):
         free_bytes = shutil.disk_usage(path.parent).free
@@ -232,30 +238,27 @@ def report_progress(
             on_progress(min(1.0, done / whole))
 
 
-def _add_joined(
-    archive: zipfile.ZipFile, blocks: Iterable[Samples], joined_format: AudioFormat, folder: Path
-) -> None:
+def _add_joined(archive: zipfile.ZipFile, blocks: Iterable[Samples], folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as joined:
-        encode_blocks(joined, blocks, joined_format)
-        add_file(archive, build_scene_name(joined_format), joined)
+        encode_blocks(joined, blocks, AudioFormat.WAV)
+        _add_file(archive, _SCENE_FILE, joined)
 
 
 def _add_takes(
     archive: zipfile.ZipFile, timeline: Timeline, captions: Mapping[int, Caption]
 ) -> None:
-    for entry in iter_audible_entries(timeline):
+    for entry in _iter_audible(timeline):
         assert entry.source is not None
         with entry.source.open("rb") as take:
-            add_file(archive, _build_segment_name(entry, captions), take)
+            _add_file(archive, _build_segment_name(entry, captions), take)
 
 
 def _build_segment_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
-    caption = captions.get(entry.segment_idx)
-    label = build_file_label(caption.speaker if caption and caption.speaker else "audio")
+    label = _build_file_label(captions.get(entry.segment_idx, _NO_CAPTION).speaker or "audio")
     return f"{entry.segment_idx + 1:04d}-{label}.wav"
 
 
-def build_file_label(speaker: str) -> str:
+def _build_file_label(speaker: str) -> str:
     """Letters, marks and digits of a name, everything else as one underscore."""
     kept = (
         char if unicodedata.category(char)[0] in "LMN" else " "
@@ -305,11 +308,154 @@ def _describe_failed_part(part: FailedPart, captions: Mapping[int, Caption]) -> 
 
 
 def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
-    caption = captions.get(segment_idx)
+    caption = captions.get(segment_idx, _NO_CAPTION)
     return {
         "segment": segment_idx,
-        "line": caption.line_number if caption else None,
-        "speaker": caption.speaker if caption else None,
-        "text": caption.text if caption else None,
-        "doubtful": list(caption.issues) if caption else [],
+        "line": caption.line_number,
+        "speaker": caption.speaker,
+        "text": caption.text,
+        "doubtful": list(caption.issues),
     }
+
+
+RECORDINGS = "Recordings"
+
+_BYTES_PER_SAMPLE = 4.0  # the mixdown, and what the tracks take together at most
+_SILENT_BLOCK = bytes(2 * BLOCK_SAMPLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one speaker says, or all recordings.
+
+    Attributes:
+        name: As the script has it.
+        file_name: Safe on every system, and of this track alone.
+        entries: In the order of the scene.
+    """
+
+    name: str
+    file_name: str
+    entries: tuple[TimelineEntry, ...]
+
+
+def export_tracks(
+    path: Path,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    *,
+    master: Master = NO_MASTERING,
+    on_progress: OnProgress | None = None,
+) -> None:
+    """Write a zip: a WAV for each speaker, one for recordings, `labels.txt` and `scene.rpp`.
+
+    Each WAV is as long as the scene and silent where others speak; added up they are the scene to
+    the last bit. The labels are Audacity's, the other file is a project of Reaper's.
+
+    Args:
+        path: The zip; whole or not there.
+        timeline: What is exported.
+        captions: By `segment_idx`.
+        master: What becomes of the level.
+        on_progress: Told while the scene is laid out, and then while the tracks are written.
+
+    Raises:
+        BadInput: There is no audio, too much of it, or there are pauses without end.
+        StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
+    """
+    check_size(timeline, path, _BYTES_PER_SAMPLE)
+    tracks = _group_tracks(timeline, captions)
+
+    def halfway(share: float) -> None:
+        if on_progress is not None:
+            on_progress(share / 2)
+
+    with (
+        open_atomic(path) as file,
+        zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
+        open_mixdown(
+            timeline, master, path.parent, lambda blocks: report_progress(blocks, timeline, halfway)
+        ) as mix,
+    ):
+        for done, track in enumerate(tracks, start=1):
+            _add_wav(
+                archive, track.file_name, _read_track(mix, track), timeline.n_samples, deflated=True
+            )
+            if on_progress is not None:
+                on_progress(0.5 + 0.5 * done / len(tracks))
+        archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)
+        archive.writestr("scene.rpp", _write_reaper_project(tracks, timeline), zipfile.ZIP_DEFLATED)
+
+
+def _group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
+    """One for each speaker in the order of first words, then one for the recordings."""
+    grouped: dict[str, list[TimelineEntry]] = {}
+    names: dict[str, str] = {}
+    for entry in _iter_audible(timeline):
+        speaker = captions.get(entry.segment_idx, _NO_CAPTION).speaker or ""
+        key = name_key(speaker)
+        names.setdefault(key, speaker or RECORDINGS)
+        grouped.setdefault(key, []).append(entry)
+    keys = sorted(grouped, key=lambda key: key == "")
+    return [
+        Track(names[key], f"{number:02d}-{_build_file_label(names[key])}.wav", tuple(grouped[key]))
+        for number, key in enumerate(keys, start=1)
+    ]
+
+
+def _read_track(mix: Mixdown, track: Track) -> Iterator[bytes]:
+    at_sample = 0
+    for entry in track.entries:
+        yield from _iter_silence(entry.start_sample - at_sample)
+        yield from mix.part(entry)
+        at_sample = entry.end_sample
+    yield from _iter_silence(mix.n_samples - at_sample)
+
+
+def _iter_silence(n_samples: int) -> Iterator[bytes]:
+    for start in range(0, n_samples, BLOCK_SAMPLES):
+        yield _SILENT_BLOCK[: 2 * (n_samples - start)]
+
+
+def _write_labels(timeline: Timeline, captions: Mapping[int, Caption]) -> str:
+    """Audacity's label track: start, end and name, with tabs between them."""
+    rows = [
+        f"{entry.start_s:.6f}\t{entry.end_sample / STUDIO_RATE_HZ:.6f}\t"
+        f"{_format_label(entry, captions)}\n"
+        for entry in _iter_audible(timeline)
+    ]
+    return "".join(rows)
+
+
+def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+    caption = captions.get(entry.segment_idx, _NO_CAPTION)
+    if caption.speaker is None:
+        return RECORDINGS
+    return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
+
+
+def _write_reaper_project(tracks: Iterable[Track], timeline: Timeline) -> str:
+    """The least of a Reaper project: every track with its file from the beginning."""
+    rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
+    for track in tracks:
+        rows += [
+            "  <TRACK",
+            f"    NAME {_quote(track.name)}",
+            "    <ITEM",
+            "      POSITION 0",
+            f"      LENGTH {timeline.duration_s:.9f}",
+            f"      NAME {_quote(track.name)}",
+            "      <SOURCE WAVE",
+            f"        FILE {_quote(track.file_name)}",
+            "      >",
+            "    >",
+            "  >",
+        ]
+    return "\n".join([*rows, ">", ""])
+
+
+def _quote(text: str) -> str:
+    """In whichever of Reaper's three quotes it doesn't hold; a name with all three loses one."""
+    line = " ".join(text.split())
+    quote = next((sign for sign in "\"'`" if sign not in line), None)
+    return f"{quote}{line}{quote}" if quote else f"`{line.replace('`', chr(39))}`"

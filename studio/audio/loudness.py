@@ -12,10 +12,7 @@ import av
 import numpy as np
 from av.filter import Graph
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
-
-FLOOR_DB = -120.0
-"""Level of digital silence; no level is given below it."""
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, power_to_db
 
 _SILENT_LUFS = -69.9  # the filter's own word for "nothing was loud enough to count"
 _FRAMES_A_SECOND = 10
@@ -89,10 +86,10 @@ class LoudnessMeter:
         return Loudness(
             lufs=lufs if lufs > _SILENT_LUFS else None,
             range_lu=float(readings.get("lavfi.r128.LRA", 0.0)),
-            true_peak_db=_amplitude_to_db(max(true_peak, self._peak)),
-            peak_db=_amplitude_to_db(self._peak),
-            rms_db=_power_to_db(self._energy / max(1, self._counted)),
-            noise_db=_power_to_db(self._frames.mean),
+            true_peak_db=power_to_db(max(true_peak, self._peak) ** 2),
+            peak_db=power_to_db(self._peak**2),
+            rms_db=power_to_db(self._energy / max(1, self._counted)),
+            noise_db=power_to_db(self._frames.mean),
         )
 
     def _push(self, block: Samples, *, counts: bool = True) -> None:
@@ -187,14 +184,6 @@ def _build_graph(rate_hz: int, peak: str) -> Graph:
 
 def _read_metadata(frame: Any) -> dict[str, str]:
     return {} if frame is None else dict(frame.metadata)
-
-
-def _amplitude_to_db(amplitude: float) -> float:
-    return _power_to_db(amplitude * amplitude)
-
-
-def _power_to_db(power: float) -> float:
-    return max(FLOOR_DB, 10 * float(np.log10(max(power, 1e-30))))
 
 
 _ACX_RMS_DB = (-23.0, -18.0)

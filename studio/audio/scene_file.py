@@ -1,4 +1,4 @@
-"""A finished scene as a file: export options, how it is written, and what it then holds."""
+"""A scene: its timeline and captions, how it is written to a file, and what that then holds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from studio.audio.export import (
     OnProgress,
     check_size,
     export_audio,
+    export_tracks,
     export_zip,
     report_progress,
 )
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
-from studio.audio.mastering import LevelScale, Mastering, plan_master
+from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master
 from studio.audio.timeline import Timeline
-from studio.audio.tracks import export_tracks
-from studio.dialog.names import name_key
-from studio.errors import BadInput
+from studio.dialog.model import name_key
+from studio.errors import BadInput, Conflict
 
 _LOUDNESS_TOLERANCE_DB = 0.5
 _PASS_SHARE = 0.45  # of what is left to do: how many passes there will be isn't known beforehand
@@ -30,12 +30,12 @@ _PASS_SHARE = 0.45  # of what is left to do: how many passes there will be isn't
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How a scene is wished.
+    """How a scene is exported.
 
     Attributes:
         mastering: What becomes of its level.
-        tracks: One track for each speaker; takes a zip.
-        is_measured: Whether the finished file is measured, which reads it once more.
+        tracks: One track for each speaker, in a zip.
+        is_measured: Whether the finished file's loudness is measured, which reads it once more.
     """
 
     mastering: Mastering = field(default_factory=Mastering)
@@ -43,79 +43,102 @@ class ExportOptions:
     is_measured: bool = False
 
 
-def check_export_options(path: Path, choice: ExportOptions) -> None:
-    """See that a file's suffix and a wish go together.
+AS_RENDERED = ExportOptions()
+
+
+def check_export_options(path: Path, options: ExportOptions) -> None:
+    """Check that a file's suffix and the options go together.
 
     Raises:
         BadInput: The suffix is none of .wav, .flac, .mp3 and .zip, or tracks are no zip.
     """
     if not _is_zip(path):
         parse_format(path)
-        if choice.tracks:
+        if options.tracks:
             raise BadInput("Tracks are several files. End the name in .zip.")
 
 
-def write_scene(
-    path: Path,
-    timeline: Timeline,
-    captions: Mapping[int, Caption],
-    choice: ExportOptions,
-    *,
-    on_progress: OnProgress | None = None,
-) -> Loudness | None:
-    """Write a scene as its file's suffix says.
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a job or a project sounds like now, ready to be written or streamed.
 
-    Args:
-        path: Whole or not there; what was there before stays after any error.
-        timeline: The scene.
-        captions: By `segment_idx`.
-        choice: How it is wished.
-        on_progress: Told a share that grows to 1 over all that has to be read and written.
-
-    Returns:
-        What the file holds, decoded again, or of a zip what goes into it; None where that wasn't
-            wished.
-
-    Raises:
-        BadInput: The suffix is no format, or there is no audio, or too little to have a loudness.
-        StorageFailed: It can't be read or written, or there is no room.
+    Attributes:
+        timeline: Its sound.
+        captions: Who says what, by `segment_idx`, for taken and skipped segments alike.
     """
-    check_export_options(path, choice)
-    check_size(timeline, path, 0)  # before it is read through for its level
-    passes = _PassProgress(on_progress)
-    target = choice.mastering.target
-    mp3 = target.mp3 if target else STUDIO_MP3
 
-    def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
-        return report_progress(blocks, timeline, passes.begin(), rate_hz=rate_hz)
+    timeline: Timeline
+    captions: Mapping[int, Caption]
 
-    master = plan_master(timeline, list_speakers(captions), choice.mastering, watch)
-    if choice.tracks:
-        export_tracks(path, timeline, captions, master=master, on_progress=passes.begin())
-    elif _is_zip(path):
-        export_zip(path, timeline, captions, master=master, on_progress=passes.begin())
-    else:
-        export_audio(path, timeline, master=master, mp3=mp3, on_progress=passes.begin())
-    found = None
-    if choice.is_measured and _is_zip(path):
-        found = measure_loudness(watch(master.blocks(timeline)))
-    elif choice.is_measured:
-        is_mp3 = parse_format(path) is AudioFormat.MP3
-        rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
-        found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
-    passes.end()
-    return found
+    def write(
+        self,
+        path: Path,
+        options: ExportOptions = AS_RENDERED,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> Loudness | None:
+        """Write the scene as the file's suffix says: one sound, or a zip with every line in it.
+
+        Args:
+            path: Whole or not there; what was there before stays after any error.
+            options: How it is exported.
+            on_progress: Called with a share that grows to 1 over all that is read and written.
+
+        Returns:
+            What the file holds, decoded again, or of a zip what goes into it; None where that
+                wasn't wished.
+
+        Raises:
+            BadInput: The suffix is no format, or the scene is too quiet or short for a loudness.
+            Conflict: It has no sound yet.
+            StorageFailed: It can't be read or written, or there is no room.
+        """
+        if self.timeline.n_samples == 0:
+            raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
+        check_export_options(path, options)
+        check_size(self.timeline, path, 0)  # before it is read through for its level
+        passes = _PassProgress(on_progress)
+        target = options.mastering.target
+        mp3 = target.mp3 if target else STUDIO_MP3
+
+        def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
+            return report_progress(blocks, self.timeline, passes.begin(), rate_hz=rate_hz)
+
+        master = self._plan_master(options.mastering, watch)
+        if _is_zip(path):
+            export = export_tracks if options.tracks else export_zip
+            export(path, self.timeline, self.captions, master=master, on_progress=passes.begin())
+        else:
+            export_audio(path, self.timeline, master=master, mp3=mp3, on_progress=passes.begin())
+        found = None
+        if options.is_measured and _is_zip(path):
+            found = measure_loudness(watch(master.blocks(self.timeline)))
+        elif options.is_measured:
+            is_mp3 = parse_format(path) is AudioFormat.MP3
+            rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
+            found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
+        passes.end()
+        return found
+
+    def mastered_blocks(self, mastering: Mastering) -> Iterator[Samples]:
+        """The mastered scene, block by block; float32 [samples] at the studio's rate.
+
+        Raises:
+            BadInput: It is too quiet or too short to have a loudness.
+            StorageFailed: A take can't be read.
+        """
+        return self._plan_master(mastering).blocks(self.timeline)
+
+    def _plan_master(self, mastering: Mastering, watch: BlockObserver = iter) -> Master:
+        # Names that differ only in case are one speaker.
+        captioned = self.captions.items()
+        speakers = {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
+        return plan_master(self.timeline, speakers, mastering, watch)
 
 
-def list_speakers(captions: Mapping[int, Caption]) -> dict[int, str]:
-    """Who speaks, by `segment_idx`; names that differ only in case are one speaker."""
-    captioned = captions.items()
-    return {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
-
-
-def describe_result(loudness: Loudness, choice: ExportOptions) -> tuple[str, ...]:
-    """What a person should know of a finished file beside its figures; often nothing."""
-    target = choice.mastering.target
+def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ...]:
+    """What a person should know about a finished file beyond its figures; often nothing."""
+    target = options.mastering.target
     if target is None:
         return ()
     if target.scale is LevelScale.RMS:
@@ -130,23 +153,23 @@ def describe_result(loudness: Loudness, choice: ExportOptions) -> tuple[str, ...
 
 
 class _PassProgress:
-    """Tells one growing share for passes that each go from 0 to 1."""
+    """Reports one growing share for passes that each go from 0 to 1."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
         self._reported = 0.0
 
     def begin(self) -> OnProgress | None:
-        """What is told of the next pass."""
+        """Where the next pass reports."""
         if self._on_progress is None:
             return None
         base, left = self._reported, (1 - self._reported) * _PASS_SHARE
-        return lambda share: self._tell(base + left * share)
+        return lambda share: self._report(base + left * share)
 
     def end(self) -> None:
-        self._tell(1.0)
+        self._report(1.0)
 
-    def _tell(self, share: float) -> None:
+    def _report(self, share: float) -> None:
         self._reported = share
         if self._on_progress is not None:
             self._on_progress(share)

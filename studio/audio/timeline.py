@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import wave
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +126,25 @@ def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
             entries.append(entry)
             at_sample = entry.end_sample
     return Timeline(tuple(entries), tuple(skipped))
+
+
+def lay_out_part(part: TimelinePart) -> Timeline:
+    """A timeline of one take or silence.
+
+    Raises:
+        StorageFailed: The take's file is missing or broken.
+    """
+    timeline = lay_out([part])
+    if timeline.skipped:
+        raise StorageFailed(timeline.skipped[0].message)
+    return timeline
+
+
+async def stream_timeline(timeline: Timeline) -> AsyncIterator[Samples]:
+    """Read a timeline a few seconds at a time, so that long ones take little memory."""
+    blocks = timeline.blocks()
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        yield block
 
 
 def _place_part(part: TimelinePart, at_sample: int) -> TimelineEntry | FailedPart:

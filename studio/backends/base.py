@@ -1,15 +1,17 @@
-"""The contract between the engine and everything that makes speech."""
+"""The contract between the engine and every backend, and the names backends had before."""
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.model import ParamValue
+from studio.dialog.model import ParamValue, SpeechLimits
 from studio.voices.speaker import Voice, VoiceKinds
 
 
@@ -55,8 +57,9 @@ class Capabilities:
             spoken as English.
         slots: Segments that are decoded together; None when it takes one at a time and the
             engine's own bound holds.
-        beyond_slots: Segments it takes beyond those, so that a slot is refilled at once while the
-            line that left it becomes audio; `max_in_flight` counts them too.
+        queues_requests: Whether it takes as many again, so that a slot is refilled at once while
+            the line that left it becomes audio, and refills it by their `priority`. `max_in_flight`
+            counts these too.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
     """
 
@@ -76,7 +79,7 @@ class Capabilities:
     params: tuple[Param, ...] = ()
     streaming: bool = False
     slots: int | None = None
-    beyond_slots: int = 0
+    queues_requests: bool = False
     voice_conversion: bool = False
 
     def limits(self) -> SpeechLimits:
@@ -122,6 +125,23 @@ class Conditioning:
     size_bytes: int
 
 
+class Priority(NamedTuple):
+    """Which of several segments goes first: the smallest. The engine alone ranks them.
+
+    Attributes:
+        ahead: How many segments ahead of the play-head it is; infinite when nobody listens to it.
+        order: Compares those that are equally far.
+    """
+
+    ahead: float = math.inf
+    order: tuple[float, ...] = ()
+
+    @property
+    def is_listened(self) -> bool:
+        """Whether somebody listens to its job, here or before it."""
+        return self.ahead < math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class SpeechRequest:
     """One segment to speak. Immutable: nothing about it is kept on the model object.
@@ -133,8 +153,8 @@ class SpeechRequest:
         seed: Same seed, same audio; None for the backend's own choice.
         params: Only names the backend has, within range; a missing one takes its default.
         cancelled: Polled between steps by long work; the engine also closes the iterator.
-        urgency: How many segments ahead of the play-head it is now; None when nobody listens to
-            it. Asked by a backend that has to choose between requests; cheap, from any thread.
+        priority: As it is now. Asked by a backend that has to choose between requests; cheap,
+            from any thread.
     """
 
     text: str
@@ -143,7 +163,7 @@ class SpeechRequest:
     seed: int | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     cancelled: Callable[[], bool] = lambda: False
-    urgency: Callable[[], int | None] = lambda: None
+    priority: Callable[[], Priority] = Priority
 
 
 class Backend(Protocol):
@@ -157,26 +177,21 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """Name in `TTS_BACKEND` and on the command line."""
-        ...
 
     @property
     def title(self) -> str:
         """Name on the page."""
-        ...
 
     @property
     def revision(self) -> str:
         """Identifies package and weights; takes part in the keys of conditioning and takes."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """What it can do; known before `load`, and may become narrower with it."""
-        ...
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when it can. Cheap: imports no model."""
-        ...
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory.
@@ -184,11 +199,9 @@ class Backend(Protocol):
         Raises:
             ModelUnavailable: Package, weights or device missing; names the remedy.
         """
-        ...
 
     def unload(self) -> None:
         """Give all memory back, the accelerator's cache included. Safe when not loaded."""
-        ...
 
     def condition(self, voice: Voice) -> Conditioning:
         """Compute what `speak` needs from a voice.
@@ -196,7 +209,6 @@ class Backend(Protocol):
         Raises:
             SampleRejected: The sample can't serve this backend.
         """
-        ...
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         """Speak one segment.
@@ -211,7 +223,6 @@ class Backend(Protocol):
             OutOfMemory: Also not on a second, smaller try.
             Cancelled: `request.cancelled` became true.
         """
-        ...
 
 
 @runtime_checkable
@@ -223,7 +234,6 @@ class FetchesWeights(Protocol):
 
         Cheap: imports no model and asks no network.
         """
-        ...
 
 
 @runtime_checkable
@@ -236,7 +246,6 @@ class TellsLanguages(Protocol):
         Args:
             language: A BCP-47 code. Cheap: imports no model.
         """
-        ...
 
 
 @runtime_checkable
@@ -249,14 +258,12 @@ class KeepsConditioning(Protocol):
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         """Write as safetensors; `path` is in an existing folder and may be overwritten."""
-        ...
 
     def read_conditioning(self, path: Path) -> Conditioning:
         """Read what `write_conditioning` wrote.
 
         Any error means that the file is no use; the engine then computes it again.
         """
-        ...
 
 
 @runtime_checkable
@@ -265,7 +272,6 @@ class TellsMemory(Protocol):
 
     def memory_bytes(self) -> int:
         """Bytes held on the accelerator now; 0 on a CPU, whose memory the engine sees itself."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +301,6 @@ class TellsHealth(Protocol):
 
     def health(self) -> Health:
         """How that thread is now; cheap, from any thread."""
-        ...
 
 
 @runtime_checkable
@@ -304,7 +309,6 @@ class TellsRoom(Protocol):
 
     def room(self) -> str | None:
         """What fits, as a sentence; None while it can't be told. Imports no model."""
-        ...
 
 
 @runtime_checkable
@@ -332,4 +336,33 @@ class ConvertsVoices(Protocol):
             OutOfMemory: The device has no room for it.
             Cancelled: `cancelled` became true.
         """
-        ...
+
+
+log = logging.getLogger(__name__)
+
+# There were two backends for each model, one of which decoded many lines at once.
+ALIASES = {
+    "qwen3-batched": "qwen3",
+    "chatterbox-batched": "chatterbox",
+    "chatterbox-turbo-batched": "chatterbox-turbo",
+    "chatterbox-multilingual-batched": "chatterbox-multilingual",
+}
+"""Old name to name; old names are accepted everywhere, and stay in takes and projects."""
+
+
+def canonical_name(name: str) -> str:
+    """A backend's name; an old one is noted in the log once."""
+    if name not in ALIASES:
+        return name
+    _note_alias(name)
+    return ALIASES[name]
+
+
+@cache
+def _note_alias(alias: str) -> None:
+    log.warning(
+        "the voice engine “%s” is called “%s” now, and decodes many lines at once by itself where "
+        "the device allows it; the old name still works",
+        alias,
+        ALIASES[alias],
+    )

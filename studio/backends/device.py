@@ -1,24 +1,28 @@
-"""The device a model runs on: which one, its memory, and one thread at a time on Metal."""
+"""The device a model runs on: which one, its memory, its turns on Metal, and its faults."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import logging
+import pickle
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
-from studio.errors import ModelUnavailable
+from studio.errors import ModelUnavailable, OutOfMemory
+from studio.setup.commands import install_remedy
 
 if TYPE_CHECKING:
     import torch
+
 
 # One thread at a time on Apple's graphics: all models of the process share a turn.
 #
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 # prompt, a step, conditioning, turning codes into sound, loading, giving memory back. On other
 # devices a turn costs nothing. Tested on a CPU that is declared such a device, not on a Mac.
 
+log = logging.getLogger(__name__)
+
 ItemT = TypeVar("ItemT")
 
 ONE_AT_A_TIME = {"mps": threading.RLock()}
@@ -34,11 +40,7 @@ ONE_AT_A_TIME = {"mps": threading.RLock()}
 
 
 def turn(device: Any) -> AbstractContextManager[Any]:
-    """A context in which this thread alone uses a device.
-
-    Args:
-        device: A torch device or its name.
-    """
+    """A context in which this thread alone uses a device, named or torch's object."""
     return ONE_AT_A_TIME.get(str(device).partition(":")[0]) or nullcontext()
 
 
@@ -85,18 +87,13 @@ LOST = (
     "what is finished is kept."
 )
 
-log = logging.getLogger(__name__)
-
 _FULL_PRECISION_FROM = 8  # Ampere; T4 and RTX 20 would imitate bfloat16
 _LOST_SIGNS = ("CUDA error", "device-side assert", "CUBLAS_STATUS", "CUDNN_STATUS")
 _lost = threading.Event()  # set for good: a process has one context on a card
 
 
 def choose_device(wanted: str | None) -> str:
-    """The device to load a model on; imports torch.
-
-    Args:
-        wanted: One of `DEVICES`; None for the best there is.
+    """The device to load a model on, None for the best there is; imports torch.
 
     Raises:
         ModelUnavailable: The wanted one isn't there, or stopped working.
@@ -112,11 +109,7 @@ def choose_device(wanted: str | None) -> str:
 
 
 def likely_device(wanted: str | None) -> str:
-    """Where a model will probably be loaded; imports nothing, so it may be wrong without torch.
-
-    Args:
-        wanted: One of `DEVICES`; None for the best there is.
-    """
+    """The likely device of a model; imports nothing, so it may be wrong without torch."""
     if wanted is not None:
         return wanted
     if "torch" in sys.modules:
@@ -127,10 +120,8 @@ def likely_device(wanted: str | None) -> str:
 def prepare(device: str, *, tf32: bool = False) -> None:
     """Set what torch would choose otherwise on CUDA, in the whole process; before a model loads.
 
-    Args:
-        device: One of `DEVICES`.
-        tf32: Whether float32 is rounded to 10 bits before it is multiplied, which codec and
-            vocoder are faster with, and differ by.
+    With `tf32` float32 is rounded to 10 bits before it is multiplied, which codec and vocoder are
+    faster with, and differ by.
 
     Raises:
         ModelUnavailable: The card stopped working.
@@ -141,7 +132,7 @@ def prepare(device: str, *, tf32: bool = False) -> None:
         raise ModelUnavailable(LOST)
     import torch
 
-    # cuDNN's attention plans anew for every length it meets, tens of milliseconds each.
+    # cuDNN's attention plans again for every length it meets, tens of milliseconds each.
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
 
@@ -167,7 +158,7 @@ def card_lost(error: BaseException | None = None) -> bool:
 
 
 def memory_used_bytes(device: str) -> int:
-    """What torch has allocated on an accelerator; on "cpu" this process's resident memory."""
+    """Memory torch has allocated on an accelerator; on "cpu" this process's resident memory."""
     import torch
 
     if device == "cuda":
@@ -196,7 +187,7 @@ def _give_back_cuda(torch: Any) -> None:
     try:
         with CARD_TURN:
             # One for each thread and stream that multiplied, 32 MB each on Hopper, which outlives
-            # both; those still needed are made anew, and those of graphs stay in their pools.
+            # both; those still needed are made again, and those of graphs stay in their pools.
             torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
     except RuntimeError as error:
@@ -247,16 +238,13 @@ def _trim_heap() -> None:
 
 
 _MARGIN = 1.1
-"""What reading the files takes beside the weights themselves, as a factor."""
+"""Memory for reading the files, as a factor of the weights."""
 
 
 def check_room(title: str, weights_bytes: int, device: str) -> None:
     """Refuse a load that the machine's memory can't hold: the system would end the whole studio.
 
-    Args:
-        title: The backend's name for people.
-        weights_bytes: What the weights take on the device.
-        device: Where to; a card of its own tells itself when it is full.
+    A card reports by itself when it is full.
 
     Raises:
         ModelUnavailable: Too little is free; names what is needed and what is there.
@@ -270,3 +258,95 @@ def check_room(title: str, weights_bytes: int, device: str) -> None:
             f"{free_bytes / 1e9:.1f} GB are free. Close other programs or unload other models and "
             "load again, or choose a smaller voice engine."
         )
+
+
+_MEMORY_SIGNS = (
+    "out of memory",  # CUDA's and MPS's allocators
+    "DefaultCPUAllocator",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+_DEVICE_SIGNS = ("CUDA", "CUBLAS", "CUDNN", "cuDNN", "NVIDIA", "HIP error", "MPS", "Metal")
+_FILE_FAULTS = (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError)
+
+
+@contextmanager
+def speech_faults(title: str) -> Iterator[None]:
+    """Turn a lack of memory within the block into `OutOfMemory`; all else passes as it is.
+
+    What the failed call held is freed before the error is raised, so that the others in flight
+    and a second try find room.
+
+    Raises:
+        OutOfMemory: The device's allocator had no room.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _lacks_memory(error):
+            raise
+        # The frames of the failed call hold its tensors.
+        traceback.clear_frames(error.__traceback__)
+    else:
+        return
+    for device in DEVICES[:-1]:
+        give_back(device)
+    raise OutOfMemory(
+        f"{title} ran out of memory on this line. Make the line shorter, close other programs "
+        "that use the device, or set TTS_MAX_CONCURRENCY to a smaller number."
+    )
+
+
+@contextmanager
+def load_faults(title: str, folder: Path) -> Iterator[None]:
+    """Say why a load failed: too little memory, the device, the packages, or the files.
+
+    Raises:
+        ModelUnavailable: In place of what the libraries raised. What the failed load held is
+            freed before.
+    """
+    try:
+        yield
+    except (*_FILE_FAULTS, MemoryError, ImportError, pickle.UnpicklingError) as error:
+        log.warning("loading %s from %s failed", title, folder, exc_info=True)
+        message = _load_message(title, folder, error)
+        traceback.clear_frames(error.__traceback__)
+    except Exception as error:
+        if type(error).__name__ != "SafetensorError":  # its package may not be here
+            raise
+        message = _load_message(title, folder, error)
+    else:
+        return
+    for device in DEVICES:
+        give_back(device)
+    raise ModelUnavailable(message)
+
+
+def _load_message(title: str, folder: Path, error: Exception) -> str:
+    reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    if _lacks_memory(error):
+        return (
+            f"There is not enough memory on the device for {title}. Unload other models, close "
+            "other programs that use it, or choose a smaller model, and load again."
+        )
+    if card_lost(error):
+        return LOST
+    if isinstance(error, RuntimeError) and any(sign in str(error) for sign in _DEVICE_SIGNS):
+        return (
+            f"{title} can't run on this graphics card ({reason}). Restart the studio; if that "
+            "doesn't help, bring the card's driver up to date, or choose another voice engine. "
+            "The model's files are as they should be."
+        )
+    if isinstance(error, ImportError):
+        return f"The packages of {title} don't fit together ({reason}). {install_remedy()}"
+    return (
+        f"{title} can't be loaded from {folder}: a file of it is broken, missing or another "
+        f"model's ({reason}). Put the whole, unchanged model there, or delete the folder to "
+        "download it again."
+    )
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return any(sign in str(error) for sign in _MEMORY_SIGNS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RemoteOptions:
-    """The same for all servers.
+    """Options of the remote backend, the same for all servers.
 
     Attributes:
         urls: Base URLs, with or without `/v1` at the end; they may hold a name and password.
@@ -31,7 +31,7 @@ class RemoteOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How many lines are decoded together, and how they are gathered.
+    """Options of continuous batching.
 
     Attributes:
         enabled: Whether any are; not where the process may have no threads of its own.
@@ -54,7 +54,7 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """The same for all backends of a studio.
+    """Options of a studio's backends.
 
     Attributes:
         chatterbox_model: Hub name or local folder; None for the package's own weights.

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from studio.backends.aliases import canonical_name
-from studio.backends.base import Backend, FetchesWeights
+from studio.backends.base import Backend, FetchesWeights, canonical_name
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.espeak.backend import DraftBackend
@@ -15,6 +14,7 @@ from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
 from studio.errors import ModelUnavailable, SettingError
+from studio.setup.commands import program
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "remote": RemoteBackend,
@@ -31,11 +31,7 @@ DEFAULTS = BackendOptions()
 
 
 def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
-    """Make a backend, not loaded yet; imports no model.
-
-    Args:
-        name: One of `BACKENDS`, or an old name of one.
-        options: How it runs.
+    """Make a backend by its name in `BACKENDS` or an old one; imports no model.
 
     Raises:
         SettingError: No backend has this name; the message lists those there are.
@@ -48,11 +44,10 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one backend can do for a person now; both None when it can speak at once.
+    """Whether a backend can speak now, and what stands in its way; both None when it can.
 
     Attributes:
         unavailable: Why it can't run here, with the remedy.
-        to_fetch: What it downloads when it is loaded.
     """
 
     name: str
@@ -75,8 +70,8 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
     """Turn `auto` into the best backend that can speak now, without a download.
 
     Returns:
-        The backend's name and, where `auto` had to pass over better ones that can be had here,
-        that it did and where what they lack is told.
+        The backend's name and, where `auto` had to pass over better ones that this machine could
+        have, a sentence that says so and where to see what they lack.
 
     Raises:
         SettingError: No backend has this name.
@@ -99,8 +94,8 @@ def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
         return None
     return (
         f"{taken.title} speaks, since it needs no download. There are better voices: {names}. "
-        "Choose one under the voice engine or with --backend; python launch.py doctor tells what "
-        "each of them lacks."
+        "Choose one under the voice engine or with --backend; "
+        f"{program()} doctor lists what each of them lacks."
     )
 
 

@@ -27,6 +27,7 @@ from studio.backends.base import (
     Conditioning,
     KeepsConditioning,
     LoadProgress,
+    Priority,
     SpeechRequest,
 )
 from studio.errors import Cancelled, SpeechFailed, StudioError
@@ -40,18 +41,16 @@ MAX_DURATION_S = 120
 _CHARS_A_SECOND = 6.0
 """Far slower than a card speaks: what isn't used is given back, what lacks ends the line."""
 
-_LEFT = Conditioning(None, 0)  # in a request whose conditioning crosses beside it
+_LEFT = Conditioning(None, 0)  # in a request whose conditioning crosses by itself
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class GpuCall:
-    """What the card is lent for.
+    """One call of a backend on the lent card.
 
     Attributes:
-        backend: By name.
-        method: Of the backend.
         given: Its arguments by name; a request without its conditioning.
         voice: That conditioning, or the argument of this name, as safetensors; None where there
             is none.
@@ -65,7 +64,7 @@ class GpuCall:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why an call ended; an error that was raised there would come back as its name alone."""
+    """Why a call ended; an error raised there would come back as its name alone."""
 
     error: StudioError
 
@@ -75,11 +74,10 @@ class ZeroGpuBackend(Backend, KeepsConditioning, Protocol):
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> object:
         """Bring its files here, and load nothing."""
-        ...
 
 
 def duration_s(call: GpuCall) -> int:
-    """Seconds of the card that an call asks for."""
+    """Seconds of the card that a call asks for."""
     request = call.given.get("request")
     chars = len(request.text) if request is not None else 0
     return round(min(MAX_DURATION_S, MIN_DURATION_S + chars / _CHARS_A_SECOND))
@@ -108,12 +106,7 @@ class ZeroGpuProxy:
         self._on_card = lender(duration=duration_s)(on_card)
 
     def wrap(self, backend: Backend) -> Backend:
-        """A backend whose every work is done on the card.
-
-        Args:
-            backend: As it is here, where there is no card; one that needs none is given back as
-                it is.
-        """
+        """Let a backend do all its work on the card; one that needs none is given back as it is."""
         if backend.name in {"draft", "remote"}:
             return backend
         name, here = backend.name, cast("ZeroGpuBackend", backend)
@@ -127,7 +120,7 @@ class ZeroGpuProxy:
 
         def speak(request: SpeechRequest) -> Iterator[Samples]:
             # The request goes to another process, which can't ask this one anything.
-            plain = replace(request, conditioning=_LEFT, cancelled=_never, urgency=_nobody)
+            plain = replace(request, conditioning=_LEFT, cancelled=_never, priority=Priority)
             voice = _serialize(here, request.conditioning)
             call = GpuCall(name, "speak", {"request": plain}, voice)
             return self._run(call, cancelled=request.cancelled)
@@ -156,7 +149,7 @@ class ZeroGpuProxy:
             return next(made)
 
     def _run(self, call: GpuCall, *, cancelled: Callable[[], bool]) -> Generator[Any]:
-        """What an call comes to; closing it gives the card back.
+        """Results of a call; closing it gives the card back.
 
         Raises:
             StudioError: As there.
@@ -186,7 +179,7 @@ def _next(stream: Iterator[Any]) -> Any:
 def _run_call(
     call: GpuCall, create: Callable[[str], Backend], there: dict[str, Backend]
 ) -> Generator[Any]:
-    """Do an call in the process that has the card."""
+    """Run a call in the process that has the card."""
     try:
         backend = cast("ZeroGpuBackend", _load_once(call.backend, create, there))
         made = getattr(backend, call.method)(**_arguments_of(backend, call))
@@ -221,7 +214,7 @@ def _load_once(name: str, create: Callable[[str], Backend], there: dict[str, Bac
 
 
 def _arguments_of(backend: ZeroGpuBackend, call: GpuCall) -> dict[str, Any]:
-    """An call's arguments with the voice in its place."""
+    """A call's arguments with the voice in its place."""
     if call.voice is None:
         return call.given
     voice = _deserialize(backend, call.voice)
@@ -231,7 +224,7 @@ def _arguments_of(backend: ZeroGpuBackend, call: GpuCall) -> dict[str, Any]:
 
 
 def _serialize(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
-    """By value: a tensor would cross as a handle to memory that both processes have to keep."""
+    """A voice by value: a tensor would cross as a handle to memory that both processes keep."""
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
         backend.write_conditioning(conditioning, path)
@@ -247,10 +240,6 @@ def _deserialize(backend: ZeroGpuBackend, data: bytes) -> Conditioning:
 
 def _never() -> bool:
     return False
-
-
-def _nobody() -> None:
-    return None
 
 
 def _nothing(*_: object) -> None:

@@ -1,1 +1,1 @@
-"""The command line behind `launch.py`, once the environment stands."""
+"""The command line behind `launch.py`, once the environment exists."""

@@ -1,4 +1,4 @@
-"""The command line's grammar."""
+"""The command line's commands and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def build_parser(program: str = "tableread") -> argparse.ArgumentParser:
     """The parser of all commands that need the studio.
 
     Args:
-        program: What the user started, for the usage line.
+        program: The program's name in the usage line.
     """
     parser = argparse.ArgumentParser(prog=program, description="Tableread: a studio for dialog.")
     parser.add_argument("--version", action="version", version=VERSION_TEXT)
@@ -48,18 +48,6 @@ def parse_auth(text: str) -> tuple[str, str]:
     if not (name and colon and password):
         raise SettingError("--auth can't be used: write --auth NAME:PASSWORD.")
     return name, password
-
-
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Read whole numbers from 1 on, with commas between them.
-
-    Raises:
-        SettingError: One of them isn't such a number.
-    """
-    parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) for part in parts):
-        raise SettingError(f"{text} can't be used: write whole numbers from 1 on, as in 200,20.")
-    return tuple(map(int, parts))
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -126,54 +114,8 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what",
-        nargs="?",
-        default="overhead",
-        choices=("overhead", "start", "setup", "concurrency", "engines", "remote", "page"),
-        help="which one (default: overhead)",
-    )
-    parser.add_argument(
-        "--lines",
-        metavar="N[,N]",
-        type=parse_counts,
-        help="lines of the dialog (default: 200, 16, 40 or 500); for engines several numbers",
-    )
-    parser.add_argument(
-        "--backend",
-        metavar="B",
-        help="for concurrency and remote (default: all that can speak now; draft)",
-    )
-    parser.add_argument(
-        "--runs", metavar="N", type=int, help="counted runs (default: by the bench)"
-    )
-    parser.add_argument(
-        "--model",
-        default="qwen3",
-        choices=("qwen3", "turbo", "chatterbox", "multilingual"),
-        help="for engines (default: qwen3)",
-    )
-    parser.add_argument(
-        "--size",
-        metavar="S",
-        help="for engines: tiny, mid, 0.6B or 1.7B; of Chatterbox tiny, mid or full (default: by "
-        "the device)",
-    )
-    parser.add_argument(
-        "--engines",
-        metavar="E[,E]",
-        type=lambda text: tuple(text.split(",")),
-        help="for engines: which of reference, faster, batch, ours, compiled and fused (of "
-        "Chatterbox reference and ours), in this order (default: by the device)",
-    )
-    parser.add_argument(
-        "--slots",
-        metavar="N[,N]",
-        type=parse_counts,
-        help="for engines: lines decoded together (default: by the device)",
-    )
-    parser.add_argument(
-        "--batch-python",
-        metavar="PYTHON",
-        help="for engines: a Python that has faster-qwen3-tts-batch, to measure it too",
-    )
+    try:
+        from benchmarks.bench_options import add_bench_options
+    except ModuleNotFoundError:  # an installed package, where `bench` says that it has none
+        return
+    add_bench_options(parser)

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has, and why each backend can or can't run on it."""
+"""`doctor`: reports what this machine has, and why each backend can or can't run on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from studio.setup.models_install import SetupReport
 
 log = logging.getLogger(__name__)
 
-_CARD_ANSWERS_S = 20.0
+_NVIDIA_SMI_S = 20.0
 
 _PACKAGES = (
     "gradio",
@@ -41,7 +41,7 @@ _PACKAGES = (
 
 
 def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> int:
-    """Print what was found; 0 when at least one backend can run."""
+    """Print the report; returns 0 if at least one backend can run."""
     offers = registry.offers(options)
     for heading, rows in (
         ("Machine", _machine(workspace, options.device)),
@@ -76,11 +76,11 @@ def _graphics_card() -> str:
     query = [program, "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader"]
     try:
         done = subprocess.run(
-            query, capture_output=True, text=True, timeout=_CARD_ANSWERS_S, check=False
+            query, capture_output=True, text=True, timeout=_NVIDIA_SMI_S, check=False
         )
     except subprocess.TimeoutExpired:
         return (
-            f"nvidia-smi didn't answer within {_CARD_ANSWERS_S:g} s: the card or its driver hangs; "
+            f"nvidia-smi didn't answer within {_NVIDIA_SMI_S:g} s: the card or its driver hangs; "
             "restart the computer"
         )
     except OSError as error:
@@ -89,14 +89,14 @@ def _graphics_card() -> str:
 
 
 def _device(wanted: str | None) -> str:
-    """Where models run, as far as it can be told; finding out may fail as a load would."""
+    """Where models run; choosing a device may fail, as it would when a model is loaded."""
     cards = os.environ.get("CUDA_VISIBLE_DEVICES")
     chosen = f"{wanted or 'auto'} (TTS_DEVICE)" + (f", of the cards {cards}" if cards else "")
     if find_spec("torch") is None:
         return chosen
     try:
         return f"{chosen}: {choose_device(wanted)}"
-    # Whatever a broken driver makes torch raise, this is where it is to be read.
+    # Broad, because this report is the place to read whatever a broken driver makes torch raise.
     except Exception as error:
         log.debug("device", exc_info=True)
         return f"{chosen}: {error}".splitlines()[0]
@@ -116,7 +116,7 @@ def _installed(name: str) -> str:
 
 
 def _rooms(options: BackendOptions) -> list[tuple[str, str]]:
-    """What fits into the memory there is now, of backends that can tell."""
+    """What fits into the memory that is free now, by each backend that can say so."""
     backends = [registry.create(name, options) for name in registry.BACKENDS]
     rooms = [(one.name, _room(one)) for one in backends if isinstance(one, TellsRoom)]
     return [(name, room) for name, room in rooms if room is not None]
@@ -125,7 +125,7 @@ def _rooms(options: BackendOptions) -> list[tuple[str, str]]:
 def _room(backend: TellsRoom) -> str | None:
     try:
         return backend.room()
-    # Such as a card that is there and gives no context.
+    # Such as a card that is present but refuses a context.
     except Exception as error:
         log.debug("room", exc_info=True)
         return f"can't be told: {type(error).__name__}: {error}".splitlines()[0]

@@ -1,4 +1,4 @@
-"""`render`: a script in, a finished scene out."""
+"""`render`: renders a script to an audio file, and reports on standard error."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
 from studio.audio.scene_file import ExportOptions, check_export_options, describe_result
 from studio.cli.arguments import parse_voice
-from studio.dialog.formats.importing import Imported, ImportOptions, import_dialog
+from studio.dialog.formats.dialog_file import Imported, ImportOptions, import_dialog
 from studio.dialog.formats.pronunciation_lists import read_pronunciations
 from studio.dialog.model import MAX_SCRIPT_BYTES, Notice
 from studio.dialog.pronunciation import PronunciationRules
-from studio.engine.job import FINAL_STATES, Job, SegmentFailure
-from studio.engine.job_results import SegmentIssues, export_job, find_segment_issues
+from studio.engine.job import (
+    FINAL_STATES,
+    Job,
+    SegmentFailure,
+    SegmentIssues,
+    build_scene,
+    find_segment_issues,
+)
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.services.studio import RenderOptions, Studio
 
@@ -33,7 +39,7 @@ _RETRIED = "It was spoken again with another seed, and the better one is kept."
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that was written, what it holds, and how it was wished."""
+    """The file that was written, its measured loudness, and the options that were asked for."""
 
     out: Path
     loudness: Loudness
@@ -41,13 +47,13 @@ class Written:
 
 
 def report(job: Job, lines: int, written: Written | None, *, as_json: bool) -> None:
-    """Name the lines that failed or were cut on standard error; the sum goes to standard output.
+    """Report failed, cut and doubtful lines on standard error, and a summary on standard output.
 
     Args:
-        job: One that is over.
-        lines: Lines of the script.
-        written: The file; None when there is none.
-        as_json: Whether a program reads the sum.
+        job: One that has ended.
+        lines: How many lines the script has.
+        written: The file; None if none was written.
+        as_json: Whether the summary is a JSON object, for a program.
     """
     for failure in job.list_failures():
         _say(failure, _CUT if failure.cut else "")
@@ -61,7 +67,7 @@ def report(job: Job, lines: int, written: Written | None, *, as_json: bool) -> N
 
 
 def print_report(notices: Iterable[Notice]) -> None:
-    """Show what a script may not mean, on standard error."""
+    """Print the notices about a script on standard error."""
     for notice in notices:
         place = f"Line {notice.line_number}: " if notice.line_number else ""
         print(f"{place}{notice.message}", file=sys.stderr)
@@ -89,7 +95,10 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "segments": len(job.records),
         "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.list_failures()],
         "second_tries": [_entry(again) for again in job.list_retries()],
-        "doubtful": [_doubtful_entry(one) for one in find_segment_issues(job)],
+        "doubtful": [
+            _entry(one) | {"kinds": [issue.kind for issue in one.issues]}
+            for one in find_segment_issues(job)
+        ],
         "audio_s": summary.audio_s,
         "wall_s": summary.wall_s,
         "first_audio_s": summary.first_audio_s,
@@ -104,18 +113,8 @@ def _rounded(level_db: float | None) -> float | None:
     return None if level_db is None else round(level_db, 2)
 
 
-def _doubtful_entry(one: SegmentIssues) -> dict[str, Any]:
-    kinds = [doubt.kind for doubt in one.issues]
-    place = {"segment_idx": one.segment_idx, "line": one.line_number}
-    return {**place, "kinds": kinds, "message": one.message}
-
-
-def _entry(failure: SegmentFailure) -> dict[str, Any]:
-    return {
-        "segment_idx": failure.segment_idx,
-        "line": failure.line_number,
-        "message": failure.message,
-    }
+def _entry(one: SegmentFailure | SegmentIssues) -> dict[str, Any]:
+    return {"segment_idx": one.segment_idx, "line": one.line_number, "message": one.message}
 
 
 EXIT_ALL_RENDERED = 0
@@ -138,7 +137,7 @@ class RenderArguments:
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
-        """Check all that can be checked before anything is read.
+        """Check the arguments before anything is read.
 
         Raises:
             BadInput: An argument can't be used.
@@ -153,28 +152,20 @@ class RenderArguments:
             )
         _check_writable(output)
         voices = dict(parse_voice(voice) for voice in arguments.voice)
-        return cls(
-            arguments.script,
-            output,
-            voices,
-            arguments.seed,
-            sound,
-            arguments.tries,
-            arguments.json,
-            arguments.pronunciations,
-            arguments.narrator,
-        )
+        seed, tries, as_json = arguments.seed, arguments.tries, arguments.json
+        lists, narrator = arguments.pronunciations, arguments.narrator
+        return cls(arguments.script, output, voices, seed, sound, tries, as_json, lists, narrator)
 
 
 def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) -> int:
     """Render a script to a file.
 
     Args:
-        arguments: What to render, and where to.
-        open_studio: Makes the studio; called only when the script could be read.
+        arguments: What to render, and to which file.
+        open_studio: Opens the studio; called only once the script has been read.
 
     Returns:
-        0 when every line was rendered, 1 when some failed and the rest was written.
+        0 if every line was rendered, 1 if some failed and the rest was written.
 
     Raises:
         StudioError: Nothing was written.
@@ -191,7 +182,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             tries=arguments.tries,
             pronounce=pronouncing.spoken,
         )
-        studio.watch_load(lambda progress: print(progress.message, file=sys.stderr))
+        loads = studio.engine.models.get_manager(studio.backend_name).listeners
+        loads.append(lambda progress: print(progress.message, file=sys.stderr))
         job = studio.render(parsed.dialog, options)
         print_report(job.spec.plan.notices)
         _watch(job, studio)
@@ -242,7 +234,7 @@ def _watch(job: Job, studio: Studio) -> None:
                 _show_progress(final, total)
     except KeyboardInterrupt:
         print("Stopping: the lines being spoken end at their next step.", file=sys.stderr)
-        studio.cancel(job)
+        studio.engine.cancel(job)
         raise
 
 
@@ -254,7 +246,7 @@ def _show_progress(done: int, total: int) -> None:
 
 def _write(job: Job, arguments: RenderArguments, folder: Path) -> Loudness | None:
     try:
-        return export_job(job, arguments.output, arguments.sound)
+        return build_scene(job).write(arguments.output, arguments.sound)
     except Conflict:
         return None
     except (StorageFailed, BadInput) as error:
@@ -264,12 +256,12 @@ def _write(job: Job, arguments: RenderArguments, folder: Path) -> Loudness | Non
 
 
 class _Kept(StorageFailed):
-    """The scene couldn't be written after all was made; the folder of its segments stays."""
+    """The rendered scene couldn't be written; the folder of its segments stays."""
 
 
 @contextmanager
 def _kept_if_needed() -> Iterator[Path]:
-    """A folder that is gone at the end, unless what it holds is all that there is."""
+    """A temporary folder, kept if the rendered segments in it could not be written elsewhere."""
     folder = Path(tempfile.mkdtemp(prefix="tableread-"))
     try:
         yield folder
@@ -282,7 +274,7 @@ def _kept_if_needed() -> Iterator[Path]:
 
 
 def _check_writable(output: Path) -> None:
-    """See that a file can be made where the scene goes: an hour later it would be too late."""
+    """Check before the render, not an hour later, that the output folder can be written to."""
     try:
         with tempfile.NamedTemporaryFile(dir=output.absolute().parent, prefix=".tableread-"):
             pass

@@ -14,20 +14,20 @@ DEFAULT_HOST = "127.0.0.1"
 SPACE_HOST = "0.0.0.0"  # noqa: S104 - a Space is reached through the platform's proxy only
 GUEST = "guest"
 
-# A port that was closed just now is free. Windows has another word for that: there SO_REUSEADDR
-# means to share a port with whoever has it.
+# A port that was closed just before counts as free. On Windows SO_REUSEADDR means something else:
+# it shares a port with the program that has it.
 _BIND_OPTION: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """What the environment says of serving.
+    """The server's configuration from the environment.
 
     Attributes:
-        api_key: What programs send; None when there is none.
-        allowed_hosts: Names by which the studio may be reached beside its own.
-        space_port: Where a Hugging Face Space is asked; None when it isn't one.
-        visitor_bytes: What each visitor of a shared studio may keep.
+        api_key: The key that programs send; None if there is none.
+        allowed_hosts: Host names by which the studio may be reached, besides its own.
+        space_port: The port on which a Hugging Face Space serves; None if it isn't a Space.
+        visitor_bytes: Most disk space of one visitor of a shared studio.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -43,11 +43,11 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class ServeArguments:
-    """How to serve; `host` and `port` None for Gradio's own choice and its variables.
+    """How to serve; with `host` and `port` None, Gradio and its variables choose.
 
     Attributes:
-        made_password: Whether `auth` was made here and has to be told.
-        config: What the environment says.
+        made_password: Whether `auth` was generated, so that the terminal has to show it.
+        config: The configuration from the environment.
     """
 
     host: str | None
@@ -60,12 +60,12 @@ class ServeArguments:
 
     @property
     def is_shared(self) -> bool:
-        """Whether people who don't know each other use it, each at a desk of their own."""
+        """Whether strangers use it, each in a workspace of their own."""
         return self.share or self.config.is_space
 
     @classmethod
     def check(cls, arguments: argparse.Namespace, config: ServerConfig) -> ServeArguments:
-        """Check all that can be checked before the server starts.
+        """Check the arguments before the server starts.
 
         Raises:
             SettingError: The port is in use, or an option can't be used.

@@ -1,4 +1,4 @@
-"""What a line may say beside its text: language, seed and parameters of the backend."""
+"""A line's attributes besides its text: language, seed and parameters of the backend."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parse_attributes(parts: list[str]) -> Attributes:
         parts: One `name:value` each; blank ones are skipped.
 
     Raises:
-        ScriptError: One is not of that form, is given twice or holds an unusable value.
+        ScriptError: One isn't of that form, is given twice or has an invalid value.
     """
     found: dict[str, ParamValue] = {}
     for part in filter(str.strip, parts):
@@ -66,10 +66,10 @@ def write_attributes(attributes: Attributes) -> list[str]:
 
 
 def check_language(code: str) -> str:
-    """Hold a language to the form of a BCP-47 code; `de_AT` becomes `de-AT`.
+    """Check that a language has the form of a BCP-47 code; `de_AT` becomes `de-AT`.
 
     Raises:
-        ScriptError: It is no such code.
+        ScriptError: It hasn't.
     """
     code = code.strip().replace("_", "-")
     if not _LANGUAGE.fullmatch(code):
@@ -78,10 +78,10 @@ def check_language(code: str) -> str:
 
 
 def check_seed(seed: ParamValue) -> int:
-    """Hold a seed to 0..`MAX_SEED`.
+    """Check that a seed is within 0..`MAX_SEED`.
 
     Raises:
-        ScriptError: It is no such whole number.
+        ScriptError: It isn't such a whole number.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
         shown = str(seed)[:40]
@@ -90,10 +90,10 @@ def check_seed(seed: ParamValue) -> int:
 
 
 def check_param(key: str, value: ParamValue) -> ParamValue:
-    """Hold a parameter to what every format can write.
+    """Check that every format can write a parameter.
 
     Raises:
-        ScriptError: The name can't be a parameter's, or the value can't be written.
+        ScriptError: Its name is reserved or malformed, or its value can't be written.
     """
     if not _KEY.fullmatch(key) or key in _RESERVED:
         raise ScriptError(
@@ -161,7 +161,7 @@ _UNUSABLE = regex.compile(r"[\x00\p{Cs}]")
 
 
 def check_audio_path(path: str) -> str:
-    """Hold a path to something a file can have; it is not resolved here.
+    """Check that a file can have a path; it isn't resolved here.
 
     Raises:
         ScriptError: It is blank or holds characters no path can have.
@@ -172,7 +172,7 @@ def check_audio_path(path: str) -> str:
 
 
 def read_audio_path(written: str) -> str:
-    """Read a path as it stands in a script, in quotes or without.
+    """Read a path as written in a script, with or without quotation marks.
 
     Raises:
         ScriptError: As `check_audio_path`, or the closing quotation mark is missing.
@@ -187,6 +187,6 @@ def read_audio_path(written: str) -> str:
 
 
 def write_audio_path(path: str) -> str:
-    """Write a path as `read_audio_path` reads it, in quotes where it is needed."""
+    """Write a path as `read_audio_path` reads it, with quotation marks if it needs them."""
     plain = path.isprintable() and path == path.strip() and not set('[]|"').intersection(path)
     return path if plain else quote(path)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from studio.dialog.attributes import check_audio_path, check_language, check_param, check_seed
-from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINES,
     MAX_SCRIPT_BYTES,
@@ -21,10 +20,11 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    clean_name,
+    paragraph,
     spelling_notices,
     with_place,
 )
-from studio.dialog.names import clean_name
 from studio.dialog.tags import check_pause, cut_pauses
 from studio.errors import ScriptError
 
@@ -32,7 +32,7 @@ _HOW = 'such as {"type": "speech", "speaker_id": "Anna", "text": "Good evening."
 
 
 class _SpeechItem(BaseModel):
-    """Keys beside the named ones are the backend's parameters; null stands for its default."""
+    """Any other key is a parameter of the backend; null stands for its default."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     __pydantic_extra__: dict[str, ParamValue | None] = Field(init=False)
@@ -52,7 +52,11 @@ class _SpeechItem(BaseModel):
             text,
             None if self.language is None else check_language(self.language),
             None if self.seed is None else check_seed(self.seed),
-            _given({**self.params, **self.__pydantic_extra__}),
+            {
+                key: check_param(key, value)
+                for key, value in {**self.params, **self.__pydantic_extra__}.items()
+                if value is not None
+            },
             number,
         )
 
@@ -82,12 +86,12 @@ _ITEM: TypeAdapter[_SpeechItem | _SilenceItem | _AudioItem] = TypeAdapter(_Item)
 
 
 def parse_items(text: str) -> ParsedScript:
-    """Read a JSON list of items, or JSON lines; a list begins with `[`.
+    """Read a JSON list of items, or JSON lines; a list starts with `[`.
 
     Lines are numbered by item in a list, by line in JSON lines.
 
     Raises:
-        ScriptError: It is no such list, or an item can't be read; names the item or line.
+        ScriptError: It isn't such a list, or an item is invalid; names the item or line.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise ScriptError(
@@ -122,7 +126,7 @@ def _list_items(text: str) -> Iterator[tuple[int, object]]:
 
 
 def _line_items(text: str) -> Iterator[tuple[int, object]]:
-    # Not splitlines(): JSON strings may hold the line breaks of Unicode as they are.
+    # Not splitlines(): JSON strings may contain Unicode's line breaks unescaped.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             with with_place(number):
@@ -156,7 +160,7 @@ def _read_item(item: object, number: int, unit: str) -> Line:
 
 
 def _explain(error: ValidationError) -> str:
-    """The first thing that is wrong with an item, as a sentence."""
+    """The first fault of an item, as a sentence."""
     first = error.errors(include_url=False, include_context=False)[0]
     key = "".join(f" “{part}”" for part in first["loc"][1:2])
     match first["type"]:
@@ -171,10 +175,6 @@ def _explain(error: ValidationError) -> str:
         case _:
             reason = first["msg"].removeprefix("Input ")
             return f"The item's{key} can't be used: it {reason}."
-
-
-def _given(params: Mapping[str, ParamValue | None]) -> dict[str, ParamValue]:
-    return {key: check_param(key, value) for key, value in params.items() if value is not None}
 
 
 def _write_item(line: Line) -> str:

@@ -1,21 +1,70 @@
-"""The dialog: an ordered list of lines."""
+"""Lines, dialogs, speakers' names, the text and the language of a line, with their limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from studio.dialog.names import name_key
+import regex
+
 from studio.errors import NameRejected, ScriptError
+
+MAX_NAME_CHARS = 60
+
+_RESERVED = frozenset("[]|")
+
+
+def clean_name(text: str) -> str:
+    """Normalize a name to the form in which it is stored.
+
+    NFC; runs of white space become one space; invisible characters (zero-width, direction marks,
+    other controls) are removed.
+
+    Raises:
+        NameRejected: Nothing visible is left, it is longer than `MAX_NAME_CHARS`, or it contains
+            one of `[ ] |`, which scripts use around names.
+    """
+    spaced = " ".join(text.split())
+    visible = "".join(char for char in spaced if not _is_invisible(char))
+    # Again, as two spaces, or a letter and its accent, may have had an invisible one between them.
+    name = " ".join(unicodedata.normalize("NFC", visible).split())
+    if not name:
+        raise NameRejected("A speaker needs a name with at least one visible character.")
+    if len(name) > MAX_NAME_CHARS:
+        raise NameRejected(
+            f"The name “{name[:20]}…” has {len(name)} characters; {MAX_NAME_CHARS} are the most."
+        )
+    reserved = sorted(_RESERVED.intersection(name))
+    if reserved:
+        raise NameRejected(
+            f"The name “{name}” holds {reserved[0]}, which scripts use around names."
+        )
+    return name
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names mean the same speaker; case is ignored."""
+    return name_key(one) == name_key(other)
+
+
+def name_key(name: str) -> str:
+    """The key of a name for look-ups; equal for names that differ only in case."""
+    return unicodedata.normalize("NFC", name.casefold())
+
+
+def _is_invisible(char: str) -> bool:
+    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
 @contextmanager
 def with_place(line: int, *, unit: str = "Line") -> Iterator[None]:
-    """Give errors raised inside their place, so that only the reader of a source counts lines.
+    """Add the line number to errors that are raised inside, so that only a reader counts lines.
 
     Raises:
-        ScriptError: In place of one without a line, or of a NameRejected.
+        ScriptError: Instead of a `ScriptError` without a line, or of a `NameRejected`.
     """
     try:
         yield
@@ -37,9 +86,9 @@ MAX_SCRIPT_BYTES = 5_000_000
 class Speech:
     """Something a speaker says.
 
-    `text` is one paragraph (no line breaks) and may hold pause tags and sound tags as written.
-    `text` may be empty: such a line fails when it is planned, and its neighbours don't.
-    `line_number` is the 1-based place in the source; it takes no part in equality.
+    `text` is one paragraph (no line breaks), with pause and sound tags as written. It may be empty:
+    then the line fails when it is planned, and its neighbours don't. `line_number` is the 1-based
+    line in the source; it doesn't count in comparisons.
     """
 
     speaker: str
@@ -60,7 +109,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """Audio that exists already; `path` is as written in the script."""
+    """A recording to insert; `path` is as written in the script."""
 
     path: str
     line_number: int = field(default=0, compare=False)
@@ -71,7 +120,7 @@ Line = Speech | Silence | Audio
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
-    """Lines in the order they are heard."""
+    """Lines in the order of playback."""
 
     lines: tuple[Line, ...]
 
@@ -84,7 +133,7 @@ class Dialog:
         return len(self.lines)
 
     def speakers(self) -> tuple[str, ...]:
-        """Names in order of first appearance, as first written; case does not tell two apart."""
+        """Names in order of first appearance, as first written; case is ignored."""
         seen: dict[str, str] = {}
         for line in self.lines:
             if isinstance(line, Speech):
@@ -94,7 +143,7 @@ class Dialog:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the person should know that stops nothing; `line_number` 0 concerns the whole."""
+    """A remark for the user that is no error; `line_number` 0 concerns the whole dialog."""
 
     message: str
     line_number: int = 0
@@ -102,14 +151,14 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedScript:
-    """A dialog and what was noticed while it was read."""
+    """A dialog, and the notices about how it was read."""
 
     dialog: Dialog
     notices: tuple[Notice, ...] = ()
 
 
 def spelling_notices(lines: Iterable[Line]) -> tuple[Notice, ...]:
-    """One notice for every further spelling of a name, at the line that first has it."""
+    """A notice for each further spelling of a name, at the line where it first occurs."""
     first: dict[str, Speech] = {}
     seen: set[str] = set()
     notices = []
@@ -119,13 +168,200 @@ def spelling_notices(lines: Iterable[Line]) -> tuple[Notice, ...]:
         seen.add(line.speaker)
         known = first.setdefault(name_key(line.speaker), line)
         if known is not line:
-            notices.append(_notice(line, known))
+            message = (
+                f"“{line.speaker}” (line {line.line_number}) is taken to be “{known.speaker}” "
+                f"(line {known.line_number}): names that differ only in case share one voice."
+            )
+            notices.append(Notice(message, line.line_number))
     return tuple(notices)
 
 
-def _notice(line: Speech, known: Speech) -> Notice:
-    return Notice(
-        f"“{line.speaker}” (line {line.line_number}) is taken to be “{known.speaker}” "
-        f"(line {known.line_number}): names that differ only in case share one voice.",
-        line.line_number,
-    )
+_WIDE = "WF"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechLimits:
+    """What a backend can speak in one pass; derived from its capabilities.
+
+    Attributes:
+        max_chars: Longest text of one pass, as counted by `weight`.
+        params: (minimum, maximum) by the parameter's name.
+        languages: None means any.
+        wide_weight: How many characters a wide one (Chinese, Japanese, Korean) counts for: it is
+            a syllable or two, and takes as long to say.
+        instructions: Whether a line may have instructions on how to speak it.
+        guess: Guesses the language of text without one; None if the model detects it itself.
+    """
+
+    max_chars: int
+    tags: frozenset[str] = frozenset()
+    params: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    languages: frozenset[str] | None = None
+    wide_weight: float = 1.0
+    instructions: bool = False
+    guess: Callable[[str], str] | None = None
+
+    def weight(self, char: str) -> float:
+        """How many characters of `max_chars` a character counts for."""
+        if self.wide_weight == 1:
+            return 1.0
+        return self.wide_weight if unicodedata.east_asian_width(char) in _WIDE else 1.0
+
+
+_SURROGATES = regex.compile(r"\p{Cs}")
+_SPEAKABLE = regex.compile(r"[\p{L}\p{N}]")
+
+# Zero-width joiners between caseless letters are part of Persian and Indic spelling; elsewhere, as
+# in Latin words and in emoji, they don't change the sound.
+_UNHEARD = regex.compile(
+    r"(?!(?<=[\p{Lo}\p{M}])[\u200c\u200d]\p{Lo})[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cs}]"
+)
+
+
+def paragraph(text: str) -> str:
+    """Normalize a line's text: one paragraph, white space collapsed, no surrogates.
+
+    Zero-width and direction characters stay, as they matter on the page.
+
+    Raises:
+        ScriptError: It is longer than `MAX_LINE_CHARS`.
+    """
+    one = " ".join(_SURROGATES.sub("\ufffd", text).split())
+    if len(one) > MAX_LINE_CHARS:
+        raise ScriptError(
+            f"This line has {len(one):,} characters; {MAX_LINE_CHARS:,} are the most. "
+            "Divide it into several lines."
+        )
+    return one
+
+
+def normalize_spoken_text(text: str) -> str:
+    """Remove what a voice can't speak: control, zero-width and direction characters."""
+    return " ".join(_UNHEARD.sub("", " ".join(text.split())).split())
+
+
+def is_speakable(text: str) -> bool:
+    """Whether text has a letter or a digit of any script."""
+    return _SPEAKABLE.search(text) is not None
+
+
+Pronounce = Callable[[str], str]
+"""Applies pronunciations to a text, as `PronunciationRules.spoken` does."""
+
+
+@dataclass(slots=True)
+class SpokenText:
+    """Applies pronunciations to the lines of a dialog, and bounds how much text that adds.
+
+    Short words with long spoken forms would otherwise soon fill the memory.
+
+    Attributes:
+        pronounce: None leaves every text unchanged.
+        grown_chars: How many characters were added to the lines so far.
+    """
+
+    pronounce: Pronounce | None
+    grown_chars: int = 0
+
+    def of(self, text: str) -> str:
+        """The spoken text of a line.
+
+        Raises:
+            ScriptError: It is too long, or too much was added to the dialog.
+        """
+        if self.pronounce is None:
+            return text
+        has_room = self.grown_chars <= MAX_SCRIPT_BYTES
+        said = self.pronounce(normalize_spoken_text(text)) if has_room else ""
+        self.grown_chars += max(0, len(said) - len(text))
+        if len(said) > MAX_LINE_CHARS or not has_room:
+            raise ScriptError(
+                "with its pronunciations this line is too long to speak. Shorten their spoken "
+                "forms, or the line."
+            )
+        return said
+
+
+_OTHER_NAMES = {"zh": "cmn", "cmn": "zh"}
+
+
+@lru_cache(maxsize=1_000)  # called for each line of a dialog
+def matching_language(code: str, known: frozenset[str]) -> str | None:
+    """The backend's code for a language: the same, else a broader one, else a sibling."""
+    by_key = {language.casefold(): language for language in sorted(known)}
+    subtags = code.casefold().split("-")
+    for length in range(len(subtags), 0, -1):
+        if match := by_key.get("-".join(subtags[:length])):
+            return match
+    same = {subtags[0], _OTHER_NAMES.get(subtags[0])}
+    return next((by_key[key] for key in by_key if key.split("-")[0] in same), None)
+
+
+def resolve_language(text: str, known_codes: Iterable[str], limits: SpeechLimits) -> str | None:
+    """The language of text that doesn't name one.
+
+    Args:
+        text: What is spoken.
+        known_codes: The languages to try in order, such as the voice's and the project's.
+        limits: The backend's.
+
+    Returns:
+        The first that the backend has, as its own code; None if the backend would choose that one
+        by itself, or has only one language.
+    """
+    known = limits.languages
+    if known is None or len(known) == 1:
+        return None
+    matches = (matching_language(code, known) for code in known_codes)
+    found = next(filter(None, matches), None)
+    return None if found is None or _is_guessed(found, text, limits) else found
+
+
+def is_read_as_english(text: str, known_codes: Iterable[str], limits: SpeechLimits) -> bool:
+    """Whether the backend falls back to English, because nothing says the text's language."""
+    known = limits.languages
+    if limits.guess is None or known is None or len(known) == 1:
+        return False
+    if any(matching_language(code, known) for code in known_codes):
+        return False
+    return limits.guess(text).casefold().split("-")[0] == "en"
+
+
+def _is_guessed(language: str, text: str, limits: SpeechLimits) -> bool:
+    if limits.guess is None:
+        return False
+    guess, code = limits.guess(text).casefold(), language.casefold()
+    return code in {guess, _OTHER_NAMES.get(guess)} or guess.startswith(f"{code}-")
+
+
+_CODES = {
+    "ar": "arabic العربية",
+    "da": "danish dansk",
+    "de": "german deutsch",
+    "el": "greek ελληνικά",
+    "en": "english englisch anglais inglés",
+    "es": "spanish español castellano spanisch",
+    "fi": "finnish suomi",
+    "fr": "french français französisch",
+    "he": "hebrew עברית",
+    "hi": "hindi हिन्दी",
+    "it": "italian italiano italienisch",
+    "ja": "japanese 日本語",
+    "ko": "korean 한국어",
+    "nl": "dutch nederlands",
+    "no": "norwegian norsk",
+    "pl": "polish polski",
+    "pt": "portuguese português",
+    "ru": "russian русский",
+    "sv": "swedish svenska",
+    "sw": "swahili kiswahili",
+    "tr": "turkish türkçe",
+    "uk": "ukrainian українська",
+    "zh": "chinese mandarin 中文",
+}
+_BY_NAME = {name: code for code, names in _CODES.items() for name in names.split()}
+
+
+def code_of(written: str) -> str:
+    """The BCP-47 code of a language's name; anything else is returned unchanged."""
+    return _BY_NAME.get(written.strip().casefold(), written)

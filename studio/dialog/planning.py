@@ -1,31 +1,175 @@
-"""From a dialog to segments, the units of generation.
+"""Plans a dialog: turns its lines into segments, the units of generation.
 
-A plan is made whole before anything is spoken, so every segment has its final `segment_idx`.
+The plan is complete before anything is spoken, so every segment has its final `segment_idx`. A
+long line is split into pieces that the backend speaks in one pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 
-from studio.dialog.language import matching_language, resolve_language
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.line_text import Pronounce, SpokenText, is_speakable, normalize_spoken_text
-from studio.dialog.model import Audio, Dialog, Line, Notice, ParamValue, Silence, Speech
-from studio.dialog.names import name_key
-from studio.dialog.splitting import split_text
-from studio.dialog.tags import SOUND_TAGS, attach_lone_tags, cut_pauses, replace_tags
+import regex
+import sentencex
+
+from studio.dialog.model import (
+    Audio,
+    Dialog,
+    Line,
+    Notice,
+    ParamValue,
+    Pronounce,
+    Silence,
+    Speech,
+    SpeechLimits,
+    SpokenText,
+    is_speakable,
+    matching_language,
+    name_key,
+    normalize_spoken_text,
+    resolve_language,
+)
+from studio.dialog.tags import SOUND_TAGS, TAG, attach_lone_tags, cut_pauses, replace_tags
 from studio.errors import ScriptError
 
+Span = tuple[int, int]
+
+_CLAUSE_ENDS = regex.compile(r"[,;:—–…][\p{Pf}\p{Pe}\"']*(?=\s)|—|[，；：、،؛՝।]+")
+_SPACES = regex.compile(r"\s+")
+# Word boundaries of Unicode's annex 29, for scripts without spaces; marks stay with their word.
+_WORDS_WITH_MARKS = regex.compile(r"(?w)\b(?<![\p{Ps}\p{Pi}])(?![\p{Pe}\p{Pf}\p{Po}\p{Pd}\p{M}])")
+_WORDS = regex.compile(r"(?w)\b")
+_LEVELS = (_CLAUSE_ENDS, _SPACES, _WORDS_WITH_MARKS, _WORDS)
+
+# The sentence splitter compares all pairs of quotes and brackets; text with very many of them,
+# which is no prose, is cut at clauses and words only.
+_QUOTES = regex.compile(r"[\"'\p{Ps}\p{Pe}\p{Pi}\p{Pf}]")
+_MAX_QUOTES = 5_000
+
+_FLAG = regex.compile(r"\p{Regional_Indicator}{2}")
+_SURROGATE = regex.compile(r"\p{Cs}")
+_DEFAULT_LANGUAGE = "en"
+
+
+def split_text(
+    text: str,
+    max_chars: int,
+    language: str | None = None,
+    *,
+    weight: Callable[[str], float] = lambda _char: 1.0,
+) -> list[str]:
+    """Split text into as few pieces as possible, at sentences, then clauses, then words.
+
+    Args:
+        text: One paragraph; white space around it is removed.
+        max_chars: Longest piece, at least 1.
+        language: BCP-47 code, by which abbreviations are told from sentence ends.
+        weight: How many characters a character counts for.
+
+    Returns:
+        Stripped, non-empty pieces in order; only white space between them is lost.
+
+    Raises:
+        ScriptError: A single word or tag is longer than `max_chars`.
+    """
+    text = text.strip()
+    if not text:
+        return []
+    room = _Room(max_chars, list(accumulate(map(weight, text), initial=0.0)))
+    if room.fits(0, len(text)):
+        return [text]
+    masked = _mask(text)
+    spans = _packed(_sentences(masked, language), masked, room)
+    return [text[start:end] for start, end in spans]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much fits into a piece; `weights[i]` is the weight of the text's first i characters."""
+
+    max_chars: int
+    weights: Sequence[float]
+
+    def fits(self, start: int, end: int) -> bool:
+        return self.weights[end] - self.weights[start] <= self.max_chars
+
+
+def _mask(text: str) -> str:
+    """Replace what must stay whole by something as long that is never split."""
+    # Word boundaries in a long run of flag emoji take quadratic time.
+    shown = _FLAG.sub("☺\N{COMBINING ACUTE ACCENT}", text)
+    shown = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", shown)  # the sentence splitter's limit
+    return TAG.sub(lambda match: "x" * len(match[0]), shown)
+
+
+def _sentences(masked: str, language: str | None) -> Iterator[Span]:
+    code = (language or _DEFAULT_LANGUAGE).partition("-")[0].lower()
+    if sum(1 for _ in _QUOTES.finditer(masked)) > _MAX_QUOTES:
+        yield 0, len(masked)
+        return
+    end = 0
+    for sentence in sentencex.segment(code, masked):
+        start, end = end, end + len(sentence)
+        yield from _visible(start, end, masked)
+
+
+def _packed(sentences: Iterator[Span], masked: str, room: _Room) -> Iterator[Span]:
+    """Join neighbouring spans as long as they fit."""
+    start = end = 0
+    for sentence in sentences:
+        for atom_start, atom_end in _atoms(sentence, masked, room, level=0):
+            if not room.fits(start, atom_end):
+                yield start, end
+                start = atom_start
+            end = atom_end
+    yield start, end
+
+
+def _atoms(span: Span, masked: str, room: _Room, *, level: int) -> Iterator[Span]:
+    """Split a span into ones that fit, at the first level where that is possible."""
+    if room.fits(*span):
+        yield span
+        return
+    if level == len(_LEVELS):
+        raise _too_long(span, room.max_chars)
+    for part in _cut(span, _LEVELS[level], masked):
+        yield from _atoms(part, masked, room, level=level + 1)
+
+
+def _cut(span: Span, ends: regex.Pattern[str], masked: str) -> Iterator[Span]:
+    start, end = span
+    for match in ends.finditer(masked, start, end):
+        yield from _visible(start, match.end(), masked)
+        start = match.end()
+    yield from _visible(start, end, masked)
+
+
+def _visible(start: int, end: int, masked: str) -> Iterator[Span]:
+    """The span without white space at its ends; none if nothing is left."""
+    text = masked[start:end]
+    width = len(text.strip())
+    if width:
+        start = end - len(text.lstrip())
+        yield start, start + width
+
+
+def _too_long(span: Span, max_chars: int) -> ScriptError:
+    return ScriptError(
+        f"A word of {span[1] - span[0]:,} characters can't be spoken: this voice takes at most "
+        f"{max_chars:,} at a time. Put spaces into it, or shorten it."
+    )
+
+
 MOOD = "mood"
-"""Parameter of a line that names one of its speaker's samples, whatever the backend."""
+"""Parameter that chooses among the speaker's samples by mood, on any backend."""
 
 INSTRUCT = "instruct"
-"""Parameter of a line that says in words how it is spoken, for backends that take such words."""
+"""Parameter with instructions on how to speak the line, for backends that follow them."""
 
 LanguagesOf = Callable[[str], Iterable[str]]
-"""What is known of a speaker's language by its name, the nearest first."""
+"""The languages to try for a speaker's lines, in order, by the speaker's name."""
 
 _SHOWN_CHARS = 40
 _SHOWN_LANGUAGES = 12
@@ -35,9 +179,9 @@ _SHOWN_LANGUAGES = 12
 class SpeechSegment:
     """Text for one pass of a backend, at most `SpeechLimits.max_chars` long, without pause tags.
 
-    `mood` chooses among a speaker's samples; None is the main one. `instruct` says in words how
-    it is spoken. `seed_is_own` says that the line names its seed: it is spoken with that one or
-    not at all.
+    `mood` chooses among the speaker's samples; None is the main one. `instruct` is an instruction
+    on how to speak it. `seed_is_own` says that the line names its seed, so that it is never retried
+    with another one.
     """
 
     segment_idx: int
@@ -55,7 +199,7 @@ class SpeechSegment:
 
 @dataclass(frozen=True, slots=True)
 class SilenceSegment:
-    """Exact silence; from a line of its own or from a pause tag inside a line."""
+    """Exact silence, from a line of its own or from a pause tag inside a line."""
 
     segment_idx: int
     line_idx: int
@@ -65,7 +209,7 @@ class SilenceSegment:
 
 @dataclass(frozen=True, slots=True)
 class AudioSegment:
-    """Existing audio, laid in as it is; `path` as written in the script."""
+    """A recording, inserted unchanged; `path` is as written in the script."""
 
     segment_idx: int
     line_idx: int
@@ -75,7 +219,7 @@ class AudioSegment:
 
 @dataclass(frozen=True, slots=True)
 class FailedSegment:
-    """A line that can't be spoken, known before anything is (empty text, a word too long)."""
+    """A line that planning finds can't be spoken, such as one that is empty."""
 
     segment_idx: int
     line_idx: int
@@ -90,7 +234,7 @@ Segment = SpeechSegment | SilenceSegment | AudioSegment | FailedSegment
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Segments with `segments[i].segment_idx == i`, in the order they are heard."""
+    """Segments in the order of playback, with `segments[i].segment_idx == i`."""
 
     segments: tuple[Segment, ...]
     notices: tuple[Notice, ...] = ()
@@ -104,18 +248,18 @@ def plan(
     languages_of: LanguagesOf = lambda _name: (),
     pronounce: Pronounce | None = None,
 ) -> Plan:
-    """Cut a dialog into segments for a backend.
+    """Split a dialog into segments for a backend.
 
-    Speakers whose names differ only in case get the first spelling. Pause tags inside a line cut
-    it; what remains is split to `limits.max_chars`. A line that can't be spoken becomes one
-    FailedSegment, and its neighbours don't suffer.
+    Speakers whose names differ only in case get the first spelling. A line is split at its pause
+    tags, and the rest to `limits.max_chars`. A line that can't be spoken becomes one FailedSegment,
+    which doesn't affect the other lines.
 
     Args:
-        dialog: Lines as parsed or as made on the page.
-        limits: What the backend can take.
-        seed: For lines without one of their own.
-        languages_of: For lines without a language of their own; asked once a speaker.
-        pronounce: What a voice hears of a line's text; None for the text itself.
+        dialog: Lines from a script or from the page.
+        limits: The backend's.
+        seed: For lines without a seed of their own.
+        languages_of: For lines without a language of their own; called once for each speaker.
+        pronounce: Applies pronunciations to a line's text; None leaves it unchanged.
     """
     names = {name_key(name): name for name in dialog.speakers()}
     planner = _Planner(limits, seed, cache(languages_of), names, SpokenText(pronounce))
@@ -125,7 +269,7 @@ def plan(
 
 
 def mood_of(line: Speech) -> str | None:
-    """The mood a line names, None when it names none."""
+    """The mood that a line names, None if it names none."""
     return _words_of(line, MOOD)
 
 
@@ -136,7 +280,7 @@ def _words_of(line: Speech, name: str) -> str | None:
 
 @dataclass(slots=True)
 class _Planner:
-    """Takes lines in order; `notices` keeps the first of each cause."""
+    """Plans lines in order; `notices` has the first notice of each cause."""
 
     limits: SpeechLimits
     seed: int | None
@@ -183,7 +327,7 @@ class _Planner:
         ]
 
     def _parts(self, text: str, language: str | None, number: int) -> list[str | float]:
-        """Texts to speak and pauses in seconds; nothing when the line's text can't be spoken."""
+        """Texts to speak and pauses in seconds; empty if the line's text can't be spoken."""
         cut = cut_pauses(normalize_spoken_text(text))
         parts: list[str | float] = []
         for part in cut:
@@ -210,7 +354,7 @@ class _Planner:
         return list(filter(is_speakable, pieces))
 
     def _tag(self, tag: str, name: str, number: int) -> str:
-        """What stands in a tag's place."""
+        """The replacement of a tag: the tag itself, or nothing if the backend can't perform it."""
         if name in self.limits.tags:
             return f"[{name}]"
         if name in SOUND_TAGS:
@@ -275,7 +419,7 @@ def _shown(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Whoever shows it puts the line's number before it."""
+    """Capitalize a message; the line's number is shown in front of it."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""How words are said that a voice would read wrongly; the script stays as it is written."""
+"""Pronunciations: replace words that a voice would misread; the script itself doesn't change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import regex
 
-from studio.dialog.line_text import normalize_spoken_text
+from studio.dialog.model import normalize_spoken_text
 from studio.dialog.tags import strip_tags, tidy_spaces
 from studio.errors import BadInput
 
@@ -21,19 +21,19 @@ _Value = TypeVar("_Value")
 
 
 class WordList(Generic[_Value]):
-    """Words and what stands for each. A search takes steps like the logarithm of their number.
+    """Words with a value each; a search takes time logarithmic in their number.
 
     Attributes:
-        heads: The characters with which a word begins.
+        heads: The first characters of all words.
     """
 
     def __init__(self, values: Mapping[str, _Value]) -> None:
-        """Sort words, none of which is empty."""
+        """Sort the words, none of which may be empty."""
         self._values = dict(values)
         self._sorted = sorted(values)
         self._longest = max(map(len, values), default=0)
         self.heads = frozenset(word[0] for word in values)
-        # Of each word, the words that it begins with, itself last; memory is that of references.
+        # For each word, the words that are prefixes of it, itself last.
         self._beginnings: dict[str, tuple[str, ...]] = {}
         before: tuple[str, ...] = ()
         for word in self._sorted:
@@ -46,13 +46,13 @@ class WordList(Generic[_Value]):
         return bool(self._sorted)
 
     def beginning(self, text: str, start: int) -> Iterator[tuple[int, _Value]]:
-        """The words that begin at a place of a text, the longest first: length and value."""
+        """The words found at an offset of a text, the longest first: length and value."""
         piece = text[start : start + self._longest]
         place = bisect_right(self._sorted, piece)
         if not place:
             return
-        # What lies between a word and a text that begins with it begins with it, too: all that are
-        # looked for begin the last word that isn't behind the text.
+        # In sorted order, all between a prefix of the text and the text has that prefix, too.
+        # So all words that match are prefixes of the last word that sorts before the text.
         last = self._sorted[place - 1]
         words = self._beginnings[last]
         fitting = bisect_left(words, True, key=lambda word: not piece.startswith(word))
@@ -63,14 +63,14 @@ class WordList(Generic[_Value]):
 MAX_PRONUNCIATIONS = 2_000
 MAX_PRONUNCIATION_CHARS = 200
 
-# Scripts that put no space between words, and Korean, which joins its particles to them.
+# Scripts without spaces between words, and Korean, which attaches particles to them.
 _UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
     r"\p{Tibetan}\u30fc\uff70"
 )
 _OF_A_WORD = regex.compile(rf"(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]")
 _MARK = regex.compile(r"\p{M}")
-# Of the commas around a word that is left out, one stays.
+# Of the commas around an omitted word, one stays.
 _COMMA_LAST = regex.compile(r"[,;，；、،]\s?$")
 _COMMA_FIRST = regex.compile(r"^\s?[,;，；、،]")
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ‘＇", "'"))
@@ -78,13 +78,13 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ‘＇", "'"))
 
 @dataclass(frozen=True, slots=True)
 class Pronunciation:
-    """What a voice hears in place of a word or phrase.
+    """The spoken form of a word or phrase.
 
     Attributes:
-        written: As it stands in lines; NFC, white space collapsed.
-        spoken: What is spoken instead; empty leaves it out.
-        match_case: Whether capitals have to be the same.
-        enabled: Whether it has an effect.
+        written: The word as in the lines; NFC, white space collapsed.
+        spoken: What is spoken instead; empty omits the word.
+        match_case: Whether case matters.
+        enabled: Whether the entry is applied.
     """
 
     written: str
@@ -94,10 +94,10 @@ class Pronunciation:
 
 
 def check_pronunciation(entry: Pronunciation) -> Pronunciation:
-    """Bring an entry to the form that is kept.
+    """Normalize an entry to the form in which it is stored.
 
     Raises:
-        BadInput: Nothing is written, or one of both is longer than `MAX_PRONUNCIATION_CHARS`.
+        BadInput: `written` is empty, or a side is longer than `MAX_PRONUNCIATION_CHARS`.
     """
     written, spoken = _clean(entry.written), _clean(entry.spoken)
     if not written:
@@ -112,10 +112,10 @@ def check_pronunciation(entry: Pronunciation) -> Pronunciation:
 
 
 def check_pronunciations(entries: Iterable[Pronunciation]) -> tuple[Pronunciation, ...]:
-    """Bring a list to the form that is kept; of two for the same word the later one counts.
+    """Normalize a list; of two entries for the same word the later one counts.
 
     Raises:
-        BadInput: As `check_pronunciation`, or they are more than `MAX_PRONUNCIATIONS`.
+        BadInput: As `check_pronunciation`, or there are more than `MAX_PRONUNCIATIONS`.
     """
     checked = {one.written: one for one in map(check_pronunciation, entries)}
     if len(checked) > MAX_PRONUNCIATIONS:
@@ -127,33 +127,33 @@ def check_pronunciations(entries: Iterable[Pronunciation]) -> tuple[Pronunciatio
 
 
 class PronunciationRules:
-    """A list of pronunciations, ready for text.
+    """A list of pronunciations that can be applied to text.
 
-    The longest entry that fits a place is taken, each place once: a spoken form isn't looked
-    through again. Equal lists make equal ones.
+    The longest entry that matches is applied; spoken forms aren't searched again. Rules from equal
+    lists are equal.
     """
 
     def __init__(self, entries: Iterable[Pronunciation] = ()) -> None:
-        """Take entries as `check_pronunciations` gives them; those not enabled do nothing."""
+        """Take entries from `check_pronunciations`; disabled ones are ignored."""
         self._entries = {one.written: one for one in entries if one.enabled}
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say all alike."""
+        """Whether both have the same enabled entries."""
         return isinstance(other, PronunciationRules) and self._entries == other._entries
 
     def __hash__(self) -> int:
-        """Of the words."""
+        """Hash the words."""
         return hash(frozenset(self._entries))
 
     def __bool__(self) -> bool:
-        """Whether there is any entry that has an effect."""
+        """Whether there is an enabled entry."""
         return bool(self._entries)
 
     def spoken(self, text: str) -> str:
-        """What a voice hears of text; tags and pauses stay as they are.
+        """Replace words of text by their spoken forms; tags and pauses are left alone.
 
-        Text in which nothing is replaced comes back unchanged. Time is linear in the text, and
-        grows with the list as a search in a sorted one does.
+        Text without a match is returned unchanged. The time is linear in the text and logarithmic
+        in the list.
         """
         if not self._entries:
             return text
@@ -175,19 +175,19 @@ class PronunciationRules:
 
     @cached_property
     def _words(self) -> tuple[WordList[Pronunciation], WordList[Pronunciation]]:
-        """The words of which capitals count, and the others."""
+        """The case-sensitive words, and the others."""
         exact: dict[str, Pronunciation] = {}
         folded: dict[str, Pronunciation] = {}
         for entry in self._entries.values():
             form, words = (_plain, exact) if entry.match_case else (_folded, folded)
-            # Of two that differ only in capitals that don't count, the first one counts.
+            # Of two words that differ only in case, where that doesn't matter, the first counts.
             words.setdefault(form(entry.written), entry)
         return WordList(exact), WordList(folded)
 
     def _parts(self, text: str) -> Iterator[str | Pronunciation]:
-        """Text as it is, and what stands for the rest of it."""
+        """The text in order: stretches to keep, and the entries that replace the rest."""
         exact, folded = self._words
-        # Of two that are as long, the one of which capitals count goes first.
+        # Of two matches of the same length, the case-sensitive one wins.
         searches = (_Search(exact, text, _plain), _Search(folded, text, _folded))
         places = sorted({place for one in searches for place in one.places()})
         copied = 0
@@ -205,12 +205,12 @@ class PronunciationRules:
 
 
 class _Search:
-    """Looks for the words of a list in a text, in the form in which they are compared."""
+    """Searches a text for the words of a list; both are normalized by `form`."""
 
     def __init__(
         self, words: WordList[Pronunciation], text: str, form: Callable[[str], str]
     ) -> None:
-        """Bring the text to that form; a character of it may become several."""
+        """Normalize the text, by which one character may become several."""
         self._words = words
         self._text = text
         self._form = form(text) if words else ""
@@ -218,14 +218,14 @@ class _Search:
         self._starts = None if is_even else list(accumulate(map(len, map(form, text)), initial=0))
 
     def places(self) -> Iterator[int]:
-        """Where in the text a word may begin, going by its first character."""
+        """The offsets in the text where a word may start, judged by its first character."""
         heads = self._words.heads
         for at, char in enumerate(self._form):
             if char in heads and (place := self._place(at)) is not None:
                 yield place
 
     def longest(self, at: int, end: int) -> tuple[int, Pronunciation] | None:
-        """The end of the longest word that begins at a place, before `end`, and its entry."""
+        """The end of the longest match at an offset, up to `end`, and its entry."""
         start = at if self._starts is None else self._starts[at]
         for size, entry in self._words.beginning(self._form, start):
             stop = self._place(start + size)
@@ -234,7 +234,7 @@ class _Search:
         return None
 
     def _place(self, at: int) -> int | None:
-        """Where in the text a place of the form is; None within a character."""
+        """The offset in the text of an offset in the normalized text; None within a character."""
         if self._starts is None:
             return at
         place = bisect_left(self._starts, at)
@@ -242,7 +242,7 @@ class _Search:
 
 
 def _joined(parts: Iterable[str | Pronunciation]) -> str:
-    """Put text together; a spoken form never runs into the word beside it, as in R&D."""
+    """Join text; a space separates a spoken form from an adjacent word, as in R&D."""
     out: list[str] = []
     was_entry = is_left_out = False
     for part in parts:
@@ -259,13 +259,13 @@ def _joined(parts: Iterable[str | Pronunciation]) -> str:
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Whether a place is within a word."""
+    """Whether an offset is within a word."""
     return 0 < at < len(text) and _is_one_word(text[at - 1], text[at])
 
 
 @lru_cache(maxsize=65_536)
 def _is_one_word(left: str, right: str) -> bool:
-    """Whether no word ends between two characters."""
+    """Whether there is no word boundary between two characters."""
     if _MARK.match(right):
         return True
     return _OF_A_WORD.match(left) is not None and _OF_A_WORD.match(right) is not None

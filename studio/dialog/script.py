@@ -1,4 +1,4 @@
-"""Scripts as people write them: `Name: text`, `[Name] text`, `[Name | lang:de] text`."""
+"""Reads and writes scripts: `Name: text`, `[Name] text`, `[Name | lang:de] text`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
-from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINE_CHARS,
     MAX_LINES,
+    MAX_NAME_CHARS,
     MAX_SCRIPT_BYTES,
     Audio,
     Dialog,
@@ -24,16 +24,17 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    clean_name,
+    paragraph,
     spelling_notices,
     with_place,
 )
-from studio.dialog.names import MAX_NAME_CHARS, clean_name
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
 
 MAX_COLON_NAME_WORDS = 5
 
-# A colon further along than this never ends a name, white space and marks included.
+# A colon after more characters than this never ends a name.
 _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
 
 _BRACKETS = regex.compile(r"\[(?P<inside>[^\[\]]*)\](?::(?=\s|$)|：)?\s*(?P<text>.*)", regex.DOTALL)
@@ -50,7 +51,7 @@ _ABBREVIATED = regex.compile(
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who speaks, how, and the text that follows on the same line."""
+    """The speaker and attributes of a line, and the text on the rest of it."""
 
     speaker: str
     attributes: Attributes
@@ -58,23 +59,23 @@ class Header:
 
 
 def parse_header(line: str) -> Header | None:
-    """Read the beginning of a line without leading white space.
+    """Read the header of a line without leading white space.
 
     Returns:
-        None when the line begins with no speaker: it is text.
+        None if the line doesn't start with a speaker and is text.
 
     Raises:
-        ScriptError: Attributes can't be read.
-        NameRejected: What stands in brackets can't be a name.
+        ScriptError: Attributes are invalid.
+        NameRejected: The name in brackets is invalid.
     """
     return _bracket_header(line) if line.startswith("[") else _colon_header(line)
 
 
 def write_header(speaker: str, attributes: Attributes) -> str:
-    """Write the plainest header that `parse_header` reads back to the same speaker.
+    """Write the simplest header that `parse_header` reads back to the same speaker.
 
     Raises:
-        NameRejected: No script can hold the name.
+        NameRejected: The name is invalid.
     """
     name = clean_name(speaker)
     parts = write_attributes(attributes)
@@ -102,7 +103,7 @@ def _bracket_header(line: str) -> Header | None:
 
 
 def _is_keyword(inside: str) -> bool:
-    """Whether brackets hold a pause or audio, which stand for no name."""
+    """Whether brackets contain a pause or audio, not a name."""
     return _KEYWORD.match(inside) is not None
 
 
@@ -118,7 +119,7 @@ def _colon_header(line: str) -> Header | None:
 
 
 def _plain_name(written: str) -> str | None:
-    """The name before a colon; None when it reads like the middle of a sentence."""
+    """The name before a colon; None if it looks like part of a sentence."""
     try:
         name = clean_name(written)
     except NameRejected:
@@ -133,24 +134,24 @@ def _plain_name(written: str) -> str | None:
     return None if looks_like_prose else name
 
 
-# Scripts as people write them.
+# The syntax:
 #
-#     # A comment, as is a line that begins with two slashes.
+#     # A comment; so is a line that starts with two slashes.
 #     Anna: What she says,
 #     continued on the next line.
 #
-#     After a blank line, a pause or audio, the same speaker begins a new line.
+#     After a blank line, a pause or audio, the same speaker starts a new line.
 #     [pause:1.5s]
 #     [Dr: Ames | lang:de | seed:42 | speed:1.2] Eine Zeile mit Eigenschaften.
 #     [audio: bell.wav]
 #     [Ben] More.
-#     \# A backslash takes the rest of its line literally, as text.
+#     \# After a backslash, the line is literal text.
 #
-# A header holds until the next one. Brackets write any name; `[Laugh |]` is a speaker called Laugh,
-# where `[laugh]` is a sound. A colon ends a name only before white space and after at most five
-# words without sentence marks, so `10:30 we leave` and `http://…` are text.
+# A header applies until the next one. In brackets any name can be written: `[Laugh |]` is a speaker
+# called Laugh, where `[laugh]` is a sound. A colon ends a name only before white space and after at
+# most five words without sentence marks, so `10:30 we leave` and `http://…` are text.
 
-_LEADING_INVISIBLE = regex.compile(r"[\p{Cc}\p{Cf}\s]+")
+_LEADING_INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
 _AUDIO = regex.compile(r"\[\s*audio\s*:(?P<path>[^|]*)\]", regex.IGNORECASE)
 _AUDIO_BEGINS = regex.compile(r"\[\s*audio\s*:[^|\]]*(?:\]|$)", regex.IGNORECASE)
 
@@ -158,10 +159,10 @@ _AUDIO_BEGINS = regex.compile(r"\[\s*audio\s*:[^|\]]*(?:\]|$)", regex.IGNORECASE
 def parse_script(text: str) -> ParsedScript:
     """Read a script.
 
-    Every kind of line break counts, in line numbers too.
+    Every kind of line break counts, also for line numbers.
 
     Raises:
-        ScriptError: It is no dialog, or one of its lines can't be read; names the line.
+        ScriptError: It isn't a dialog, or a line is invalid; names the line.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise ScriptError(
@@ -179,7 +180,7 @@ def write_script(dialog: Dialog) -> str:
     """Write a dialog as a script that `parse_script` reads back to the same dialog.
 
     Raises:
-        NameRejected: A speaker's name can't stand in a script.
+        NameRejected: A speaker's name is invalid.
         ScriptError: A text is too long.
     """
     return "".join(f"{_write_line(line)}\n" for line in dialog)
@@ -198,7 +199,7 @@ def _write_line(line: Line) -> str:
 
 @dataclass(slots=True)
 class _LineDraft:
-    """A speech line that may still grow."""
+    """A line of speech that the next lines of the script may continue."""
 
     header: Header
     line_number: int
@@ -207,7 +208,7 @@ class _LineDraft:
 
     def add(self, text: str) -> None:
         part = paragraph(text)
-        cut_pauses(part)  # a bad pause is named with the line it stands on
+        cut_pauses(part)  # so that an invalid pause is reported with its own line
         self.parts.append(part)
         self.chars += len(part)
         if self.chars > MAX_LINE_CHARS:
@@ -217,7 +218,7 @@ class _LineDraft:
         with with_place(self.line_number):
             text = paragraph(" ".join(self.parts))
             if len(self.parts) > 1:
-                cut_pauses(text)  # one that is broken across lines
+                cut_pauses(text)  # a pause may be split by a line break
         attributes = self.header.attributes
         return Speech(
             self.header.speaker,
@@ -230,7 +231,7 @@ class _LineDraft:
 
 
 class _ScriptReader:
-    """Takes a script line by line."""
+    """Reads a script line by line."""
 
     def __init__(self) -> None:
         self._entries: list[_LineDraft | Silence | Audio] = []
@@ -240,7 +241,7 @@ class _ScriptReader:
         self._stray_line: int | None = None
 
     def read(self, raw: str, number: int) -> None:
-        line = _without_leading_invisible(raw).rstrip()
+        line = _LEADING_INVISIBLE.sub("", raw).rstrip()
         if not line:
             self._paragraph_ended = True
         elif line.startswith("\\"):
@@ -275,7 +276,7 @@ class _ScriptReader:
             self._stray_line = self._stray_line or number
             return
         if self._paragraph_ended and (draft.parts or self._draft_at < len(self._entries) - 1):
-            if not draft.parts:  # `[Anna]`, then a pause: her text comes behind it
+            if not draft.parts:  # `[Anna]`, then a pause: her text goes after it
                 del self._entries[self._draft_at]
             self._begin(Header(draft.header.speaker, draft.header.attributes, ""), number)
         self._paragraph_ended = False
@@ -313,13 +314,8 @@ class _ScriptReader:
         )
 
 
-def _without_leading_invisible(line: str) -> str:
-    invisible = _LEADING_INVISIBLE.match(line)
-    return line[invisible.end() :] if invisible else line
-
-
 def _read_entry(line: str) -> Header | str | None:
-    """A header, the path of reused audio, or None for text."""
+    """A header, the path of an audio line, or None for text."""
     if audio := _AUDIO.fullmatch(line):
         return read_audio_path(audio["path"].strip())
     if _AUDIO_BEGINS.match(line):

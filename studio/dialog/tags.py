@@ -1,4 +1,4 @@
-"""Tags inside text: pauses, which become exact silence, and sounds, which a voice performs."""
+"""Tags in text: pauses, which become exact silence, and sounds, which a voice performs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.line_text import is_speakable
-from studio.dialog.model import MAX_PAUSE_S
+from studio.dialog.model import MAX_PAUSE_S, SpeechLimits, is_speakable
 from studio.errors import ScriptError
 
 DEFAULT_PAUSE_S = 0.5
@@ -27,9 +25,9 @@ _PHRASES = ("clear throat", "clears throat", "throat clearing")
 SOUND_TAGS = frozenset(
     " ".join((_LAUGHTER, _BREATH, _THROAT, _NOSE, _SORROW, _LOUDNESS, _MUSIC)).split()
 ).union(_PHRASES)
-"""Sounds that scripts ask for; a `[tag]` of these is never a speaker's name."""
+"""The known sounds; `[tag]` with one of these is never a speaker's name."""
 
-# Every repeat is bounded, so that no input makes matching slower than linear.
+# Every repetition is bounded, so that matching is linear for any input.
 _PAUSE = regex.compile(
     r"""
       \[ \s? pause \b (?P<inner>[^\[\]|]{0,60}) \]
@@ -52,25 +50,25 @@ _UNITS = {
 }
 
 TAG = regex.compile(r"\[(?P<square>[^\[\]]{1,40})\]|</?(?P<angle>[A-Za-z][^<>]{0,60})>")
-"""Anything in brackets that looks like a tag; short, as prose in brackets is no tag."""
+"""Anything in brackets that looks like a tag; longer text in brackets is prose."""
 
 
 _STRAY_SPACE = regex.compile(r"\s(?=[,.;:!?…](?:\s|$))|^[,.;:]+\s+")
 
 
 def sound_name(inner: str) -> str:
-    """The one form of a sound tag's name: `[ Clear  Throat ]` is "clear throat"."""
+    """The normalized name of a sound tag: `[ Clear  Throat ]` is "clear throat"."""
     return " ".join(inner.casefold().split())
 
 
 def cut_pauses(text: str) -> list[str | float]:
-    """Cut text at its pause tags.
+    """Split text at its pause tags.
 
     Returns:
-        Stripped pieces of text, none empty, and the pauses between them in seconds, in order.
+        Stripped, non-empty pieces of text, and the pauses between them in seconds, in order.
 
     Raises:
-        ScriptError: A pause can't be read or is not within 0 to `MAX_PAUSE_S`.
+        ScriptError: A pause is malformed or isn't within 0 to `MAX_PAUSE_S`.
     """
     parts: list[str | float] = []
     end = 0
@@ -82,7 +80,7 @@ def cut_pauses(text: str) -> list[str | float]:
 
 
 def leading_pauses(text: str) -> tuple[list[float], str]:
-    """Take pause tags off the beginning of text.
+    """Split off the pause tags at the start of text.
 
     Returns:
         The pauses in seconds, and the rest of the text.
@@ -98,7 +96,7 @@ def leading_pauses(text: str) -> tuple[list[float], str]:
 
 
 def check_pause(duration_s: float, *, written: str) -> float:
-    """Hold a pause to its range; `written` is how the source has it.
+    """Check that a pause is in range; `written` is how the source has it.
 
     Raises:
         ScriptError: Not within 0 to `MAX_PAUSE_S`.
@@ -111,28 +109,28 @@ def check_pause(duration_s: float, *, written: str) -> float:
 
 
 def write_pause(duration_s: float) -> str:
-    """Write a pause so that it reads back exactly."""
+    """Write a pause tag that reads back to exactly this duration."""
     return f"[pause:{duration_s!r}s]"
 
 
 def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
-    """Replace every tag, and tidy the spaces around those replaced by nothing.
+    """Replace every tag, and remove superfluous spaces.
 
     Args:
         text: Without pause tags.
-        replace: Takes the tag as written and its `sound_name`, which is "" for `<tag>`.
+        replace: Gets the tag as written and its `sound_name`, which is "" for `<tag>`.
     """
     replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
     return text if replaced == text else tidy_spaces(replaced)
 
 
 def tidy_spaces(text: str) -> str:
-    """Take out the spaces that stand where something was left out."""
+    """Remove the spaces that an omission leaves behind."""
     return _STRAY_SPACE.sub("", " ".join(text.split()))
 
 
 def strip_tags(text: str) -> Iterator[tuple[int, int]]:
-    """The stretches of text outside of tags and pauses, by start and end; none is empty."""
+    """The non-empty stretches of text outside of tags and pauses, by start and end."""
     start = 0
     for tag in sorted(match.span() for kind in (_PAUSE, TAG) for match in kind.finditer(text)):
         if start < tag[0]:
@@ -158,7 +156,7 @@ def _seconds(match: regex.Match[str]) -> float:
     if number is None or (unit != "ms" and unit not in _UNITS):
         raise _unreadable(match[0])
     value = float(number["number"])
-    # Dividing rounds once, so 3 ms is the same float as 0.003 s.
+    # Division rounds once only, so that 3 ms is the same float as 0.003 s.
     duration_s = value / 1000 if unit == "ms" else value * _UNITS[unit or ""]
     return check_pause(duration_s, written=match[0])
 
@@ -183,14 +181,14 @@ Part = str | float
 
 
 def attach_lone_tags(parts: Sequence[Part], limits: SpeechLimits) -> tuple[list[Part], list[str]]:
-    """Join tags without words to the words after them, else to those before.
+    """Join texts that are only tags to the next text with words, else to the one before.
 
     Args:
         parts: Texts to speak and pauses in seconds, in order.
-        limits: What the backend can take in one pass.
+        limits: The backend's.
 
     Returns:
-        The parts, each text with a word in it, and the tags that fit beside no words.
+        The parts, where each text has a word, and the tags that didn't fit anywhere.
     """
     joined: list[Part] = []
     left_out: list[str] = []
@@ -211,7 +209,7 @@ def attach_lone_tags(parts: Sequence[Part], limits: SpeechLimits) -> tuple[list[
 
 
 def _put_last(tags: str, parts: list[Part], limits: SpeechLimits) -> bool:
-    """Put tags behind the last words; whether there are any and there was room."""
+    """Append tags to the last words; returns whether there are any, with room for the tags."""
     for idx in reversed(range(len(parts))):
         text = parts[idx]
         if isinstance(text, str):

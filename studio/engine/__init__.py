@@ -1,1 +1,1 @@
-"""The in-process part that schedules segments on a backend and looks after its life."""
+"""The inference engine: schedules segments on backends, and loads and unloads their models."""

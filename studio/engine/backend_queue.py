@@ -1,124 +1,197 @@
-"""The queue of one backend: which waiting segment is next, and whether there is a slot for it."""
+"""The queue of one backend: which waiting segment is next, and whether there is room for it.
+
+Segments are ranked only here. A batched backend gets some before it has a slot for them, so that
+their prompts are ready, and asks for their priorities again when a slot is free.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
 
+from studio.backends.base import Priority
 from studio.dialog.planning import SpeechSegment
 from studio.engine.job import Job, SegmentRecord
 from studio.engine.model_manager import ModelManager
 
+JobT = TypeVar("JobT", bound=Hashable)
 
-@dataclass(slots=True)
-class _WaitingJob:
-    """The waiting segments of one job, ascending, and where it is being listened to.
+
+@dataclass(slots=True, eq=False)
+class _JobQueue(Generic[JobT]):
+    """The waiting segments of a job, the next one first.
 
     Attributes:
-        weights: By segment; the heaviest goes first while nobody has listened. Empty where order
-            is all that counts.
+        number: How many segments were queued before it.
+        round_start: The `number` of the first job of its round.
+        weights: By segment; in a round the heaviest goes first. Empty if only the order counts.
+        play_head: Its play-head, if it ever had one.
+        rank: The sort key of its next segment, by which the job has its place among the others.
     """
 
-    segment_idxs: list[int]
-    weights: Mapping[int, int]
+    job: JobT
+    number: int
+    round_start: int
+    weights: Mapping[int, float]
+    waiting: list[int]
     play_head: int | None = None
+    rank: tuple[float, ...] = ()
 
-    def take_ahead(self) -> int | None:
-        """Take the first at or after the play-head."""
-        place = bisect_left(self.segment_idxs, self.play_head or 0)
-        return self.segment_idxs.pop(place) if place < len(self.segment_idxs) else None
+    def order(self, segment_idx: int) -> tuple[float, ...]:
+        """The sort key of a segment of a job without the focus; the smallest goes first."""
+        weight = self.weights.get(segment_idx, 0) if self.play_head is None else 0
+        is_behind = segment_idx < (self.play_head or 0)
+        return self.round_start, -weight, self.number, is_behind, segment_idx
 
-    def take(self) -> int:
-        """Take the first at or after the play-head, or the heaviest, or the very first."""
-        if self.weights and self.play_head is None:
-            heaviest = max(self.segment_idxs, key=lambda idx: (self.weights[idx], -idx))
-            self.segment_idxs.remove(heaviest)
-            return heaviest
-        ahead = self.take_ahead()
-        return ahead if ahead is not None else self.segment_idxs.pop(0)
+    def move_play_head(self, segment_idx: int) -> None:
+        """Order the segments from the play-head on, and those before it last."""
+        in_order = sorted(self.waiting)
+        at = bisect_left(in_order, segment_idx)
+        self.waiting, self.play_head = in_order[at:] + in_order[:at], segment_idx
 
 
-class SegmentScheduler:
-    """Orders waiting segments of several jobs.
+class SegmentScheduler(Generic[JobT]):
+    """Ranks the segments of several jobs.
 
-    The job that is listened to goes first, from its play-head on. Then jobs in the order they
-    came, each from its play-head on and what lies before it last; one that nobody has listened to
-    its heaviest segments first, where weights are given.
+    The focused job goes first, from its play-head on. The others follow in order of submission,
+    each from its play-head on, with the segments before it last. With weights, jobs that are
+    submitted together form a round, in which the heaviest segment goes first: so the last slots
+    become idle together, and no job waits for more than a round of later ones.
     """
 
     def __init__(self) -> None:
-        """Start with nothing waiting."""
-        self._jobs: dict[str, _WaitingJob] = {}
-        self._listened_job_id: str | None = None
+        """Start with no segments."""
+        # Jobs with waiting segments, and the same in order of their next ones: so neither a long
+        # job nor a move of the play-head ranks segment by segment.
+        self._queues: dict[JobT, _JobQueue[JobT]] = {}
+        self._ranked: list[tuple[tuple[float, ...], _JobQueue[JobT]]] = []
+        # Replaced, not changed, as the generating threads read it.
+        self._play_head: tuple[JobT, int] | None = None
+        self._n_added = self._n_waiting = 0
 
     def add(
-        self, job_id: str, segment_idxs: Iterable[int], weights: Mapping[int, int] | None = None
+        self,
+        job: JobT,
+        segment_idxs: Collection[int],
+        weights: Mapping[int, float] | None = None,
+        *,
+        round_size: int = 1,
     ) -> None:
-        """Let segments of a new job wait."""
-        assert job_id not in self._jobs
-        play_head = 0 if job_id == self._listened_job_id else None
-        waiting = _WaitingJob(sorted(segment_idxs), weights or {}, play_head)
-        if waiting.segment_idxs:
-            self._jobs[job_id] = waiting
+        """Queue the segments of a new job.
 
-    def focus(self, job_id: str, segment_idx: int) -> None:
-        """Move the play-head: this job is listened to from now on, here."""
-        self._listened_job_id = job_id
-        if job_id in self._jobs:
-            self._jobs[job_id].play_head = segment_idx
+        Args:
+            job: The job.
+            segment_idxs: In any order.
+            weights: Estimated cost of each.
+            round_size: Most segments of a round of several jobs.
+        """
+        number = self._n_added
+        self._n_added += len(segment_idxs)
+        self._n_waiting += len(segment_idxs)
+        round_start = number - number % round_size
+        if self._n_added > round_start + round_size:  # it gets a round of its own
+            round_start = number
+        queue = _JobQueue(job, number, round_start, weights or {}, list(segment_idxs))
+        if self._play_head is not None and self._play_head[0] == job:
+            queue.move_play_head(self._play_head[1])
+        else:
+            queue.waiting.sort(key=queue.order)
+        self._insert(queue)
 
-    def has_play_head_segment(self) -> bool:
-        """Whether the very segment at the play-head waits; `take` gives it next."""
-        listened = self._jobs.get(self._listened_job_id or "")
-        return listened is not None and listened.play_head in listened.segment_idxs
+    def focus(self, job: JobT, segment_idx: int) -> None:
+        """Move a job's play-head to a segment, and focus the job."""
+        self._play_head = (job, segment_idx)
+        queue = self._remove(job)
+        if queue is not None:
+            queue.move_play_head(segment_idx)
+            self._insert(queue)
 
-    def take(self) -> tuple[str, int] | None:
-        """Take the next segment to speak, None when nothing waits."""
-        listened = self._jobs.get(self._listened_job_id or "")
-        if listened is not None:
-            ahead = listened.take_ahead()
-            if ahead is not None:
-                return self._remove(self._listened_job_id or "", ahead)
-        for job_id, waiting in self._jobs.items():
-            return self._remove(job_id, waiting.take())
-        return None
+    def is_play_head_next(self) -> bool:
+        """Whether `take` returns exactly the segment at the play-head."""
+        queue = self._find_next()
+        return queue is not None and self._rank(queue, queue.waiting[0]).ahead == 0
 
-    def discard(self, job_id: str) -> list[int]:
-        """Forget a job; returns what still waited."""
-        waiting = self._jobs.pop(job_id, None)
-        return waiting.segment_idxs if waiting else []
+    def take(self) -> tuple[JobT, int, Callable[[], Priority]] | None:
+        """Take the next segment to speak; None if none is waiting.
+
+        Returns:
+            Its job, its index, and a function that returns its current priority, for any thread.
+        """
+        queue = self._find_next()
+        if queue is None:
+            return None
+        self._remove(queue.job)
+        self._n_waiting -= 1
+        segment_idx = queue.waiting.pop(0)
+        self._insert(queue)
+        return queue.job, segment_idx, partial(self._rank, queue, segment_idx)
+
+    def discard(self, job: JobT) -> list[int]:
+        """Remove a job; returns its waiting segments."""
+        queue = self._remove(job)
+        discarded = sorted(queue.waiting) if queue is not None else []
+        self._n_waiting -= len(discarded)
+        return discarded
 
     def __len__(self) -> int:
         """Count the waiting segments of all jobs."""
-        return sum(len(waiting.segment_idxs) for waiting in self._jobs.values())
+        return self._n_waiting
 
-    def _remove(self, job_id: str, segment_idx: int) -> tuple[str, int]:
-        if not self._jobs[job_id].segment_idxs:
-            del self._jobs[job_id]
-        return job_id, segment_idx
+    def _find_next(self) -> _JobQueue[JobT] | None:
+        focused = self._queues.get(self._play_head[0]) if self._play_head is not None else None
+        if focused is not None and self._rank(focused, focused.waiting[0]).is_listened:
+            return focused
+        return self._ranked[0][1] if self._ranked else None
+
+    def _insert(self, queue: _JobQueue[JobT]) -> None:
+        if queue.waiting:
+            queue.rank = queue.order(queue.waiting[0])
+            self._queues[queue.job] = queue
+            insort(self._ranked, (queue.rank, queue))
+
+    def _remove(self, job: JobT) -> _JobQueue[JobT] | None:
+        queue = self._queues.pop(job, None)
+        if queue is not None:
+            del self._ranked[bisect_left(self._ranked, (queue.rank, queue))]
+        return queue
+
+    def _rank(self, queue: _JobQueue[JobT], segment_idx: int) -> Priority:
+        play_head = self._play_head
+        if play_head is not None and play_head[0] == queue.job and segment_idx >= play_head[1]:
+            return Priority(segment_idx - play_head[1])
+        return Priority(order=queue.order(segment_idx))
 
 
 MAX_UNSAVED = 64
-"""Clips that may wait for the disk before generation waits too; bounds memory."""
+"""Clips that may wait for the disk before generation pauses; bounds the memory."""
 
-QueuedSegment = tuple[Job, SegmentRecord]
+
+@dataclass(frozen=True, slots=True)
+class QueuedSegment:
+    """A segment that is next; `priority` as in `SpeechRequest`."""
+
+    job: Job
+    record: SegmentRecord
+    priority: Callable[[], Priority]
 
 
 @dataclass(slots=True)
 class BackendQueue:
-    """What waits for one backend, and what is in flight on it.
+    """The segments that wait for one backend, and those in flight on it.
 
     Attributes:
-        max_concurrency: Segments in flight on a backend that has no slots of its own.
-        oom_retries: Segments that wait to be tried again, each alone.
-        exclusive: Whether such a segment is in flight.
+        max_concurrency: Segments in flight on a backend without slots of its own.
+        oom_retries: Segments that ran out of memory and wait for a retry, each alone.
+        exclusive: Whether such a retry is in flight.
     """
 
     manager: ModelManager
     max_concurrency: int
-    scheduler: SegmentScheduler = field(default_factory=SegmentScheduler)
+    scheduler: SegmentScheduler[Job] = field(default_factory=SegmentScheduler)
     oom_retries: deque[QueuedSegment] = field(default_factory=deque)
     in_flight: int = 0
     unsaved: int = 0
@@ -126,57 +199,51 @@ class BackendQueue:
 
     @property
     def waiting(self) -> int:
-        """Segments that wait for a slot."""
+        """The number of segments that wait for a slot."""
         return len(self.scheduler) + len(self.oom_retries)
 
     @property
-    def bound(self) -> int:
-        """Segments that may be in flight; a load may change what the backend takes."""
-        return self._in_slots or self.max_concurrency
-
-    @property
-    def accepts_play_head(self) -> bool:
-        """Whether the line at the play-head may go past the bound: it waits where slots are shared.
-
-        One at a time, and only on a batched backend, which chooses itself who gets a slot next.
-        """
-        return (
-            self._in_slots > 0
-            and self.in_flight == self.bound
-            and self.scheduler.has_play_head_segment()
-        )
-
-    @property
     def _in_slots(self) -> int:
-        """Segments that a batched backend takes; 0 for the others."""
+        """Segments that a backend with slots accepts, also those it queues; 0 for any other."""
         can = self.manager.backend.capabilities
-        return can.slots + can.beyond_slots if can.slots else 0
+        return (can.slots or 0) * (2 if can.queues_requests else 1)
 
     def add(self, job: Job, segment_idxs: list[int]) -> None:
-        """Let speech segments of a new job wait; where many run together, the longest go first."""
-        weights = None
-        if self.manager.backend.capabilities.slots:
-            segments = [job.records[idx].segment for idx in segment_idxs]
-            weights = {
-                segment.segment_idx: len(segment.text)
-                for segment in segments
-                if isinstance(segment, SpeechSegment)
-            }
-        self.scheduler.add(job.job_id, segment_idxs, weights)
+        """Queue the speech segments of a new job; on a batched backend the longest go first."""
+        in_slots, weights = self._in_slots, dict[int, float]()
+        weight = self.manager.backend.capabilities.limits().weight
+        for segment_idx in segment_idxs if in_slots else ():
+            segment = job.records[segment_idx].segment
+            assert isinstance(segment, SpeechSegment)
+            weights[segment_idx] = sum(map(weight, segment.text))
+        self.scheduler.add(job, segment_idxs, weights, round_size=in_slots or 1)
 
-    def has_room(self) -> bool:
-        """Whether one more segment may start."""
+    def take(self) -> QueuedSegment | None:
+        """Take the next segment; None if none is waiting, or there is no room for one more."""
+        if not self._has_room():
+            return None
+        self.exclusive = bool(self.oom_retries)
+        if self.exclusive:
+            return self.oom_retries.popleft()
+        taken = self.scheduler.take()
+        if taken is None:
+            return None
+        job, segment_idx, priority = taken
+        return QueuedSegment(job, job.records[segment_idx], priority)
+
+    def _has_room(self) -> bool:
         if self.oom_retries:
             return self.in_flight == 0
-        if self.exclusive:
+        if self.exclusive or self.unsaved >= MAX_UNSAVED + self._in_slots:
             return False
-        if self.in_flight >= self.bound and not self.accepts_play_head:
-            return False
-        return self.unsaved < MAX_UNSAVED + self._in_slots
+        if not self._in_slots:
+            return self.in_flight < self.max_concurrency
+        # The line at the play-head may exceed the bound, so that it waits in the backend.
+        return self.in_flight < self._in_slots + self.scheduler.is_play_head_next()
 
     def discard(self, job: Job) -> list[SegmentRecord]:
-        """Forget what waits of a job; what that was."""
-        waiting = [job.records[idx] for idx in self.scheduler.discard(job.job_id)]
-        waiting += [record for owner, record in self.oom_retries if owner is job]
-        self.oom_retries = deque(turn for turn in self.oom_retries if turn[0] is not job)
+        """Remove the waiting segments of a job; returns them."""
+        waiting = [job.records[idx] for idx in self.scheduler.discard(job)]
+        waiting += [turn.record for turn in self.oom_retries if turn.job is job]
+        self.oom_retries = deque(turn for turn in self.oom_retries if turn.job is not job)
         return waiting

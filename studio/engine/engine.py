@@ -1,31 +1,31 @@
-"""The engine: event loop, models, renderer and voice converter, shared by all studios."""
+"""The engine that all studios share, and the `Render` by which each render is run on it."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import shutil
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from studio.audio.clip import Clip
-from studio.audio.encode import write_wav
+from studio.audio.clip import Clip, write_wav
 from studio.backends.base import Backend
-from studio.engine.conditioning_cache import ConditioningCache, ConditioningStore
-from studio.engine.job import Job
+from studio.engine.event_log import EventLog, StateChange
+from studio.engine.job import Job, JobSpec
 from studio.engine.model_manager import EvictionPolicy
-from studio.engine.model_pool import ModelPool
-from studio.engine.renderer import Renderer
-from studio.engine.segment_synthesis import SaveClip
+from studio.engine.model_pool import ConditioningCache, ConditioningStore, ModelPool
+from studio.engine.renderer import Renderer, SaveClip
 from studio.engine.voice_conversion import VoiceConverter
-from studio.errors import ModelInUse, ModelUnavailable
+from studio.errors import Cancelled, EngineBusy, ModelInUse, ModelUnavailable
 from studio.voices.speaker import Voice
 
-# The engine's own event loop, in its own thread.
-#
-# Page, HTTP API and command line live in other threads and loops; all of them share this one, so
-# that a slow page never delays a segment and a job outlives the request that began it.
+# The page, the HTTP API and the command line run in other threads and loops. The engine has its
+# own, so that a slow page never delays a segment, and a job outlives the request that started it.
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class EngineLoop:
     """An asyncio loop that runs from `start` to `close`."""
 
     def __init__(self) -> None:
-        """Make the loop; nothing runs yet."""
+        """Create the loop; it isn't running yet."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -56,10 +56,10 @@ class EngineLoop:
         return self.run(once())
 
     async def responds(self, within_s: float) -> bool:
-        """Whether the loop does anything at all; asked from another loop, which isn't blocked."""
+        """Whether the loop is responsive; called from another loop, which isn't blocked by this."""
         if not self._thread.is_alive() or self._loop.is_closed():
             return False
-        answer = asyncio.run_coroutine_threadsafe(_ping(), self._loop)
+        answer = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
         try:
             await asyncio.wait_for(asyncio.wrap_future(answer), within_s)
         except TimeoutError:
@@ -67,7 +67,7 @@ class EngineLoop:
         return True
 
     def close(self) -> None:
-        """Cancel what still runs, stop the loop and join the thread."""
+        """Cancel all tasks, stop the loop and join the thread."""
         if not self._thread.is_alive():
             return
         self.run(_cancel_others())
@@ -87,101 +87,84 @@ async def _cancel_others() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-async def _ping() -> None:
-    """Be done: that it is, is what was asked."""
-
-
 RenderListener = Callable[[float, float | None], None]
-"""Told how long a render took and when its first sound was there, in seconds."""
+"""Called with a render's duration and the time to its first audio, in seconds."""
+
+
+_MAX_CHANGES = 256
 
 
 class SpeechEngine(Protocol):
-    """What projects and services ask of an engine; `Engine` says what each method does."""
+    """The engine as projects and services use it; `Engine` documents the methods.
 
-    @property
-    def models(self) -> ModelPool:
-        """All backends with their models."""
-        ...
+    Attributes:
+        models: All backends with their models.
+        renderer: The renderer, with its queues.
+        changes: What changes of the studio's state.
+    """
 
-    @property
-    def renderer(self) -> Renderer:
-        """Where segments wait and are spoken."""
-        ...
+    models: ModelPool
+    renderer: Renderer
+    changes: EventLog[StateChange]
 
     @property
     def max_concurrency(self) -> int:
-        """Segments in flight on a backend that has no slots of its own."""
-        ...
+        """Segments in flight on a backend without slots of its own."""
 
     def submit(self, job: Job, *, listen: bool) -> None:
-        """Begin a job."""
-        ...
+        """Submit a job."""
 
     def focus(self, job: Job, segment_idx: int) -> None:
-        """Let a job go first from a segment on."""
-        ...
+        """Move a job's play-head."""
 
     def cancel(self, job: Job) -> None:
         """Stop a job."""
-        ...
 
     def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
-        """Count a render of many jobs as one."""
-        ...
+        """Report a render that consisted of many jobs."""
 
     def convert(
         self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
     ) -> Clip:
-        """Say a recording again in another voice."""
-        ...
+        """Convert a recording to another voice."""
 
     def drain(self) -> None:
-        """Wait until the loop has done what was ready."""
-        ...
+        """Wait until the loop has run all that was ready."""
 
 
 class ManagedEngine(SpeechEngine, Protocol):
-    """What a studio asks too: to choose and load models, and to start and close the engine."""
+    """The engine as a studio uses it: also chooses and loads models, starts and closes it."""
 
     def check_choice(self, name: str) -> None:
-        """See that a backend may be chosen."""
-        ...
+        """Check that a backend may be chosen."""
 
     def retire(self, name: str) -> None:
         """Unload a backend that isn't chosen any more."""
-        ...
 
     def start(self) -> None:
         """Start the loop."""
-        ...
 
     def close(self) -> None:
-        """Stop all."""
-        ...
+        """Stop the engine."""
 
     def load(self, name: str) -> None:
         """Load a model."""
-        ...
 
     def cancel_load(self, name: str) -> bool:
         """Stop the load of a model."""
-        ...
 
     def unload(self, name: str) -> None:
         """Unload a model."""
-        ...
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change after how many idle seconds models are unloaded."""
-        ...
 
     def set_max_concurrency(self, max_concurrency: int) -> None:
         """Change how many segments are in flight."""
-        ...
 
 
 class Engine:
-    """One a process. Methods may be called from any thread but the engine's own."""
+    """The engine of a process. Safe from any thread but the engine's own."""
 
     def __init__(
         self,
@@ -192,17 +175,23 @@ class Engine:
         max_concurrency: int = 3,
         save: SaveClip = write_wav,
     ) -> None:
-        """Put the parts together; `start` brings them to life.
+        """Build the parts; `start` starts them.
 
         Args:
-            create_backend: Makes a backend by name; raises `SettingError` for one unknown.
+            create_backend: Makes a backend by name; raises `SettingError` for an unknown one.
             eviction: When idle models are unloaded.
-            conditioning_folder: Where conditioning is kept between runs.
-            max_concurrency: Segments in flight on a backend that has no slots of its own.
+            conditioning_folder: Folder in which conditioning is stored between runs.
+            max_concurrency: Segments in flight on a backend without slots of its own.
             save: Writes a clip to a file.
         """
         self.conditioning = ConditioningCache(ConditioningStore(conditioning_folder))
-        self.models = ModelPool(create_backend, eviction, forget=self.conditioning.forget)
+        self.changes: EventLog[StateChange] = EventLog(_MAX_CHANGES)
+        self.models = ModelPool(
+            create_backend,
+            eviction,
+            forget=self.conditioning.forget,
+            notify=self.changes.append,
+        )
         self.renderer = Renderer(
             self.models, self.conditioning, max_concurrency=max_concurrency, save=save
         )
@@ -219,41 +208,47 @@ class Engine:
         self._reaper = self._loop.call(lambda: asyncio.ensure_future(self.models.run_reaper()))
 
     def close(self) -> None:
-        """Cancel what runs, unload the models and stop the loop."""
+        """Cancel all jobs, unload the models and stop the loop."""
         self._loop.run(self._shut_down())
         self._loop.close()
 
     def submit(self, job: Job, *, listen: bool) -> None:
-        """Let a job begin; one that is listened to goes before the others."""
+        """Submit a job; with `listen`, it goes before the others."""
         for watch in self.job_listeners:
             watch(job)
-        self._loop.call(lambda: self._begin(job, listen=listen))
+
+        def begin() -> None:
+            if listen:
+                self.renderer.focus(job, 0)
+            self.renderer.submit(job)
+
+        self._loop.call(begin)
 
     def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
-        """A render of many jobs ended, which counts as one; from any thread."""
+        """Report the end of a render that consisted of many jobs; safe from any thread."""
         for count in self.render_listeners:
             count(wall_s, first_audio_s)
 
     def focus(self, job: Job, segment_idx: int) -> None:
-        """Somebody listens to this job, here: it goes first from here on."""
+        """Move a job's play-head to a segment: it renders on from there, before other jobs."""
         self._loop.call(lambda: self.renderer.focus(job, segment_idx))
 
     def cancel(self, job: Job) -> None:
-        """Stop a job; returns when nothing more of it will start."""
+        """Stop a job; returns once no further segment of it can start."""
         self._loop.call(lambda: self.renderer.cancel(job))
 
     def convert(
         self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
     ) -> Clip:
-        """Say a recording again in another voice, see `VoiceConverter.convert`; waits for it."""
+        """Convert a recording to another voice and wait for it; see `VoiceConverter.convert`."""
         return self._loop.run(self.converter.convert(backend_name, recording, voice, is_stopped))
 
     async def responds(self, within_s: float = 3.0) -> bool:
-        """Whether the engine's thread is alive and does anything; asked from another loop."""
+        """Whether the engine's thread is alive and responsive; called from another loop."""
         return await self._loop.responds(within_s)
 
     def drain(self) -> None:
-        """Wait until the loop has done all that was ready to be done when this was called."""
+        """Wait until the loop has run all that was ready when this was called."""
         self._loop.call(lambda: None)
 
     def load(self, name: str) -> None:
@@ -266,19 +261,19 @@ class Engine:
         self._loop.run(self.models.get_manager(name).load())
 
     def cancel_load(self, name: str) -> bool:
-        """Stop the load of a backend's model; whether there was one. What came is kept."""
+        """Stop the load of a backend's model, if there is one; downloaded files stay."""
         return self._loop.call(self.models.get_manager(name).cancel_load)
 
     def unload(self, name: str) -> None:
         """Unload a backend's model now.
 
         Raises:
-            ModelInUse: It is speaking.
+            ModelInUse: A job is using it.
         """
         self._loop.run(self.models.get_manager(name).unload())
 
     def check_choice(self, name: str) -> None:
-        """See that a backend may be chosen.
+        """Check that a backend may be chosen.
 
         Raises:
             SettingError: There is no such backend.
@@ -289,7 +284,7 @@ class Engine:
             raise ModelUnavailable(reason)
 
     def retire(self, name: str) -> None:
-        """Unload a backend that isn't chosen any more, unless somebody uses it."""
+        """Unload the model of a backend that isn't chosen any more, unless it is in use."""
         self._loop.run(self._retire(name))
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
@@ -297,14 +292,10 @@ class Engine:
         self._loop.call(lambda: self.models.set_idle_timeout(idle_timeout_s))
 
     def set_max_concurrency(self, max_concurrency: int) -> None:
-        """Change how many segments are in flight on a backend that has no slots of its own."""
+        """Change how many segments are in flight on a backend without slots of its own."""
         self.max_concurrency = max_concurrency
         self._loop.call(lambda: self.renderer.set_max_concurrency(max_concurrency))
-
-    def _begin(self, job: Job, *, listen: bool) -> None:
-        if listen:
-            self.renderer.focus(job, 0)
-        self.renderer.submit(job)
+        self.changes.append(StateChange.WORK)
 
     async def _retire(self, name: str) -> None:
         manager = self.models.get_manager(name)
@@ -318,3 +309,128 @@ class Engine:
             self._reaper.cancel()
         await self.renderer.close()
         await self.models.unload_all()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """Bounds the queued segments of all jobs; beyond it, a further render is refused."""
+
+    segments: int
+    message: str
+    retry_after_s: float
+
+    def check(self, engine: SpeechEngine) -> None:
+        """Check that the engine takes a further render.
+
+        Raises:
+            EngineBusy: Too much is queued already.
+        """
+        if engine.renderer.queued >= self.segments:
+            raise EngineBusy(self.message, retry_after_s=self.retry_after_s)
+
+
+def generate_job_id() -> str:
+    """A job's id: 16 hex digits."""
+    return secrets.token_hex(8)
+
+
+_remove_folder = partial(shutil.rmtree, ignore_errors=True)
+
+
+class Render:
+    """Starts a job, stops it, and deletes its folder once nothing can write to it any more.
+
+    As an async context manager it is closed at the end of the block, even if it wasn't started.
+    """
+
+    def __init__(
+        self,
+        engine: SpeechEngine,
+        spec: JobSpec,
+        *,
+        job_id: str | None = None,
+        remove_folder: Callable[[Path], object] = _remove_folder,
+    ) -> None:
+        """Prepare; `start` starts the job.
+
+        Args:
+            engine: Runs the job.
+            spec: Its folder exists already, and belongs to the render from now on.
+            job_id: An id by which the folder was named; None for a new one.
+            remove_folder: Deletes the folder; called in threads.
+        """
+        self.job = Job(job_id or generate_job_id(), spec)
+        self._engine = engine
+        self._remove_folder = remove_folder
+        # Guards the two fields below, so that a stopped render can't start any more.
+        self._lock = threading.Lock()
+        self._has_started = False
+        self._is_stopped = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or was never started."""
+        return self.job.events.closed or not self._has_started
+
+    def start(self, *, listen: bool = False) -> None:
+        """Submit the job to the engine; with `listen`, it goes before the others.
+
+        Raises:
+            LimitReached: The visitor's limits don't allow it for now; the folder is deleted.
+            NotAllowed: A visitor's job would need a download; the folder is deleted.
+            Cancelled: It was stopped before.
+        """
+        with self._lock:
+            if self._is_stopped:
+                raise Cancelled("The render was stopped before it began.")
+            try:
+                self._engine.submit(self.job, listen=listen)
+            except BaseException:
+                self.remove_folder()
+                raise
+            self._has_started = True
+
+    def stop(self) -> None:
+        """Stop the job: segments in flight end at their next step. To be called in a thread."""
+        with self._lock:
+            self._is_stopped = True
+        if not self.is_over:
+            self._engine.cancel(self.job)
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        if self._has_started:
+            async for _ in self.job.events.subscribe():
+                pass
+
+    def close(self) -> None:
+        """Stop the job, wait for its end and delete the folder; to be called in a thread.
+
+        A job whose audio was all generated isn't stopped: it is done once its files are saved.
+        """
+        if not self.job.is_generated:
+            self.stop()
+        if self._has_started:
+            # A segment in flight may still write its file.
+            for _ in self.job.events.follow():
+                pass
+        self.remove_folder()
+
+    async def aclose(self) -> None:
+        """As `close`, but holds no thread while segments in flight end."""
+        if not self.job.is_generated:
+            await asyncio.to_thread(self.stop)
+        await self.wait()
+        await asyncio.to_thread(self.remove_folder)
+
+    def remove_folder(self) -> None:
+        """Delete the folder of a render that has ended."""
+        self._remove_folder(self.job.spec.folder)
+
+    async def __aenter__(self) -> Render:
+        """Do nothing yet."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the render, even if this task is cancelled again meanwhile."""
+        await asyncio.shield(asyncio.to_thread(self.close))

@@ -1,26 +1,48 @@
-"""A render job: its spec, the state of each segment, and the events that followers read."""
+"""A render job: its spec, the state of each segment, the events for followers, its results."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.export import Caption
+from studio.audio.scene_file import Scene
+from studio.audio.timeline import (
+    FailedPart,
+    SilencePart,
+    TakePart,
+    TimelinePart,
+    lay_out,
+    lay_out_part,
+    stream_timeline,
+)
+from studio.dialog.model import name_key
 from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
-from studio.engine.feed import Feed
-from studio.quality.checks import QualityReport
+from studio.engine.event_log import EventLog
+from studio.errors import AudioRejected
+from studio.quality.checks import (
+    QualityIssue,
+    QualityReport,
+    TakeMetrics,
+    VoiceBaseline,
+    build_baseline,
+    find_outliers,
+)
 from studio.voices.cast import Cast
 
 
 class SegmentState(StrEnum):
-    """How far a segment is. Silence and existing audio go from planned to saved.
+    """The state of a segment. Silence and audio lines go from planned to saved.
 
-    A segment that found no memory goes from started back to queued, once. One that was cut may be
-    started again, with another seed and a message, also once.
+    A segment that ran out of memory goes from started back to queued, once. One that was cut off
+    may be started again, with another seed and a message, also once.
     """
 
     PLANNED = "planned"
@@ -37,7 +59,7 @@ FINAL_STATES = frozenset({SegmentState.SAVED, SegmentState.FAILED, SegmentState.
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One step of a job; `segment_idx` None when it concerns the job as a whole."""
+    """One step of a job; `segment_idx` is None if it concerns the job as a whole."""
 
     state: str
     at_s: float
@@ -48,24 +70,24 @@ class JobEvent:
 
 @dataclass(slots=True)
 class SegmentRecord:
-    """One segment's fate.
+    """The state and result of one segment.
 
     Attributes:
-        samples: Length at the studio's rate, known when generated.
-        path: The saved WAV; None for silence, and until saved. That of a segment that failed holds
-            what was made before it was cut.
+        samples: Length at the studio's rate, known once it is generated.
+        path: The saved WAV; None for silence, and until it is saved. That of a failed segment has
+            the audio before it was cut off.
         message: Why it failed.
-        fault: What kind of error it was, by the name of its class.
-        cut: Whether it failed by not coming to its end, so that its audio isn't whole.
-        retry_reason: Why a first try was thrown away; None when there was just one.
-        live: Chunks of a speech segment as they are generated; closed when all are there. A second
-            try with another seed has a new one, and the former is withdrawn.
-        at_s: When each state was reached, in seconds since the job began.
-        first_chunk_s: When the first audio was there.
-        last_chunk_s: When the latest was.
-        streamed_samples: How much could be heard of it so far, at the studio's rate.
-        seed: Of the latest try, where that isn't the segment's own.
-        report: What its samples tell; of speech that came to its end, known when saved.
+        fault: The class name of its error.
+        cut: Whether it failed because its speech didn't end, so that its audio is incomplete.
+        retry_reason: Why the first try was discarded; None if there was only one.
+        live: Chunks of a speech segment as they are generated; closed after the last one. A retry
+            with another seed has a new log, and the earlier one is withdrawn.
+        at_s: When each state was reached, in seconds since the job started.
+        first_chunk_s: When the first audio arrived.
+        last_chunk_s: When the latest audio arrived.
+        streamed_samples: Audio streamed so far, at the studio's rate.
+        seed: The seed of the latest try, if it isn't the segment's own.
+        report: The quality report of complete speech, known once it is saved.
     """
 
     segment: Segment
@@ -76,7 +98,7 @@ class SegmentRecord:
     fault: str | None = None
     cut: bool = False
     retry_reason: str | None = None
-    live: Feed[Samples] = field(default_factory=Feed)
+    live: EventLog[Samples] = field(default_factory=EventLog)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     first_chunk_s: float | None = None
     last_chunk_s: float = 0.0
@@ -86,7 +108,7 @@ class SegmentRecord:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether it has been saved, has failed or was cancelled."""
         return self.state in FINAL_STATES
 
 
@@ -94,11 +116,11 @@ log = logging.getLogger(__name__)
 
 
 MAX_TRIES = 4
-"""How often a doubtful line may be spoken at most."""
+"""Most tries of a line with quality issues."""
 
 
 class JobState(StrEnum):
-    """How far a job is; `done` also when some segments failed."""
+    """The state of a job; it is `done` even if some segments failed."""
 
     RUNNING = "running"
     DONE = "done"
@@ -107,10 +129,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFailure:
-    """A segment that could not be spoken, with the script's line.
+    """A segment that couldn't be spoken, with the line of the script.
 
     Attributes:
-        cut: Whether a part of it was spoken, which can be heard.
+        cut: Whether a part of it was spoken, which can be played.
     """
 
     segment_idx: int
@@ -121,7 +143,7 @@ class SegmentFailure:
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job in figures, in seconds; `first_audio_s` until the scene can be heard from its start."""
+    """Totals of a job; `first_audio_s` is when the scene could be played from its start."""
 
     audio_s: float
     wall_s: float
@@ -130,49 +152,58 @@ class JobSummary:
     failed: int
 
 
+def refuse_audio(written: str) -> Path:
+    """Refuse every audio line.
+
+    Raises:
+        AudioRejected: Always.
+    """
+    raise AudioRejected(f"The audio file “{written}” can't be used here.")
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a job is to render, and with what.
+    """What a job is to render, and how.
 
     Attributes:
         plan: The segments.
-        backend_name: Who speaks.
-        cast: Whose voice each speaker has.
+        backend_name: The backend.
+        cast: The voice of each speaker.
         folder: An existing folder for the segments' files.
-        resolve_audio: From a path as written in the script to a file; raises `AudioRejected`
-            for one that may not be read.
-        notify: Told each event after the job has it, on the engine's loop: it must not wait.
-        is_part: It is one of many jobs of a render, whose owner tells of them together.
-        tries: How often a segment is spoken at most while it is doubtful; the least doubtful stays.
+        resolve_audio: Finds the file of a path in the script; raises `AudioRejected` for one that
+            may not be read.
+        notify: Called with each event on the engine's loop, so it must not block.
+        is_part: Whether it is one of many jobs of a render, whose owner reports them as one.
+        tries: Most tries of a segment with quality issues; the best one is used.
     """
 
     plan: Plan
     backend_name: str
     cast: Cast
     folder: Path
-    resolve_audio: Callable[[str], Path]
+    resolve_audio: Callable[[str], Path] = refuse_audio
     notify: Callable[[JobEvent], None] = lambda _: None
     is_part: bool = False
     tries: int = 1
 
 
 class Job:
-    """A render owned by the server; any number of pages may watch it.
+    """A render that the server owns; any number of pages may follow it.
 
-    The engine's loop changes it; other threads only read.
+    Only the engine's loop changes it; other threads read it.
 
     Attributes:
-        fatal_message: Why no segment can be spoken at all, such as a model that can't be loaded.
+        fatal_message: Why no segment can be spoken, such as a model that can't be loaded.
     """
 
     def __init__(
         self, job_id: str, order: JobSpec, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Lay out the records of an order's plan; `job_id` is unique."""
+        """Create the records of a plan's segments; `job_id` is unique."""
         self.job_id = job_id
         self.spec = order
         self.state = JobState.RUNNING
-        self.events: Feed[JobEvent] = Feed()
+        self.events: EventLog[JobEvent] = EventLog()
         self.in_flight = 0
         self.max_in_flight = 0
         self.cancelled = False
@@ -185,10 +216,15 @@ class Job:
         for record in self.records:
             self._record_state(record, SegmentState.PLANNED)
 
-    def queue_speech(self) -> list[int]:
-        """Finish what needs no backend; returns the speech segments, which now are queued.
+    @property
+    def is_generated(self) -> bool:
+        """Whether all audio was generated, so that at most files remain to be saved."""
+        return all(one.is_final or one.state is SegmentState.GENERATED for one in self.records)
 
-        Audio lines stay planned: the caller lays them in.
+    def queue_speech(self) -> list[int]:
+        """Finish the segments that need no backend; returns the speech segments, now queued.
+
+        Audio lines stay planned, because the caller inserts them.
         """
         speech = []
         for record in self.records:
@@ -205,31 +241,31 @@ class Job:
         return speech
 
     def segment_path(self, record: SegmentRecord) -> Path:
-        """Where a segment's WAV goes."""
+        """The path of a segment's WAV."""
         return self.spec.folder / f"{record.segment.segment_idx:05d}.wav"
 
     def start_segment(self, record: SegmentRecord) -> None:
-        """A slot took the segment."""
+        """Record that a segment got a slot."""
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         self.advance(record, SegmentState.STARTED)
 
     def restart_segment(self, record: SegmentRecord, why: str, seed: int | None) -> None:
-        """A segment's try is thrown away, and what was heard of it with it; the next has a seed."""
-        previous, record.live = record.live, Feed()
+        """Discard a segment's try with its audio; the next try has another seed."""
+        previous, record.live = record.live, EventLog()
         record.retry_reason, record.seed = why, seed
         record.streamed_samples, record.first_chunk_s = 0, None
-        previous.withdraw()
+        previous.close(withdrawn=True)
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
         self._publish(JobEvent(record.state, self.measure_elapsed_s(), segment_idx, message=why))
 
     def release_slot(self) -> None:
-        """A segment gave its slot back."""
+        """Record that a segment has released its slot."""
         self.in_flight -= 1
 
     def add_chunk(self, record: SegmentRecord, chunk: Samples) -> None:
-        """A chunk was generated; called from the thread that generates."""
+        """Add a generated chunk; called in the generating thread."""
         if record.first_chunk_s is None:
             record.first_chunk_s = self.measure_elapsed_s()
         record.last_chunk_s = self.measure_elapsed_s()
@@ -237,26 +273,26 @@ class Job:
         record.live.append(chunk)
 
     def advance(self, record: SegmentRecord, state: SegmentState) -> None:
-        """Move a segment on and tell everybody."""
+        """Change a segment's state and append the event."""
         assert record.state not in FINAL_STATES
         record.state = state
         self._record_state(record, state)
         if record.is_final:
             record.live.close()
-            # Readers under way keep the old feed; later ones find the file. Frees the chunks.
-            record.live = Feed()
+            # To free the chunks; current readers have the old log, and later ones read the file.
+            record.live = EventLog()
             record.live.close()
             self._open -= 1
             self._end_if_all_final()
 
     def fail(self, record: SegmentRecord, message: str, fault: str = "SpeechFailed") -> None:
-        """Leave an error record at the segment's place; `fault` is the error's class."""
+        """Record a segment's failure; `fault` is the class name of the error."""
         record.message = message
         record.fault = fault
         self.advance(record, SegmentState.FAILED)
 
     def measure_silence_s(self) -> float:
-        """How long the segment in flight that was silent for the longest has made no sound."""
+        """The longest time for which a segment in flight has produced no audio."""
         if not self.in_flight:
             return 0.0
         signs_s = [
@@ -267,7 +303,7 @@ class Job:
         return self.measure_elapsed_s() - min(signs_s) if signs_s else 0.0
 
     def list_failures(self) -> tuple[SegmentFailure, ...]:
-        """What could not be spoken, in order."""
+        """The segments that couldn't be spoken, in order."""
         return tuple(
             _build_failure(record, record.message or "")
             for record in self.records
@@ -275,7 +311,7 @@ class Job:
         )
 
     def list_retries(self) -> tuple[SegmentFailure, ...]:
-        """Segments of which another try is kept or was made, and why one was thrown away."""
+        """The segments that were retried, and why a try was discarded."""
         return tuple(
             _build_failure(record, record.retry_reason)
             for record in self.records
@@ -283,7 +319,7 @@ class Job:
         )
 
     def summarize(self) -> JobSummary:
-        """The job in figures, so far."""
+        """The job's totals so far."""
         samples = sum(
             record.samples or 0 for record in self.records if record.state is SegmentState.SAVED
         )
@@ -296,11 +332,11 @@ class Job:
         )
 
     def measure_elapsed_s(self) -> float:
-        """Seconds since the job began."""
+        """Seconds since the job started."""
         return self._clock() - self._began_s
 
     def _first_audio_s(self) -> float | None:
-        """When the first audible segment of the scene had its first chunk."""
+        """When the scene's first audible segment got its first chunk."""
         for record in self.records:
             if isinstance(record.segment, FailedSegment | SilenceSegment):
                 continue
@@ -346,3 +382,125 @@ class Job:
 def _build_failure(record: SegmentRecord, message: str) -> SegmentFailure:
     segment = record.segment
     return SegmentFailure(segment.segment_idx, segment.line_number, message, record.cut)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentIssues:
+    """A segment with quality issues, with the line of the script."""
+
+    segment_idx: int
+    line_number: int
+    issues: tuple[QualityIssue, ...]
+
+    @property
+    def message(self) -> str:
+        """All issues as one text."""
+        return " ".join(doubt.message for doubt in self.issues)
+
+
+def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
+    """The segments of a job with quality issues so far, in order.
+
+    The segments of a voice are compared with each other once there are eight.
+    """
+    usual = _build_baselines(job)
+    found = []
+    for record in job.records:
+        if record.report is None:
+            continue
+        others = find_outliers(record.report.metrics, usual.get(_build_voice_key(record)))
+        if doubts := record.report.issues + others:
+            segment = record.segment
+            found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
+    return tuple(found)
+
+
+def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:
+    metrics: dict[Hashable, list[TakeMetrics]] = defaultdict(list)
+    for record in job.records:
+        if record.report is not None:
+            metrics[_build_voice_key(record)].append(record.report.metrics)
+    return {voice: build_baseline(takes) for voice, takes in metrics.items()}
+
+
+def _build_voice_key(record: SegmentRecord) -> Hashable:
+    """The key of segments that should sound alike."""
+    segment = record.segment
+    assert isinstance(segment, SpeechSegment)
+    params = tuple(sorted(segment.params.items()))
+    how = (segment.mood, segment.instruct, segment.language)
+    return (name_key(segment.speaker), *how, params)
+
+
+def build_scene(job: Job) -> Scene:
+    """Saved segments and silences in order; failed ones are skipped and named.
+
+    Segments that aren't finished yet are left out silently.
+    """
+    messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
+    parts = (_build_part(record) for record in job.records)
+    captions = {
+        idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
+    }
+    return Scene(lay_out(part for part in parts if part is not None), captions)
+
+
+def _build_part(record: SegmentRecord) -> TimelinePart | None:
+    segment_idx = record.segment.segment_idx
+    if record.state is SegmentState.FAILED:
+        return FailedPart(segment_idx, record.message or "")
+    if record.state is not SegmentState.SAVED:
+        return None
+    if isinstance(record.segment, SilenceSegment):
+        return SilencePart(segment_idx, record.segment.duration_s)
+    assert record.path is not None
+    return TakePart(segment_idx, record.path)
+
+
+def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
+    segment = record.segment
+    return Caption(
+        segment.line_number,
+        getattr(segment, "speaker", None),
+        getattr(segment, "text", None),
+        (message,) if message else (),
+    )
+
+
+class SegmentAudio:
+    """The audio of a segment as it is when playback starts: saved, silent, or generated live."""
+
+    def __init__(self, record: SegmentRecord) -> None:
+        """Open a segment; nothing is read yet."""
+        self._record = record
+        # The log before the path: once the log is replaced, the path is set.
+        self._live, self._path = record.live, record.path
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether a retry discarded what was streamed; to be checked after the last chunk."""
+        return self._live.withdrawn
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was streamed; to be checked after the last chunk."""
+        made = self._record.state in (SegmentState.GENERATED, SegmentState.SAVED)
+        return made and not self.is_withdrawn
+
+    async def stream(self) -> AsyncIterator[Samples]:
+        """Yield float32 [samples] at the studio's rate, as soon as they are generated.
+
+        Raises:
+            StorageFailed: Its file is missing or broken.
+        """
+        segment = self._record.segment
+        if self._path is not None:
+            part: TimelinePart = TakePart(segment.segment_idx, self._path)
+        elif isinstance(segment, SilenceSegment):
+            part = SilencePart(segment.segment_idx, segment.duration_s)
+        else:
+            async for chunk in self._live.subscribe():
+                yield chunk
+            return
+        async for block in stream_timeline(await asyncio.to_thread(lay_out_part, part)):
+            yield block

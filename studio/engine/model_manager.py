@@ -1,10 +1,10 @@
 """The life of one model: loaded on first use, kept while leased, unloaded when idle.
 
 A `ModelManager` lives on the engine's event loop. All its state changes happen there, between
-two awaits, so no lock is needed: what is checked still holds when it is acted on. Loading and
-unloading themselves run in a thread; while one runs it is the `_transition` that everybody else
-waits for, shielded, so that a caller who is cancelled can't leave a half-done load behind. A load
-that nobody waits for any more is stopped.
+two awaits, so no lock is needed: a checked condition still holds when it is acted on. Loading and
+unloading run in a thread; while one runs it is the `_transition` that all other callers await,
+shielded, so that a cancelled caller can't leave a half-done load behind. A load that no caller
+waits for any more is stopped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import Any
 import psutil
 
 from studio.backends.base import Backend, LoadProgress, TellsMemory
+from studio.engine.event_log import StateChange
 from studio.errors import Cancelled, ModelInUse, StudioError
 
 
 class ModelState(StrEnum):
-    """Where a model is in its life."""
+    """The state of a model."""
 
     UNLOADED = "unloaded"
     LOADING = "loading"
@@ -37,7 +38,7 @@ class ModelState(StrEnum):
 
 @dataclass(slots=True)
 class ModelCounters:
-    """What happened to a model since the studio started."""
+    """Counts of a model's loads and unloads since the studio started."""
 
     loads: int = 0
     unloads: int = 0
@@ -57,17 +58,17 @@ class EvictionPolicy:
 
     @property
     def active(self) -> bool:
-        """Whether idle models are unloaded at all."""
+        """Whether idle models are unloaded."""
         return self.enabled and self.idle_timeout_s > 0
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """Memory in use at one moment.
+    """Memory in use.
 
     Attributes:
-        resident_bytes: Of this process and the processes it started.
-        device_bytes: Of the model on its accelerator; None for a backend that doesn't tell.
+        resident_bytes: By this process and its child processes.
+        device_bytes: By the model on its accelerator; None if the backend doesn't report it.
     """
 
     resident_bytes: int
@@ -82,7 +83,7 @@ class MemoryChange:
     after: MemoryUsage
 
     def __str__(self) -> str:
-        """For the log."""
+        """The change as text for the log."""
         sizes = _format_megabytes(self.before.resident_bytes, self.after.resident_bytes)
         if self.before.device_bytes is None or self.after.device_bytes is None:
             return f"memory {sizes}"
@@ -91,13 +92,13 @@ class MemoryChange:
 
 
 def measure_memory(backend: Backend) -> MemoryUsage:
-    """Look at this process, its workers and the backend's accelerator; takes milliseconds."""
+    """Measure this process, its workers and the backend's accelerator; takes milliseconds."""
     device_bytes = backend.memory_bytes() if isinstance(backend, TellsMemory) else None
     return MemoryUsage(measure_resident_bytes(), device_bytes)
 
 
 def measure_resident_bytes() -> int:
-    """Resident memory of this process and the processes it started."""
+    """Resident memory of this process and its child processes."""
     studio = psutil.Process()
     total_bytes = int(studio.memory_info().rss)
     for worker in studio.children(recursive=True):
@@ -117,21 +118,23 @@ log = logging.getLogger(__name__)
 REPORT_INTERVAL_S = 1.0
 
 LoadListener = Callable[[LoadProgress], None]
+Notify = Callable[[StateChange], None]
+"""Called with what changed, in whatever thread; returns at once."""
 
 
 class ModelLoad:
-    """Runs `backend.load` in a thread; belongs to the event loop it was made on.
+    """Runs `backend.load` in a thread; belongs to the event loop that created it.
 
     Attributes:
         latest: The latest progress; None before the first.
-        waiting: Callers that wait for this load.
-        stopped: Done when the load was asked to stop; those who wait needn't any longer.
+        waiting: The number of callers that wait for this load.
+        stopped: Done once the load is asked to stop, so that its callers stop waiting.
     """
 
     def __init__(
         self, backend: Backend, listeners: list[LoadListener], clock: Callable[[], float]
     ) -> None:
-        """Get ready; `listeners` are told the progress at most once a second, in the thread."""
+        """Prepare; `listeners` get the progress at most once a second, in the thread."""
         self.latest: LoadProgress | None = None
         self.waiting = 0
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,17 +145,17 @@ class ModelLoad:
         self._reported_s = clock()
 
     def stop(self) -> None:
-        """Ask the load to end at its next progress, and let go who waits for it."""
+        """Ask the load to end at its next progress report, and release its callers."""
         self._stop.set()
         if not self.stopped.done():
             self.stopped.set_result(None)
 
     def run(self, measure: Callable[[], MemoryUsage]) -> MemoryChange:
-        """Load; runs in a thread.
+        """Load the model; runs in a thread.
 
         Raises:
             ModelUnavailable: It can't be loaded here.
-            Cancelled: It was stopped, and is not loaded.
+            Cancelled: The load was stopped, and the model isn't loaded.
         """
         self._raise_if_stopped()
         before = measure()
@@ -160,13 +163,13 @@ class ModelLoad:
             self._backend.load(self._report)
             self._raise_if_stopped()
         except Cancelled:
-            # It may have been stopped at its very last word, with all in memory.
+            # It may have been stopped at its last report, with everything in memory.
             self._backend.unload()
             raise
         return MemoryChange(before, measure())
 
     def _report(self, progress: LoadProgress) -> None:
-        """Take the backend's word; the only place where a load in a thread can be stopped."""
+        """Take a progress report of the backend; a load can be stopped nowhere else."""
         self._raise_if_stopped()
         self.latest = progress
         now_s = self._clock()
@@ -185,13 +188,14 @@ RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class ModelManager:
-    """Loads one backend once, hands out leases, and unloads it when nobody holds one."""
+    """Loads one backend once, hands out leases, and unloads it when there is no lease."""
 
     def __init__(
         self,
         backend: Backend,
         *,
         forget: Callable[[], None] = lambda: None,
+        notify: Notify = lambda _: None,
         measure: Callable[[Backend], MemoryUsage] = measure_memory,
         clock: Callable[[], float] = time.monotonic,
         run_blocking: RunBlocking = asyncio.to_thread,
@@ -201,15 +205,17 @@ class ModelManager:
         Args:
             backend: What to load and unload; nobody else may.
             forget: Drops what others keep of the backend's memory; called before it is unloaded.
-            measure: Tells the memory in use; called before and after.
+            notify: Called at every change that the page shows.
+            measure: Measures the memory; called before and after.
             clock: Monotonic seconds.
             run_blocking: Runs load and unload off the event loop.
         """
         self.backend = backend
         self.counters = ModelCounters()
-        self.listeners: list[LoadListener] = []
+        self.listeners: list[LoadListener] = [lambda _: notify(StateChange.WORK)]
         self.memory: MemoryChange | None = None
         self._forget = forget
+        self._notify = notify
         self._measure = measure
         self._clock = clock
         self._run_blocking = run_blocking
@@ -219,11 +225,11 @@ class ModelManager:
         self._failure: LoadProgress | None = None
         self._active = 0
         self._last_used_s = clock()
-        self._loaded_at_s: float | None = None  # until it is unloaded, also when that fails
+        self._loaded_at_s: float | None = None  # until it is unloaded, even if an unload fails
 
     @property
     def state(self) -> ModelState:
-        """Where the model is in its life now."""
+        """The model's state now."""
         return self._state
 
     @property
@@ -233,12 +239,12 @@ class ModelManager:
 
     @property
     def progress(self) -> LoadProgress | None:
-        """How far the load is, or the reason why the last one failed."""
+        """The progress of the load, or the reason why the last one failed."""
         return self._loading.latest if self._loading is not None else self._failure
 
     @property
     def loaded_for_s(self) -> float:
-        """How long the model has been loaded; 0 when it isn't."""
+        """How long the model has been loaded; 0 if it isn't."""
         if self._state is not ModelState.LOADED or self._loaded_at_s is None:
             return 0.0
         return self._clock() - self._loaded_at_s
@@ -249,11 +255,12 @@ class ModelManager:
         return self._last_used_s
 
     def touch(self) -> None:
-        """Count as used now."""
+        """Record that the model is used now."""
         self._last_used_s = self._clock()
+        self._notify(StateChange.WORK)
 
     async def get(self) -> Backend:
-        """The loaded backend; loads it first where needed.
+        """The loaded backend; loads it first if needed.
 
         Raises:
             ModelUnavailable: It can't be loaded here.
@@ -264,7 +271,7 @@ class ModelManager:
         return self.backend
 
     async def load(self) -> None:
-        """Load unless loaded. However many ask at once, one load is made, and all share its fate.
+        """Load the model unless it is loaded. Concurrent calls share one load and its result.
 
         Raises:
             ModelUnavailable: It can't be loaded here. The next call tries again.
@@ -277,6 +284,7 @@ class ModelManager:
                 self._loading = ModelLoad(self.backend, self.listeners, self._clock)
                 self._transition = asyncio.ensure_future(self._load(self._loading))
                 self._transition.add_done_callback(_retrieve_exception)
+                self._notify(StateChange.MODELS)
             if self._loading is None or self._loading.stopped.done():
                 await asyncio.wait([self._transition])
             else:
@@ -285,8 +293,8 @@ class ModelManager:
     def cancel_load(self) -> bool:
         """Stop a load in progress; returns whether there was one.
 
-        Who waits for it gets `Cancelled` at once. The load itself ends at its next progress, and
-        until then the next load waits.
+        Its callers get `Cancelled` at once. The load itself ends at its next progress report, and
+        the next load waits until then.
         """
         if self._loading is None or self._loading.stopped.done():
             return False
@@ -294,7 +302,7 @@ class ModelManager:
         return True
 
     async def unload(self) -> None:
-        """Unload unless unloaded; waits for a load in progress. One that failed is tried again.
+        """Unload the model if it is loaded; waits for a load, and retries a failed unload.
 
         Raises:
             ModelInUse: A lease is held; nothing changed.
@@ -316,11 +324,12 @@ class ModelManager:
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Backend]:
-        """Lease the loaded backend: it is not unloaded before the lease ends.
+        """Lease the loaded backend, which isn't unloaded before the lease ends.
 
-        The lease counts from before the load, so no expiry can slip in between.
+        The lease starts before the load, so that the model can't expire in between.
         """
         self._active += 1
+        self._notify(StateChange.WORK)
         try:
             yield await self.get()
         finally:
@@ -328,9 +337,9 @@ class ModelManager:
             self.touch()
 
     async def expire(self, idle_timeout_s: float) -> bool:
-        """Unload if it has been idle for `idle_timeout_s`; returns whether it was unloaded."""
+        """Unload the model if it has been idle for `idle_timeout_s`; returns whether it was."""
         idle_s = self._clock() - self._last_used_s
-        # A model whose unload failed is in memory still: what hindered it may be over.
+        # A model whose unload failed is still in memory, and the cause may have gone.
         in_memory = self._loaded_at_s is not None and self._state in (
             ModelState.LOADED,
             ModelState.FAILED,
@@ -377,10 +386,12 @@ class ModelManager:
         finally:
             self._loading = None
             self._transition = None
+            self._notify(StateChange.MODELS)
 
     async def _begin_unload(self, why: str) -> None:
         self._state, self._failure = ModelState.UNLOADING, None
         self._transition = asyncio.ensure_future(self._unload(why))
+        self._notify(StateChange.MODELS)
         await asyncio.shield(self._transition)
 
     async def _unload(self, why: str) -> None:
@@ -396,9 +407,10 @@ class ModelManager:
             self._count_unload(why)
         finally:
             self._transition = None
+            self._notify(StateChange.MODELS)
 
     def _count_unload(self, why: str) -> None:
-        if self._loaded_at_s is None:  # what was cleaned up is a load that failed
+        if self._loaded_at_s is None:  # the clean-up was of a failed load
             return
         resident_s = self._clock() - self._loaded_at_s
         self._loaded_at_s = None
@@ -409,7 +421,7 @@ class ModelManager:
 
     def _unload_measured(self) -> MemoryChange:
         before = self._measure(self.backend)
-        # First: what the backend's own clean-up still finds referenced, it can't give back.
+        # First, because the backend can't free memory that is still referenced elsewhere.
         self._forget()
         self.backend.unload()
         return MemoryChange(before, self._measure(self.backend))
@@ -421,7 +433,7 @@ class ModelManager:
 
 
 def _retrieve_exception(transition: asyncio.Task[None]) -> None:
-    """Look at a load's error, which nobody else does when all who waited were let go."""
+    """Retrieve a load's error, or asyncio logs it if every caller was released."""
     if not transition.cancelled():
         transition.exception()
 

@@ -1,35 +1,55 @@
-"""All models of the process, one manager each, and the reaper that unloads the idle ones."""
+"""All models of the process, one manager each, and the conditioning that they computed."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import math
+import os
+import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from studio.backends.aliases import canonical_name
-from studio.backends.base import Backend, Health, LoadProgress, TellsHealth
+from cachetools import LRUCache
+
+from studio.backends.base import (
+    Backend,
+    Conditioning,
+    Health,
+    KeepsConditioning,
+    LoadProgress,
+    TellsHealth,
+    canonical_name,
+)
+from studio.dialog.model import name_key
+from studio.engine.event_log import StateChange
 from studio.engine.model_manager import (
     EvictionPolicy,
     MemoryChange,
     ModelCounters,
     ModelManager,
     ModelState,
+    Notify,
 )
+from studio.errors import OutOfMemory
+from studio.voices.speaker import Voice
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """A model as the page shows it.
+    """The status of a model, for the page.
 
     Attributes:
-        unload_in_s: None while nothing will unload it.
+        unload_in_s: None if it won't be unloaded.
         memory: Before and after the latest load or unload; None before the first.
     """
 
@@ -43,7 +63,7 @@ class ModelStatus:
 
 
 class ModelPool:
-    """One `ModelManager` a backend, made when first asked for."""
+    """One `ModelManager` for each backend, created on first use."""
 
     def __init__(
         self,
@@ -51,33 +71,37 @@ class ModelPool:
         policy: EvictionPolicy,
         *,
         forget: Callable[[str], None] = lambda _: None,
+        notify: Notify = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Manage the backends that `create` makes by name.
 
         Args:
-            create: Raises `SettingError` for a name it doesn't know.
+            create: Raises `SettingError` for an unknown name.
             policy: When idle models are unloaded; the timeout can be changed later.
-            forget: Drops what others keep of a backend's memory; called before it is unloaded.
+            forget: Drops references to a backend's memory elsewhere; called before an unload.
+            notify: Called at every change that the page shows.
             clock: Monotonic seconds.
         """
         self._create = create
         self._policy = policy
         self._forget = forget
+        self.notify = notify
         self._clock = clock
         self._managers: dict[str, ModelManager] = {}
-        # Guards the making of a manager: threads of the API ask for one as the loop does.
+        # Guards the creation of managers, which the loop and the API's threads ask for.
         self._create_lock = threading.Lock()
         self._next_check_s = clock() + policy.check_interval_s
 
     @property
     def policy(self) -> EvictionPolicy:
-        """The policy in force."""
+        """The current policy."""
         return self._policy
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change the idle timeout from now on; 0 keeps models loaded."""
         self._policy = replace(self._policy, idle_timeout_s=idle_timeout_s)
+        self.notify(StateChange.WORK)
 
     def get_manager(self, name: str) -> ModelManager:
         """The manager of a backend.
@@ -89,7 +113,10 @@ class ModelPool:
         with self._create_lock:
             if name not in self._managers:
                 self._managers[name] = ModelManager(
-                    self._create(name), forget=lambda: self._forget(name), clock=self._clock
+                    self._create(name),
+                    forget=lambda: self._forget(name),
+                    notify=self.notify,
+                    clock=self._clock,
                 )
             return self._managers[name]
 
@@ -101,23 +128,23 @@ class ModelPool:
         return sum(expired)
 
     async def run_reaper(self) -> None:
-        """Reap every `check_interval_s`, until cancelled."""
+        """Unload idle models every `check_interval_s`, until cancelled."""
         while True:
             self._next_check_s = self._clock() + self._policy.check_interval_s
             await asyncio.sleep(self._policy.check_interval_s)
             await self.reap()
 
     async def unload_all(self) -> None:
-        """Stop loads and unload what isn't in use, at the studio's end."""
+        """Stop loads and unload the models that aren't in use, when the studio ends."""
         for manager in list(self._managers.values()):
             manager.cancel_load()
             if not manager.active:
-                # Whatever one of them raises, the others' memory is to be given back.
+                # Broad, as a failure of one must not keep the others in memory.
                 with suppress(Exception):
                     await manager.unload()
 
     def check_health(self) -> dict[str, Health]:
-        """How the threads of loaded backends are that have threads of their own, by name."""
+        """The health of the loaded backends with threads of their own, by name."""
         return {
             name: manager.backend.health()
             for name, manager in list(self._managers.items())
@@ -125,11 +152,11 @@ class ModelPool:
         }
 
     def list_statuses(self) -> list[ModelStatus]:
-        """A snapshot of every model that was asked for so far."""
+        """The status of every model that has a manager."""
         return [self.get_status(name) for name in list(self._managers)]
 
     def get_status(self, name: str) -> ModelStatus:
-        """A snapshot of one model."""
+        """The status of one model."""
         manager = self.get_manager(name)
         return ModelStatus(
             name=name,
@@ -144,16 +171,183 @@ class ModelPool:
     async def _expire(self, manager: ModelManager) -> bool:
         try:
             return await manager.expire(self._policy.idle_timeout_s)
-        # The model counts as failed; the other ones and the next check go on.
+        # The model is marked as failed; the others and the next check go on.
         except Exception:
             log.exception("idle check of %s", manager.backend.name)
             return False
 
     def _unload_in_s(self, manager: ModelManager) -> float | None:
-        """Seconds to the check that will find the model idle: expiry, rounded up to a check."""
+        """Seconds to the check that will unload the model: its expiry, rounded up to a check."""
         if not self._policy.active or manager.state is not ModelState.LOADED or manager.active:
             return None
         expiry_s = manager.last_used_s + self._policy.idle_timeout_s
         checks = math.ceil((expiry_s - self._next_check_s) / self._policy.check_interval_s)
         check_s = self._next_check_s + max(0, checks) * self._policy.check_interval_s
         return max(0.0, check_s - self._clock())
+
+
+_CacheKey = tuple[str | None, ...]
+
+
+class ConditioningCache:
+    """LRU cache of conditioning by voice, backend and revision.
+
+    Safe from any thread. Two that need the same voice at once share one computation.
+    """
+
+    def __init__(
+        self, store: ConditioningStore | None = None, *, max_bytes: int = 256 * 1024 * 1024
+    ) -> None:
+        """Hold at most `max_bytes` of conditioning, as measured by the backends.
+
+        Args:
+            store: Stores the conditioning of samples on disk; None for memory only.
+            max_bytes: Bound of the memory.
+        """
+        self._store = store
+        # Guards both tables; never held while a backend computes.
+        self._lock = threading.Lock()
+        self._cache: LRUCache[_CacheKey, Conditioning] = LRUCache(
+            max_bytes, getsizeof=lambda made: max(1, made.size_bytes)
+        )
+        self._pending: dict[_CacheKey, Future[Conditioning]] = {}
+        self.n_computed = 0
+        self.n_read = 0
+
+    def get(self, backend: Backend, voice: Voice) -> Conditioning:
+        """The conditioning of a voice; the loaded backend computes it if it isn't cached.
+
+        Raises:
+            SampleRejected: The backend can't use the sample. Failures aren't cached.
+        """
+        key = _build_cache_key(backend, voice)
+        with self._lock:
+            kept = self._cache.get(key)
+            if kept is not None:
+                return kept
+            pending = self._pending.get(key)
+            if pending is None:
+                mine: Future[Conditioning] = Future()
+                self._pending[key] = mine
+        if pending is not None:
+            return pending.result()
+        return self._compute(key, mine, backend, voice)
+
+    def forget(self, backend_name: str) -> None:
+        """Evict all conditioning of a backend from memory; the files on disk stay."""
+        with self._lock:
+            for key in [key for key in self._cache if key[0] == backend_name]:
+                del self._cache[key]
+
+    def _compute(
+        self, key: _CacheKey, mine: Future[Conditioning], backend: Backend, voice: Voice
+    ) -> Conditioning:
+        try:
+            made = self._read_or_make(key, backend, voice)
+        except BaseException as error:
+            with self._lock:
+                del self._pending[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            del self._pending[key]
+            if made.size_bytes <= self._cache.maxsize:
+                self._cache[key] = made
+        mine.set_result(made)
+        return made
+
+    def _read_or_make(self, key: _CacheKey, backend: Backend, voice: Voice) -> Conditioning:
+        # Conditioning without a sample is cheaper to compute than to read from disk.
+        store = self._store if voice.sample is not None else None
+        kept = store.read(backend, key) if store is not None else None
+        if kept is not None:
+            with self._lock:
+                self.n_read += 1
+            return kept
+        made = backend.condition(voice)
+        with self._lock:
+            self.n_computed += 1
+        if store is not None:
+            store.write(backend, key, made)
+        return made
+
+
+def _build_cache_key(backend: Backend, voice: Voice) -> _CacheKey:
+    sample = voice.sample
+    # The name counts even with a preset, as a backend may vary a preset by name.
+    named = sample is None and backend.capabilities.builtin_by_name
+    return (
+        backend.name,
+        backend.revision,
+        sample.sha256 if sample else None,
+        sample.transcript if sample else None,
+        voice.preset,
+        voice.description,
+        name_key(voice.builtin_name) if named else None,
+    )
+
+
+MAX_STORED_BYTES = 2_000_000_000
+
+
+class ConditioningStore:
+    """LRU store of one safetensors file for each voice, `<backend>/<hash of the key>`.
+
+    Only for backends that are `KeepsConditioning`. A full disk or a broken file costs a
+    computation, but never fails a line.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_STORED_BYTES) -> None:
+        """Store at most `max_bytes` in a folder, which is created when it is needed."""
+        self._folder = folder
+        self._max_bytes = max_bytes
+        # Held while the folder is trimmed, so that one thread does it at a time.
+        self._lock = threading.Lock()
+
+    def read(self, backend: Backend, key: Sequence[str | None]) -> Conditioning | None:
+        """The stored conditioning of a key; None if there is none, or the file is broken."""
+        path = self._path(backend, key)
+        if not isinstance(backend, KeepsConditioning) or not path.is_file():
+            return None
+        try:
+            kept = backend.read_conditioning(path)
+            os.utime(path)
+        except OutOfMemory:
+            raise
+        # Broad, as a broken file may raise anything; the conditioning is then computed again.
+        except Exception:
+            log.warning("conditioning %s can't be read and is thrown away", path, exc_info=True)
+            path.unlink(missing_ok=True)
+            return None
+        return kept
+
+    def write(self, backend: Backend, key: Sequence[str | None], made: Conditioning) -> None:
+        """Store conditioning in a file that is whole or absent."""
+        if not isinstance(backend, KeepsConditioning):
+            return
+        path = self._path(backend, key)
+        unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            backend.write_conditioning(made, unfinished)
+            unfinished.replace(path)
+            self._trim()
+        # Broad, as a failure to store it must not fail the line.
+        except Exception:
+            log.warning("conditioning %s can't be kept", path, exc_info=True)
+            unfinished.unlink(missing_ok=True)
+
+    def _path(self, backend: Backend, key: Sequence[str | None]) -> Path:
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+        return self._folder / backend.name / f"{digest}.safetensors"
+
+    def _trim(self) -> None:
+        """Delete the least recently used files beyond the bound, and unfinished ones."""
+        with self._lock:
+            files = [(path.stat(), path) for path in self._folder.rglob("*") if path.is_file()]
+            total_bytes = sum(status.st_size for status, _ in files)
+            for status, path in sorted(files, key=lambda file: file[0].st_mtime_ns):
+                if total_bytes <= self._max_bytes:
+                    return
+                path.unlink(missing_ok=True)
+                total_bytes -= status.st_size

@@ -1,8 +1,8 @@
 """Renders the segments of all jobs with bounded concurrency, the one under the play-head first.
 
-A backend's lane holds at most `bound` segments in flight: in a thread each, from the first step
-of conditioning to the last sample. A segment gives its slot back before its file is written, so
-generation goes on while files are saved.
+A segment in flight has a thread, from the first step of conditioning to the last sample. How many
+there are, and which is next, the backend's `BackendQueue` decides. A segment gives its slot back
+before its file is written, so generation goes on while files are saved.
 
 A segment for which the memory didn't suffice is set aside until its lane is empty, and tried once
 more with the device to itself. One that was cut before its end is tried once more at once, with
@@ -12,37 +12,35 @@ another seed, unless its line names one.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from studio.audio.encode import write_wav
-from studio.backends.base import Backend
+import numpy as np
+
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
+from studio.audio.decode import decode
+from studio.audio.guarded_decode import decode_guarded
+from studio.backends.base import Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
-from studio.engine.conditioning_cache import ConditioningCache
+from studio.engine.event_log import StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
-from studio.engine.model_pool import ModelPool
-from studio.engine.segment_synthesis import (
-    SaveClip,
-    SynthesisResult,
-    derive_cut_retry_seed,
-    derive_quality_retry_seed,
-    describe_fault,
-    may_retry,
-    save_audio_segment,
-    save_segment,
-    synthesize,
-)
+from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
-from studio.quality.checks import check_take, score_issues
-from studio.quality.expected_duration import build_expected_speech
+from studio.quality.checks import QualityReport, build_expected_speech, check_take, score_issues
 
 log = logging.getLogger(__name__)
+
+SaveClip = Callable[[Path, Clip], None]
+"""Writes a clip; called in threads."""
 
 
 class Renderer:
@@ -56,7 +54,7 @@ class Renderer:
         max_concurrency: int,
         save: SaveClip = write_wav,
     ) -> None:
-        """Serve jobs for the backends in `models`.
+        """Render on the backends in `models`.
 
         Args:
             models: Loads and leases the backends.
@@ -69,13 +67,11 @@ class Renderer:
         self._max_concurrency = max_concurrency
         self._save = save
         self._queues: dict[str, BackendQueue] = {}
-        self._jobs: dict[str, Job] = {}
+        self._jobs: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        # Segments that wait for a load, to be woken when their job is cancelled.
+        # Events of segments that wait for a load, set when their job is cancelled.
         self._load_waiters: dict[asyncio.Task[Any], Job] = {}
-        # Replaced whole: threads that speak read it.
-        self._play_head: tuple[Job, int] | None = None
-        # Not the loop's default executor: that one is small, and saves must not wait for speech.
+        # Not the loop's default executor, which is small: saving must not wait for speech.
         self._threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="speak")
 
     @property
@@ -89,24 +85,23 @@ class Renderer:
         return sum(lane.waiting for lane in self._queues.values())
 
     def measure_silence_s(self, backend_name: str) -> float:
-        """How long a line in flight has made no sound, the longest; from any thread."""
-        jobs = [job for job in list(self._jobs.values()) if job.spec.backend_name == backend_name]
-        # While a model is loaded, lines wait for it in their slots.
+        """The longest time for which a line in flight has produced no audio; from any thread."""
+        jobs = [job for job in self._jobs if job.spec.backend_name == backend_name]
+        # Lines wait in their slots while the model is being loaded, which isn't a fault.
         loaded_s = self._models.get_manager(backend_name).loaded_for_s
         return min(loaded_s, max((job.measure_silence_s() for job in jobs), default=0.0))
 
     def set_max_concurrency(self, max_concurrency: int) -> None:
-        """Let as many segments be in flight from now on; those that are go on to their end."""
+        """Change how many segments may be in flight; current ones run to their end."""
         self._max_concurrency = max_concurrency
         for lane in self._queues.values():
             lane.max_concurrency = max_concurrency
             self._start_ready(lane)
 
     def submit(self, job: Job) -> None:
-        """Take a job on; it runs until its event feed closes."""
+        """Submit a job, which runs until its events end."""
         lane = self._get_queue(job.spec.backend_name)
-        self._jobs = {key: one for key, one in self._jobs.items() if not one.events.closed}
-        self._jobs[job.job_id] = job
+        self._jobs = [*(one for one in self._jobs if not one.events.closed), job]
         lane.add(job, job.queue_speech())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
@@ -114,26 +109,26 @@ class Renderer:
         self._start_ready(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
-        """Somebody listens to this job, at this segment: it and what follows go first."""
-        self._play_head = (job, segment_idx)
+        """Move a job's play-head to a segment: it and those after it go first."""
         lane = self._get_queue(job.spec.backend_name)
-        lane.scheduler.focus(job.job_id, segment_idx)
+        lane.scheduler.focus(job, segment_idx)
         self._start_ready(lane)
 
     def cancel(self, job: Job) -> None:
-        """Stop a job: nothing more is started, and what is in flight stops at its next step."""
+        """Stop a job: no further segment starts, and those in flight stop at their next step."""
         if job.cancelled or job.events.closed:
             return
         job.cancelled = True
         for record in self._get_queue(job.spec.backend_name).discard(job):
             job.advance(record, SegmentState.CANCELLED)
+        self._models.notify(StateChange.WORK)
         for task, waiting in self._load_waiters.items():
             if waiting is job:
                 task.cancel()
 
     async def close(self) -> None:
         """Cancel all jobs and wait for their threads."""
-        for job in self._jobs.values():
+        for job in self._jobs:
             self.cancel(job)
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -146,58 +141,46 @@ class Renderer:
         return self._queues[backend_name]
 
     def _start_ready(self, lane: BackendQueue) -> None:
-        while lane.has_room():
-            lane.exclusive = bool(lane.oom_retries)
-            turn = lane.oom_retries.popleft() if lane.exclusive else self._take_next(lane)
-            if turn is None:
-                return
-            job, record = turn
+        while (turn := lane.take()) is not None:
             lane.in_flight += 1
             lane.unsaved += 1
-            job.start_segment(record)
-            self._start(self._render(lane, job, record))
-
-    def _take_next(self, lane: BackendQueue) -> QueuedSegment | None:
-        taken = lane.scheduler.take()
-        if taken is None:
-            return None
-        job = self._jobs[taken[0]]
-        return job, job.records[taken[1]]
+            turn.job.start_segment(turn.record)
+            self._start(self._render(lane, turn))
+        self._models.notify(StateChange.WORK)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _render(self, lane: BackendQueue, job: Job, record: SegmentRecord) -> None:
+    async def _render(self, lane: BackendQueue, turn: QueuedSegment) -> None:
         try:
-            spoken = await self._generate(lane, job, record)
+            spoken = await self._generate(lane, turn)
             if spoken is not None:
-                await save_segment(job, record, spoken, self._save)
+                await save_segment(turn.job, turn.record, spoken, self._save)
         finally:
             lane.unsaved -= 1
             self._start_ready(lane)
 
-    async def _generate(
-        self, lane: BackendQueue, job: Job, record: SegmentRecord
-    ) -> SynthesisResult | None:
-        """Speak a segment in a thread, holding a slot and a lease; None when there is no sound."""
+    async def _generate(self, lane: BackendQueue, turn: QueuedSegment) -> SynthesisResult | None:
+        """Speak a segment in a thread, with a slot and a lease; None if there is no audio."""
+        job, record = turn.job, turn.record
         try:
             async with self._lease(lane.manager, job) as backend:
-                self._start_ready(lane)  # a load may have told of more slots
-                return await self._synthesize_with_retry(backend, job, record)
+                self._start_ready(lane)  # loading the model may have changed its slots
+                return await self._synthesize_with_retry(backend, turn)
         except Cancelled:
-            # When it was the load that was stopped: the next segment would only begin it anew.
+            # If the load was stopped, the next segment would only start it again.
             self.cancel(job)
             job.advance(record, SegmentState.CANCELLED)
         except ModelUnavailable as error:
             self._fail_job(lane, job, str(error))
             job.fail(record, str(error), type(error).__name__)
         except OutOfMemory as error:
-            self._queue_oom_retry(lane, job, record, error)
+            self._queue_oom_retry(lane, turn, error)
         except StudioError as error:
             job.fail(record, str(error), type(error).__name__)
-        # The one place where a backend's own fault becomes a record: the other segments go on.
+        # Broad, because here any fault of a backend becomes a record, and other segments go on.
         except Exception as error:
             log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
             job.fail(
@@ -228,10 +211,9 @@ class Renderer:
                 del self._load_waiters[task]
             yield backend
 
-    def _queue_oom_retry(
-        self, lane: BackendQueue, job: Job, record: SegmentRecord, error: OutOfMemory
-    ) -> None:
-        """Let a segment that found no memory wait for the second try, of which there is one."""
+    def _queue_oom_retry(self, lane: BackendQueue, turn: QueuedSegment, error: OutOfMemory) -> None:
+        """Queue a segment that ran out of memory for its only retry."""
+        job, record = turn.job, turn.record
         if lane.exclusive:
             job.fail(record, str(error), type(error).__name__)
         elif job.cancelled:
@@ -239,41 +221,35 @@ class Renderer:
         else:
             log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             job.advance(record, SegmentState.QUEUED)
-            lane.oom_retries.append((job, record))
-
-    def _compute_priority(self, job: Job, segment_idx: int) -> int | None:
-        """Segments between the play-head and this one; called from any thread."""
-        if self._play_head is None or self._play_head[0] is not job:
-            return None
-        ahead = segment_idx - self._play_head[1]
-        return ahead if ahead >= 0 else None
+            lane.oom_retries.append(turn)
 
     async def _synthesize_with_retry(
-        self, backend: Backend, job: Job, record: SegmentRecord
+        self, backend: Backend, turn: QueuedSegment
     ) -> SynthesisResult:
-        """Speak a segment, and once more where it was cut."""
-        spoken = await self._synthesize_once(backend, job, record)
+        """Speak a segment, and retry it once if it was cut off."""
+        job, record = turn.job, turn.record
+        spoken = await self._synthesize_once(backend, turn)
         if spoken.cut_error is None and job.spec.tries > 1:
-            return await self._retry_for_quality(backend, job, record, spoken)
+            return await self._retry_for_quality(backend, turn, spoken)
         if spoken.cut_error is None or not may_retry(record) or job.cancelled:
             return spoken
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
         job.restart_segment(record, str(spoken.cut_error), derive_cut_retry_seed(segment.seed))
         try:
-            return await self._synthesize_once(backend, job, record)
+            return await self._synthesize_once(backend, turn)
         except OutOfMemory:
             raise
         except SpeechFailed as error:
-            # Not a sound this time: what the first try made is all there is to hear.
+            # The retry gave no audio, so that of the first try stays.
             log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
             return spoken
 
     async def _retry_for_quality(
-        self, backend: Backend, job: Job, record: SegmentRecord, spoken: SynthesisResult
+        self, backend: Backend, turn: QueuedSegment, spoken: SynthesisResult
     ) -> SynthesisResult:
-        """Speak a doubtful segment again, each time with another seed, and keep the best."""
-        segment = record.segment
+        """Retry a segment with quality issues, each time with another seed; keep the best try."""
+        job, record, segment = turn.job, turn.record, turn.record.segment
         assert isinstance(segment, SpeechSegment)
         said, seed = build_expected_speech(segment), segment.seed
         tries = 1 if segment.seed_is_own else job.spec.tries
@@ -285,10 +261,10 @@ class Renderer:
             seed = derive_quality_retry_seed(seed)
             job.restart_segment(record, doubts[0].message, seed)
             try:
-                fresh = await self._synthesize_once(backend, job, record)
+                fresh = await self._synthesize_once(backend, turn)
             except SpeechFailed as error:
                 log.info("job %s segment %d: %s", job.job_id, segment.segment_idx, error)
-                break  # what there is can be heard
+                break  # the audio so far can be played
             if fresh.cut_error is not None:
                 continue
             doubts = (await asyncio.to_thread(check_take, fresh.clip, said)).issues
@@ -296,21 +272,177 @@ class Renderer:
                 spoken, fewest = fresh, score_issues(doubts)
         return spoken
 
-    async def _synthesize_once(
-        self, backend: Backend, job: Job, record: SegmentRecord
-    ) -> SynthesisResult:
-        work = partial(
-            synthesize,
-            backend,
-            job,
-            record,
-            conditioning=self._conditioning,
-            priority=lambda: self._compute_priority(job, record.segment.segment_idx),
-        )
+    async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
+        work = partial(synthesize, backend, turn, self._conditioning)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _fail_job(self, lane: BackendQueue, job: Job, message: str) -> None:
-        """Without a model, what still waits of a job would fail one by one: fail it at once."""
+        """Fail all waiting segments of a job at once, if the model can't be loaded."""
         job.fatal_message = message
         for record in lane.discard(job):
             job.fail(record, message, "ModelUnavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisResult:
+    """The audio of a segment.
+
+    Attributes:
+        clip: At the studio's rate.
+        cut_error: Why it is incomplete; None if it is complete.
+    """
+
+    clip: Clip
+    cut_error: SpeechFailed | None = None
+
+
+def may_retry(record: SegmentRecord) -> bool:
+    """Whether a segment that was cut off may be retried with another seed."""
+    segment = record.segment
+    assert isinstance(segment, SpeechSegment)
+    return record.retry_reason is None and not segment.seed_is_own
+
+
+def synthesize(
+    backend: Backend, turn: QueuedSegment, conditioning: ConditioningCache
+) -> SynthesisResult:
+    """Do everything for a segment that needs the backend; runs in a thread.
+
+    Raises:
+        SpeechFailed: There is no audio; speech that was cut off is returned instead.
+        OutOfMemory: The device has no room for it.
+        Cancelled: The job was.
+    """
+    job, record = turn.job, turn.record
+    if job.cancelled:
+        raise Cancelled
+    request = _build_request(backend, turn, conditioning)
+    chunks: list[Samples] = []
+    cut = None
+    to_skip = record.streamed_samples  # whoever listens to a retry has heard the first try's audio
+    try:
+        with closing(_generate_chunks(backend, request)) as spoken:
+            for chunk in spoken:
+                if job.cancelled:
+                    raise Cancelled
+                if len(chunk) > to_skip:
+                    job.add_chunk(record, chunk[to_skip:])
+                to_skip = max(0, to_skip - len(chunk))
+                chunks.append(chunk)
+    except OutOfMemory:
+        raise
+    except SpeechFailed as error:
+        if not chunks:
+            raise
+        cut = error
+    if not chunks:
+        raise SpeechFailed(f"{backend.title} made no sound for this line.")
+    return SynthesisResult(Clip(np.concatenate(chunks)), cut)
+
+
+def derive_cut_retry_seed(seed: int | None) -> int | None:
+    """The seed of the retry of speech that was cut off, derived from the first seed."""
+    return _derive_seed(seed, "second try")
+
+
+def derive_quality_retry_seed(seed: int | None) -> int | None:
+    """The seed of the next quality retry, other than that of a retry after a cut."""
+    return _derive_seed(seed, "further try")
+
+
+def _derive_seed(seed: int | None, why: str) -> int | None:
+    if seed is None:
+        return None
+    digest = hashlib.sha256(f"{why} {seed}".encode()).digest()
+    return int.from_bytes(digest[:4]) >> 1  # 31 bits, which every backend takes
+
+
+def _build_request(
+    backend: Backend, turn: QueuedSegment, conditioning: ConditioningCache
+) -> SpeechRequest:
+    job, record, segment = turn.job, turn.record, turn.record.segment
+    assert isinstance(segment, SpeechSegment)
+    voice = job.spec.cast.load_voice(segment.speaker, segment.mood).with_instruction(
+        segment.instruct
+    )
+    return SpeechRequest(
+        text=segment.text,
+        conditioning=conditioning.get(backend, voice),
+        language=segment.language,
+        seed=segment.seed if record.retry_reason is None else record.seed,
+        params=segment.params,
+        cancelled=lambda: job.cancelled,
+        priority=turn.priority,
+    )
+
+
+def _generate_chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:
+    """A backend's chunks at the studio's rate; closing this iterator closes the backend's."""
+    rate_hz = backend.capabilities.sample_rate_hz
+    spoken: Iterator[Samples] = backend.speak(request)
+    if rate_hz != STUDIO_RATE_HZ:
+        spoken = resample(spoken, rate_hz, STUDIO_RATE_HZ)
+    yield from spoken
+
+
+async def save_segment(
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+) -> None:
+    """Write generated audio to disk in a thread; a segment that was cut off is saved and fails."""
+    record.samples = len(spoken.clip)
+    if spoken.cut_error is None:
+        job.advance(record, SegmentState.GENERATED)
+    record.live.close()
+    path = job.segment_path(record)
+    try:
+        record.report = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
+    except StudioError as error:
+        job.fail(record, str(error), type(error).__name__)
+    # Broad, as the job would otherwise never learn that this segment has ended.
+    except Exception as error:
+        log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
+        job.fail(record, describe_fault("Saving", error), type(error).__name__)
+    else:
+        record.path = path
+        if spoken.cut_error is None:
+            job.advance(record, SegmentState.SAVED)
+        else:
+            record.cut = True
+            job.fail(record, str(spoken.cut_error), type(spoken.cut_error).__name__)
+
+
+def _write_and_check(
+    path: Path, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+) -> QualityReport | None:
+    """Write a clip and check its quality; runs in a thread."""
+    save(path, spoken.clip)
+    is_whole = spoken.cut_error is None and isinstance(record.segment, SpeechSegment)
+    return check_take(spoken.clip, build_expected_speech(record.segment)) if is_whole else None
+
+
+async def save_audio_segment(
+    job: Job, record: SegmentRecord, segment: AudioSegment, save: SaveClip
+) -> None:
+    """Convert an audio line to the studio's rate, and save it with the other segments."""
+    try:
+        clip = await asyncio.to_thread(_decode_audio, job, segment)
+    except StudioError as error:
+        job.fail(record, str(error), type(error).__name__)
+        return
+    except Exception as error:
+        log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
+        job.fail(record, describe_fault("Decoding", error), type(error).__name__)
+        return
+    job.add_chunk(record, clip.samples)
+    await save_segment(job, record, SynthesisResult(clip), save)
+
+
+def _decode_audio(job: Job, segment: AudioSegment) -> Clip:
+    path = job.spec.resolve_audio(segment.path)
+    # A project may come from a stranger, so its recordings are decoded in a guarded process.
+    return decode_guarded(path)[1] if job.spec.is_part else decode(path)
+
+
+def describe_fault(who: str, error: Exception) -> str:
+    """The message of a line for an unexpected error."""
+    return f"{who} failed on this line ({type(error).__name__}: {error})."

@@ -1,4 +1,4 @@
-"""Voice conversion: a recording in another voice, one at a time."""
+"""Voice conversion of recordings, one at a time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 
 from studio.audio.clip import Clip
 from studio.backends.base import Backend, ConvertsVoices
-from studio.engine.conditioning_cache import ConditioningCache
-from studio.engine.model_pool import ModelPool
+from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.errors import BadInput, Cancelled, EngineBusy
 from studio.voices.speaker import Voice
 
 MAX_CONVERSIONS = 4
-"""Recordings that are converted or wait for it; each holds a thread of whoever asked."""
+"""Most conversions, running and waiting; each holds a thread of its caller."""
 
 _STOP_POLL_S = 0.2
 
@@ -27,32 +26,32 @@ class VoiceConverter:
     """Converts recordings on the engine's event loop, where its method is called."""
 
     def __init__(self, models: ModelPool, conditioning: ConditioningCache) -> None:
-        """Serve the backends in `models`."""
+        """Convert with the backends in `models`."""
         self._models = models
         self._conditioning = conditioning
-        # One at a time on all backends: each may need as much memory as speaking a long line.
+        # One at a time on all backends, as each may need as much memory as a long line.
         self._lock = asyncio.Semaphore(1)
         self._n_waiting = 0
 
     async def convert(
         self, backend_name: str, recording: Clip, voice: Voice, is_stopped: IsStopped
     ) -> Clip:
-        """Keep a recording's words and timing, change its voice.
+        """Change a recording's voice; its words and timing stay.
 
         Args:
-            backend_name: One with `ConvertsVoices`.
+            backend_name: A backend with `ConvertsVoices`.
             recording: Speech at any rate.
-            voice: Whose it becomes.
-            is_stopped: Polled from several threads; true ends it.
+            voice: The new voice.
+            is_stopped: Polled from several threads; true stops the conversion.
 
         Raises:
-            BadInput: The backend converts no voices.
-            EngineBusy: Several wait for their turn already.
+            BadInput: The backend can't convert voices.
+            EngineBusy: Too many conversions are waiting.
             AudioRejected: The recording is too short or too long.
-            SampleRejected: The voice's sample can't serve this backend.
+            SampleRejected: The backend can't use the voice's sample.
             ModelUnavailable: The backend can't be loaded.
             OutOfMemory: The device has no room for it.
-            Cancelled: `stopped` became true.
+            Cancelled: `is_stopped` returned true.
         """
         manager = self._models.get_manager(backend_name)
         check_can_convert(manager.backend)
@@ -73,7 +72,7 @@ class VoiceConverter:
         self._n_waiting -= 1
 
     def _convert(self, backend: Backend, recording: Clip, voice: Voice, stopped: IsStopped) -> Clip:
-        """Everything that needs the backend; runs in a thread."""
+        """Do everything that needs the backend; runs in a thread."""
         check_can_convert(backend)
         assert isinstance(backend, ConvertsVoices)
         conditioning = self._conditioning.get(backend, voice)
@@ -81,7 +80,7 @@ class VoiceConverter:
 
 
 def check_can_convert(backend: Backend) -> None:
-    """See that a backend can say a recording in another voice.
+    """Check that a backend can convert voices.
 
     Raises:
         BadInput: It can't.
@@ -94,7 +93,7 @@ def check_can_convert(backend: Backend) -> None:
 
 
 async def _wait_unless_stopped(stopped: IsStopped, work: Coroutine[Any, Any, T]) -> T:
-    """Wait for work that ends when it is cancelled, and cancel it once `stopped` is true."""
+    """Wait for a task, and cancel it once `is_stopped` returns true."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():

@@ -1,1 +1,1 @@
-"""Projects: a dialog with its takes and its history, a folder each, edited by many at once."""
+"""Projects: a dialog with its takes and history in a folder, edited by several pages at once."""

@@ -1,4 +1,4 @@
-"""The difference between two documents, as the journal holds it and undo reverses it."""
+"""The difference between two documents: the journal stores it, and undo reverses it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LineChange = tuple[LineFields | None, LineFields | None]
 
 _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
 _PRONUNCIATIONS_FIELD = "pronunciations"
-"""The field of which a delta holds only the changed entries, null for those that aren't there."""
+"""The field of which a delta has only the changed entries, null for absent ones."""
 
 _DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _PRONUNCIATIONS_FIELD)
 _PRONUNCIATIONS_ADAPTER: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
@@ -34,11 +34,11 @@ _VOICE_FIELDS = frozenset({"cast", "first_names"})
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """In the order of lines, `removed` at `start` gives way to `inserted`.
+    """A change of the lines' order: `inserted` replaces `removed` at index `start`.
 
     Attributes:
-        after: The line before all of them, by which the place is found when the order is another
-            by then; None at the beginning, and where it isn't known.
+        after: The line before them, by which the place is found if the order has changed since;
+            None at the start of the dialog, or if unknown.
     """
 
     start: int
@@ -49,13 +49,13 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """From one document to another, and back.
+    """A reversible difference between two documents.
 
     Attributes:
-        lines: By id, what was and what is: all of a line that came (before it is None) or went
-            (after it is None), and the changed fields of one that stayed.
-        order: None when it stayed.
-        fields: What else changed of a document, as values of JSON.
+        lines: By id, the values before and after: a whole line if it was added (before is None) or
+            deleted (after is None), else its changed fields.
+        order: None if it didn't change.
+        fields: Other changes of the document, as JSON values.
     """
 
     lines: Mapping[str, _LineChange] = field(default_factory=dict)
@@ -68,14 +68,14 @@ class Delta:
 
     @property
     def affects_speakers(self) -> bool:
-        """Whether who speaks may have changed, or with which voice."""
+        """Whether the speakers or their voices may have changed."""
         return not _VOICE_FIELDS.isdisjoint(self.fields) or any(
             before is None or after is None or "speaker" in after
             for before, after in self.lines.values()
         )
 
     def reverse(self) -> Delta:
-        """The way back."""
+        """The reverse difference."""
         order = self.order
         return Delta(
             {line_id: (after, before) for line_id, (before, after) in self.lines.items()},
@@ -84,7 +84,7 @@ class Delta:
         )
 
     def to_record(self) -> dict[str, Any]:
-        """As the journal holds it; what didn't change is left out."""
+        """The delta as a record of the journal, without unchanged parts."""
         record: dict[str, Any] = {}
         if self.lines:
             record["lines"] = {line_id: list(change) for line_id, change in self.lines.items()}
@@ -97,7 +97,7 @@ class Delta:
 
 
 def read_delta(record: Mapping[str, Any]) -> Delta:
-    """Read what `record` made, after it was in a file."""
+    """Read a delta from a record of the journal."""
     order = record.get("order")
     return Delta(
         {line_id: (before, after) for line_id, (before, after) in record.get("lines", {}).items()},
@@ -107,7 +107,7 @@ def read_delta(record: Mapping[str, Any]) -> Delta:
 
 
 def diff_documents(before: Document, after: Document) -> Delta:
-    """What leads from one document to another."""
+    """Compute the difference between two documents."""
     changed = [
         line_id
         for line_id in {**before.lines, **after.lines}
@@ -127,12 +127,12 @@ def diff_documents(before: Document, after: Document) -> Delta:
 
 
 def apply_delta(document: Document, delta: Delta, *, loose: bool = False) -> Document:
-    """A document after a change that was made to it.
+    """Apply a change to a document.
 
     Args:
-        document: As it was before.
+        document: The document before.
         delta: The change.
-        loose: The order of lines may have become another since; the change finds its place.
+        loose: Whether the order of lines may have changed since, so that the place is searched.
     """
     lines = document.lines
     if delta.lines:
@@ -156,7 +156,7 @@ def apply_delta(document: Document, delta: Delta, *, loose: bool = False) -> Doc
 
 
 def still_applies(document: Document, delta: Delta) -> bool:
-    """Whether all that a change made is still so; which take is heard doesn't count."""
+    """Whether a document still has all that a change made, apart from the choice of takes."""
     return all(
         _line_still_applies(document.lines.get(line_id), after)
         for line_id, (_, after) in delta.lines.items()
@@ -216,7 +216,7 @@ def _fits_exactly(order: tuple[str, ...], splice: Splice) -> bool:
 def _rebase_splice(
     order: tuple[str, ...], splice: Splice, lines: Mapping[str, ProjectLine]
 ) -> tuple[str, ...]:
-    """The same change where others moved, brought or took lines since."""
+    """Adapt a change of the order to lines that others moved, added or deleted since."""
     moved = {*splice.removed, *splice.inserted}
     rest = [line_id for line_id in order if line_id not in moved]
     start = rest.index(splice.after) + 1 if splice.after in rest else min(splice.start, len(rest))
@@ -260,10 +260,10 @@ def _field_still_applies(document: Document, name: str, after: Any) -> bool:
 
 
 def parse_changed_entries(entries: Any) -> dict[str, Pronunciation]:
-    """The pronunciations that a side of a delta brings.
+    """The pronunciations on one side of a delta.
 
     Raises:
-        ValueError: It holds something else.
+        ValueError: The record is malformed.
     """
     brought = _PRONUNCIATIONS_ADAPTER.validate_python(entries)
     if any(one is not None and one.written != name for name, one in brought.items()):

@@ -1,48 +1,45 @@
-"""Edits, undo and redo of a project by several pages at once, with the conflicts between them."""
+"""Edits, undo and redo of a project by several pages at once, with detection of conflicts."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from studio.dialog.line_text import normalize_spoken_text
-from studio.dialog.model import Dialog
+from studio.dialog.model import Dialog, normalize_spoken_text
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import EditConflict
 from studio.project import ops
 from studio.project.document import Document, LineKind, clean_project_name
 from studio.project.edits import EditLookups, apply_edits
-from studio.project.event_log import EditEvent
-from studio.project.history import Author, EntryKind, HistoryStep, parse_person
-from studio.project.journal import Entry
+from studio.project.history import Author, Entry, EntryKind, HistoryStep, parse_person
+from studio.project.line_states import STUDIO_AUTHOR, EditEvent, LineStates, ProjectState
 from studio.project.ops import Op
-from studio.project.project_state import STUDIO_AUTHOR, ProjectState
 from studio.project.render_context import RenderContext
 from studio.project.script_merge import merge_script
 
 WHOLE_LINE = "line"
-"""Stands for all fields of a line: it came, it went, or an edit is about all of it."""
+"""All fields of a line: it was added or deleted, or an edit concerns all of it."""
 
 _NOT_IN_SCRIPT = frozenset({"chosen", "locked"})
 
 ForeignChanges = Mapping[str, frozenset[str]]
-"""Fields that others changed, by line; "" is the project itself."""
+"""Fields that others changed, by line; "" stands for the project itself."""
 
 _Claim = tuple[str, str, Any]
-"""A line, the field an edit relies on (none: only the line), and what the edit makes of it."""
+"""A line, the field that an edit relies on ("" for the line only), and its new value."""
 
 
 class EditFootprint:
-    """Who changed what last, by line and field; grows with the lines, not with the edits."""
+    """The last author of each field of each line; grows with the lines, not with the edits."""
 
     def __init__(self) -> None:
-        """Nothing was touched yet."""
+        """Start with no changes."""
         self._latest: dict[tuple[str, str], tuple[int, str]] = {}
 
     def add_entry(self, entry: Entry) -> None:
-        """Remember what an entry of the journal changed."""
+        """Record the changes of an entry of the journal."""
         if entry["kind"] == EntryKind.MADE:
             return
         mark = (entry["rev"], entry["client"])
@@ -54,7 +51,7 @@ class EditFootprint:
             self._latest["", name] = mark
 
     def find_changes_by_others(self, base_rev: int, client: str) -> ForeignChanges:
-        """All that others changed after a revision."""
+        """The changes of other clients after a revision."""
         found: dict[str, set[str]] = defaultdict(set)
         for (line_id, name), (rev, by) in self._latest.items():
             if rev > base_rev and by != client:
@@ -63,7 +60,7 @@ class EditFootprint:
 
 
 def select_script_changes(foreign: ForeignChanges) -> ForeignChanges:
-    """What of it stands in a script; a take that was chosen or a voice that was cast doesn't."""
+    """Those changes that show in a script, unlike the choice of takes or voices."""
     found = {line_id: names - _NOT_IN_SCRIPT for line_id, names in foreign.items() if line_id}
     return {line_id: names for line_id, names in found.items() if names}
 
@@ -71,10 +68,10 @@ def select_script_changes(foreign: ForeignChanges) -> ForeignChanges:
 def check_mergeable(
     document: Document, edits: Iterable[ops.Op], foreign: ForeignChanges, *, rev: int
 ) -> None:
-    """See that edits made on an older revision undo nothing that others did since.
+    """Check that edits based on an older revision don't overwrite changes of others.
 
     Raises:
-        EditConflict: They would; says where.
+        EditConflict: They do; says where.
     """
     new: set[str] = set()
     conflicts: list[dict[str, object]] = []
@@ -137,12 +134,12 @@ def _list_new_lines(edit: ops.Op) -> list[str]:
 
 
 def find_respelled_lines(before: Document, after: Document) -> Iterator[str]:
-    """Lines of both documents of whose text a voice hears something else than before."""
+    """Lines in both documents whose spoken text differs."""
     was, now = before.pronunciations, after.pronunciations
     if was == now:
         return
     previous, present = PronunciationRules(was.values()), PronunciationRules(now.values())
-    # Only where a changed entry stands can anything be heard otherwise; most lines hold none.
+    # Only lines with a changed entry can differ, and most have none.
     concerned = _exclude_entries(was, now), _exclude_entries(now, was)
     for line_id, line in after.lines.items():
         if line.kind is not LineKind.SPEECH or line_id not in before.lines:
@@ -156,12 +153,12 @@ def find_respelled_lines(before: Document, after: Document) -> Iterator[str]:
 def find_revoiced_lines(
     previous: RenderContext, present: RenderContext, document: Document
 ) -> Iterator[str]:
-    """Lines that are spoken by another voice or engine, or in another language, than before."""
+    """Lines that are now spoken by another voice or backend, or in another language."""
     if previous is present:
         return
     previous = replace(
         previous, pronouncing=present.pronouncing
-    )  # `find_respelled_lines` is quicker at those
+    )  # `find_respelled_lines` finds those faster
     for line in document:
         if not previous.is_same_for(present, line):
             yield line.line_id
@@ -170,7 +167,7 @@ def find_revoiced_lines(
 def _exclude_entries(
     entries: Mapping[str, Pronunciation], others: Mapping[str, Pronunciation]
 ) -> PronunciationRules:
-    """The entries that aren't among others as they are."""
+    """The entries that differ from those in another list."""
     return PronunciationRules(one for written, one in entries.items() if others.get(written) != one)
 
 
@@ -181,30 +178,23 @@ class DocumentEditor:
     """All methods are called under the session's lock."""
 
     def __init__(self, core: ProjectState) -> None:
-        """Go on with the history that was read from the disk."""
+        """Continue the history that was read from disk."""
         self._state = core
-        self._edit_ids: OrderedDict[str, None] = OrderedDict.fromkeys(core.edit_ids)
         self._footprint = EditFootprint()
         self._footprint_rev = core.rev
-        # Lines that the step under way lets be heard otherwise, though it doesn't change them.
+        # Lines that sound different after the current step, though it doesn't change them.
         self._respelled_lines: list[str] = []
-        self.on_change: Callable[[Sequence[str]], None] = lambda _: None
-
-    @property
-    def edit_ids(self) -> tuple[str, ...]:
-        """Ids of the edits that took effect lately, the latest last."""
-        return tuple(self._edit_ids)
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
-        """Apply edits, all of them or none; those that took effect already change nothing.
+        """Apply edits, all or none; a repeated edit has no effect.
 
         Raises:
             EditConflict: Others changed the same since `base_rev`.
             BadInput, NotFound, Conflict: As `apply_edits`.
-            StorageFailed: They can't be kept; nothing changed then.
+            StorageFailed: They can't be saved; nothing changed.
         """
         core = self._state
-        if author.edit_id in self._edit_ids:
+        if author.edit_id in self._state.edit_ids:
             return EditEvent(core.rev, author.client)
         if base_rev < core.rev:
             foreign = self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
@@ -213,14 +203,14 @@ class DocumentEditor:
         return self._record(apply_edits(core.document, edits, outside), author)
 
     def merge_script(self, dialog: Dialog, author: Author, base_rev: int) -> EditEvent:
-        """Let the lines be those of a dialog; those that stay keep their takes.
+        """Change the lines to those of a dialog; unchanged lines keep their takes.
 
         Raises:
             EditConflict: Others changed the project since `base_rev`.
-            StorageFailed: It can't be kept; nothing changed then.
+            StorageFailed: It can't be saved; nothing changed.
         """
         core = self._state
-        if author.edit_id in self._edit_ids:
+        if author.edit_id in self._state.edit_ids:
             return EditEvent(core.rev, author.client)
         foreign = select_script_changes(
             self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
@@ -236,33 +226,33 @@ class DocumentEditor:
         return self._record(merge_script(core.document, dialog), author)
 
     def rename(self, name: str) -> EditEvent:
-        """Give the project another name, which is no step of undo.
+        """Rename the project, which is no step of undo.
 
         Raises:
-            BadInput: The name can't be used.
-            StorageFailed: It can't be kept.
+            BadInput: The name is invalid.
+            StorageFailed: It can't be saved.
         """
         after = replace(self._state.document, name=clean_project_name(name))
         self._state.record(after, STUDIO_AUTHOR, EntryKind.MADE)
         news = EditEvent(self._state.rev, "", fields=("name",))
-        self._state.events.publish(news)
+        self._state.events.append(news)
         return news
 
     def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditEvent:
-        """Take the latest step back.
+        """Undo the latest step.
 
         Args:
-            author: Who does.
-            base_rev: The revision the author knows.
-            own: The latest of the author's own; steps of others stay, and what they stand on.
+            author: Who undoes it.
+            base_rev: The latest revision that the author has seen.
+            own: Undo the author's latest step instead; steps of others and what they rely on stay.
 
         Raises:
             Conflict: There is none.
-            EditConflict: It is somebody else's, and newer than `base_rev` or not asked for.
-            StorageFailed: It can't be kept; nothing changed then.
+            EditConflict: It is somebody else's, and newer than `base_rev`, or not wanted.
+            StorageFailed: It can't be saved; nothing changed.
         """
         history = self._state.history
-        if author.edit_id in self._edit_ids:
+        if author.edit_id in self._state.edit_ids:
             return EditEvent(self._state.rev, author.client)
         if own and history.marks.undo is not None:
             return self._undo_own(author)
@@ -285,27 +275,26 @@ class DocumentEditor:
         return self.publish_step(step)
 
     def redo(self, author: Author) -> EditEvent:
-        """Take the latest undo back.
+        """Redo the step that was undone last.
 
         Raises:
             Conflict: There is none.
-            StorageFailed: It can't be kept; nothing changed then.
+            StorageFailed: It can't be saved; nothing changed.
         """
-        if author.edit_id in self._edit_ids:
+        if author.edit_id in self._state.edit_ids:
             return EditEvent(self._state.rev, author.client)
         return self.publish_step(
             self._state.history.redo(author, self._state.deps.now_s(), self._choose_takes)
         )
 
     def publish_step(self, step: HistoryStep) -> EditEvent:
-        """After a step: the render and all pages follow it."""
+        """Publish a step to all pages."""
         core, delta = self._state, step.delta
         self._footprint.add_entry(step.entry)
         self._remember(step.entry.get("edit_id"))
         otherwise, self._respelled_lines = self._respelled_lines, []
         others = (*self._lines_of_takes(step), *filter(step.after.lines.__contains__, otherwise))
         line_ids = tuple({**delta.lines, **dict.fromkeys(others)})
-        self.on_change(line_ids)
         news = EditEvent(
             core.rev,
             step.entry["client"],
@@ -314,17 +303,17 @@ class DocumentEditor:
             fields=tuple(delta.fields),
             speakers=delta.affects_speakers,
         )
-        core.events.publish(news)
+        core.events.append(news)
         return news
 
     def _lines_of_takes(self, step: HistoryStep) -> Iterator[str]:
-        """The lines that have a take more, or less, than before."""
+        """The lines that gained or lost a take."""
         changed = set(step.before.deleted_takes) ^ set(step.after.deleted_takes)
         takes = map(self._state.take_store.get, changed)
         return (take.line_id for take in takes if take and take.line_id in step.after.lines)
 
     def _record(self, after: Document, author: Author) -> EditEvent:
-        """Make a changed document the latest."""
+        """Record a changed document."""
         core, before = self._state, self._state.document
         if after.settings.backend != before.settings.backend:
             core.voice_resolver.check_backend(after.settings.backend)
@@ -332,23 +321,24 @@ class DocumentEditor:
         return EditEvent(core.rev, author.client) if step is None else self.publish_step(step)
 
     def _choose_takes(self, after: Document) -> Document:
-        """A document whose changed lines have a take of what they say, where there is one.
+        """Choose a fitting take for each changed line, if there is one.
 
-        That is part of the same step, so that the way back brings the former take back.
+        This is part of the same step, so that undo restores the earlier choice.
         """
         core, before = self._state, self._state.document
-        previous = ground = core.get_render_context()
+        previous = context = core.line_states.context
         if not core.voice_resolver.is_current_for(after):
-            ground = core.voice_resolver.refresh(after)[1]
+            context = core.voice_resolver.refresh(after)[1]
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
         self._respelled_lines = [
             *find_respelled_lines(before, after),
-            *find_revoiced_lines(previous, ground, after),
+            *find_revoiced_lines(previous, context, after),
         ]
-        return core.line_states.choose_current(after, ground, changed + self._respelled_lines)
+        lines = LineStates(core, after, context)
+        return lines.choose_current(changed + self._respelled_lines)
 
     def _load_footprint(self, base_rev: int) -> EditFootprint:
-        """Who changed what; the whole journal is read once when it has to go back further."""
+        """Load the footprint; reads the whole journal once, if older revisions are needed."""
         if base_rev < self._footprint_rev:
             self._footprint = EditFootprint()
             for placed in self._state.journal.replay():
@@ -358,6 +348,7 @@ class DocumentEditor:
 
     def _remember(self, edit_id: str | None) -> None:
         if edit_id is not None:
-            self._edit_ids[edit_id] = None
-            if len(self._edit_ids) > _MAX_EDIT_IDS:
-                self._edit_ids.popitem(last=False)
+            edit_ids = self._state.edit_ids
+            edit_ids[edit_id] = None
+            if len(edit_ids) > _MAX_EDIT_IDS:
+                del edit_ids[next(iter(edit_ids))]

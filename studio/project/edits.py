@@ -9,9 +9,7 @@ from functools import singledispatch
 from typing import Any, Protocol, TypeVar
 
 from studio.dialog.attributes import check_language, check_seed
-from studio.dialog.line_text import paragraph
-from studio.dialog.model import MAX_LINES
-from studio.dialog.names import clean_name, name_key, same_name
+from studio.dialog.model import MAX_LINES, clean_name, name_key, paragraph, same_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, check_pronunciations
 from studio.dialog.tags import write_pause
 from studio.engine.job import MAX_TRIES
@@ -31,10 +29,10 @@ _Value = TypeVar("_Value")
 
 
 class DocumentDraft:
-    """Takes one change after the other; nothing of the document it began with is changed."""
+    """Collects changes to a document, which itself doesn't change."""
 
     def __init__(self, document: Document) -> None:
-        """Begin with a document as it is."""
+        """Start with a document."""
         self._before = document
         self.name = document.name
         self.lines = dict(document.lines)
@@ -51,7 +49,7 @@ class DocumentDraft:
         """The document with all changes.
 
         Raises:
-            BadInput: It has more lines than a dialog may have, or more pronunciations.
+            BadInput: It has too many lines or pronunciations.
         """
         if len(self.pronunciations) > MAX_PRONUNCIATIONS:
             raise BadInput(
@@ -84,7 +82,7 @@ class DocumentDraft:
         return self.lines[line_id]
 
     def find_index_after(self, line_id: str | None) -> int:
-        """Where a line goes that is to be heard after that one; None is the beginning.
+        """The index after a line; None is the start of the dialog.
 
         Raises:
             NotFound: There is no such line.
@@ -92,37 +90,37 @@ class DocumentDraft:
         return 0 if line_id is None else self.order.index(self.get_line(line_id).line_id) + 1
 
     def insert(self, place: int, lines: Iterable[ProjectLine]) -> None:
-        """Put lines in, those that are there already excepted."""
+        """Insert lines, except those that exist already."""
         fresh = {line.line_id: line for line in lines if line.line_id not in self.lines}
         self.lines |= fresh
         self.order[place:place] = fresh
 
     def delete(self, line_ids: Iterable[str]) -> None:
-        """Take lines out, as far as they are there."""
+        """Delete lines, if they exist."""
         gone = set(line_ids).intersection(self.lines)
         for line_id in gone:
             del self.lines[line_id]
         self.order = [line_id for line_id in self.order if line_id not in gone]
 
     def update_line(self, line_id: str, **fields: Any) -> None:
-        """Give a line other values, checked already."""
+        """Change values of a line, which have been checked."""
         self.lines[line_id] = replace(self.get_line(line_id), **fields)
 
     def has_speaker(self, name: str) -> bool:
-        """Whether any line is that speaker's."""
+        """Whether a speaker has any line."""
         return any(line.speaker and same_name(line.speaker, name) for line in self.lines.values())
 
     def remove_voice(self, name: str) -> None:
-        """Keep nothing of what was chosen for a name."""
+        """Remove the cast and the first name of a speaker."""
         self.cast = _remove_name(self.cast, name)
         self.first_names = _remove_name(self.first_names, name)
 
     def transfer_voice(
         self, old_name: str, name: str, speaker_of: Callable[[str], str | None]
     ) -> None:
-        """Let a speaker that got another name keep its voice.
+        """Transfer a renamed speaker's voice to the new name.
 
-        Unless the new name brings one along: it was cast, or the library has a speaker of it.
+        Unless the new name has one: it is cast, or the library has a speaker of that name.
         """
         is_other = not same_name(old_name, name)
         assigned = _find_by_name(self.cast, old_name) or (
@@ -140,7 +138,7 @@ class DocumentDraft:
             self.first_names[name] = first
 
     def select_in_order(self, line_ids: Iterable[str]) -> list[ProjectLine]:
-        """Lines as they are heard.
+        """Lines in the order of playback.
 
         Raises:
             NotFound: One of them was deleted.
@@ -158,10 +156,10 @@ def _remove_name(table: Mapping[str, _Value], name: str) -> dict[str, _Value]:
 
 
 def change_settings(draft: DocumentDraft, fields: Mapping[str, Any]) -> ProjectSettings:
-    """The settings with other values, which are checked.
+    """Change settings, checking the values.
 
     Raises:
-        BadInput: There is no such setting, or the value can't be used.
+        BadInput: There is no such setting, or its value is invalid.
     """
     unknown = set(fields).difference(ProjectSettings.__dataclass_fields__)
     if unknown:
@@ -173,7 +171,7 @@ def change_settings(draft: DocumentDraft, fields: Mapping[str, Any]) -> ProjectS
 
 
 class TakeInfo(Protocol):
-    """What an edit has to know of a take."""
+    """A take as edits need it."""
 
     @property
     def take_id(self) -> str:
@@ -193,11 +191,11 @@ class TakeInfo(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EditLookups:
-    """What edits look up beside the document.
+    """Look-ups that edits need besides the document.
 
     Attributes:
-        find_take: A take by its id; raises `NotFound`.
-        find_speaker_id: The id of the library's speaker of a name, None when there is none.
+        find_take: Finds a take by its id; raises `NotFound`.
+        find_speaker_id: Finds the id of the library's speaker of a name; None if there is none.
     """
 
     find_take: Callable[[str], TakeInfo]
@@ -205,11 +203,11 @@ class EditLookups:
 
 
 def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookups) -> Document:
-    """A document after edits, all of them or none.
+    """Apply edits to a document, all or none.
 
     Raises:
-        BadInput: A value can't be used.
-        NotFound: A line or take is gone.
+        BadInput: A value is invalid.
+        NotFound: A line or take was deleted.
         Conflict: A take is locked.
     """
     draft = DocumentDraft(document)
@@ -260,7 +258,7 @@ def _(edit: ops.Choose, draft: DocumentDraft, outside: EditLookups) -> None:
     take = outside.find_take(edit.take_id)
     if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
         raise NotFound("This take isn't there any more.")
-    # A line that names its seed names that of the take it chooses.
+    # The seed of a line with a seed of its own becomes that of the chosen take.
     seed = None if line.seed is None else take.seed
     draft.update_line(line.line_id, chosen=take.take_id, seed=seed)
 

@@ -1,43 +1,37 @@
 """A project's folder: what lies where, how it is opened and saved, and how it is copied.
 
-project.json     the document as it was lately, readable, with the place in the journal
-edits.jsonl      every change ever made
-pending.json     what a render still has to make; gone when nothing is
-place.json       where somebody was last
+project.json     a recent snapshot of the document, with its position in the journal
+edits.jsonl      the journal: every change ever made
+pending.json     lines that a render still has to make; absent if there are none
+place.json       the last position
 takes/           audio and record of every take
-audio/           files that audio lines play
-voices/          of a project from elsewhere, until the library has them
-.making/         segments under way; nothing in it outlives a restart
+audio/           recordings that audio lines play
+voices/          voices of an imported project, until they are in the library
+.making/         segments in progress; deleted at a restart
 """
 
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Annotated, Any
+from pathlib import Path, PurePath
+from typing import Annotated, Any, BinaryIO
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from studio.errors import Conflict, NotFound, StorageFailed
-from studio.project.document import Document, encode_document, read_document
-from studio.project.history import Author, EntryKind, History, Marks
-from studio.project.journal import Journal
+from studio.audio.decode import DEFAULT_LIMITS
+from studio.audio.guarded_decode import decode_guarded
+from studio.errors import AudioRejected, Conflict, NotFound, StorageFailed
+from studio.project.document import Document, check_audio_name, encode_document, read_document
+from studio.project.history import Author, EntryKind, History, Journal, Marks
 from studio.project.ops import LineId
 from studio.project.takes import is_unused_take
-from studio.storage.disk import Disk, read_json
-
-# A project's folder: what lies where, and how it is opened and kept.
-#
-# project.json     the document as it was lately, readable, with the place in the journal
-# edits.jsonl      every change ever made
-# pending.json     what a render still has to make; gone when nothing is
-# takes/           audio and record of every take
-# audio/           files that audio lines play
-# voices/          of a project from elsewhere, until the library has them
-# .making/         segments under way; nothing in it outlives a restart
+from studio.storage.disk import Disk, hash_file, read_json
 
 SNAPSHOT_VERSION = 1
 SNAPSHOT_FILE = "project.json"
@@ -50,10 +44,10 @@ SEGMENTS_FOLDER = ".making"
 LOCK_FILE = ".lock"
 
 MAX_TIME_S = 253_402_300_000.0
-"""In the year 9999, with which calendars end."""
+"""In the year 9999, the last that dates can have."""
 
 MAX_SNAPSHOT_BYTES = 64_000_000
-"""Of a project from elsewhere; thirty thousand lines are a tenth of it."""
+"""Limit for an imported project; thirty thousand lines take a tenth of it."""
 
 _MAX_SAVED_EDIT_IDS = 200
 _JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -61,7 +55,7 @@ _JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """A project's past; `seen` are ids of edits that took effect, the latest last."""
+    """A project's history; `seen` has the ids of edits that took effect, the latest last."""
 
     history: History
     journal: Journal
@@ -70,12 +64,12 @@ class OpenedHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSnapshot:
-    """A project at one moment; what came later is in the journal from `journal_bytes` on.
+    """A consistent state of a project; later changes are in the journal from `journal_bytes` on.
 
     Attributes:
-        edit_ids: As in `OpenedHistory`.
-        audio_s: Length of all that could be heard, in seconds.
-        is_truncated: The journal was found to be shorter than that.
+        edit_ids: As `seen` in `OpenedHistory`.
+        audio_s: Total duration of what could be played.
+        is_truncated: Whether the journal is shorter than `journal_bytes`.
     """
 
     document: Document = field(default_factory=Document)
@@ -101,7 +95,7 @@ _Offset = Annotated[int, Field(ge=0)]
 
 
 class _HistoryRecord(BaseModel):
-    """Where history stands, as a snapshot holds it."""
+    """The marks of the history, as a record in a snapshot."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -123,7 +117,7 @@ class ProjectFolder:
     """One folder, held by one process at a time."""
 
     def __init__(self, root: Path, disk: Disk) -> None:
-        """Take hold of a project's folder.
+        """Lock a project's folder.
 
         Raises:
             NotFound: There is no such project.
@@ -133,8 +127,8 @@ class ProjectFolder:
             raise NotFound("This project isn't there any more.")
         self.root = root
         self.disk = disk
-        # The system lets go of it when the process ends, however that happens. Not a thread's own:
-        # one thread opens a project, another one closes it.
+        # The system releases the lock when the process ends in any way. It isn't bound to a thread,
+        # as one thread opens a project and another one closes it.
         self._file_lock = FileLock(root / LOCK_FILE, timeout=0, thread_local=False)
         try:
             self._file_lock.acquire()
@@ -145,16 +139,16 @@ class ProjectFolder:
 
     @staticmethod
     def create(root: Path, document: Document, at_s: float, disk: Disk) -> None:
-        """Make a new project's folder.
+        """Create a new project's folder.
 
         Raises:
-            StorageFailed: It can't be written; there is no such project then.
+            StorageFailed: It can't be written; the project isn't created.
         """
         try:
             disk.make_folder(root)
             journal = Journal(root / JOURNAL_FILE, disk)
             try:
-                # In the journal too, so that it tells all there is to tell without the snapshot.
+                # In the journal, too, which must be complete without the snapshot.
                 history = History(journal, Document(), Marks())
                 history.record(document, Author(), at_s, EntryKind.MADE)
                 journal.sync()
@@ -167,7 +161,7 @@ class ProjectFolder:
             raise
 
     def open_history(self) -> OpenedHistory:
-        """The document with its past, all that the disk has of it.
+        """Read the document and its history from disk.
 
         Raises:
             StorageFailed: Neither snapshot nor journal can be read.
@@ -194,20 +188,20 @@ class ProjectFolder:
             )
         opened = OpenedHistory(history, journal, tuple(seen))
         if snapshot.is_truncated:
-            # At once: it must not point beyond the entries that come next.
+            # At once, as it must not point beyond the entries that come next.
             self.save_snapshot(replace(snapshot, is_truncated=False))
         return opened
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
-        """Write a snapshot; the journal has to be on the disk before.
+        """Write a snapshot; the journal has to be synced before.
 
         Raises:
-            StorageFailed: It can't be written; the former one stays.
+            StorageFailed: It can't be written; the earlier one stays.
         """
         self.disk.write_whole(self.root / SNAPSHOT_FILE, _encode_snapshot(snapshot))
 
     def read_pending(self) -> Mapping[str, int | None]:
-        """Lines a render still has to make, in their order, with a new seed where one was asked."""
+        """The lines that a render still has to make, in order, with a new seed if one is wanted."""
         try:
             pending = json.loads((self.root / PENDING_FILE).read_bytes())["lines"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -215,7 +209,7 @@ class ProjectFolder:
         return {str(line_id): seed for line_id, seed in dict(pending).items()}
 
     def write_pending(self, pending: Mapping[str, int | None]) -> None:
-        """Keep what a render still has to make.
+        """Save the lines that a render still has to make.
 
         Raises:
             StorageFailed: It can't be written.
@@ -225,15 +219,15 @@ class ProjectFolder:
             self.disk.remove(path)
             return
         data = json.dumps({"lines": pending}, indent=1).encode() + b"\n"
-        # Somebody waits for the render to begin; a power failure ends one that isn't gone on with.
+        # Not synced, as the user is waiting; after a power failure the render isn't resumed.
         self.disk.write_whole(path, data, synced=False)
 
     def close(self) -> None:
-        """Let others open it."""
+        """Release the folder's lock."""
         self._file_lock.release()
 
     def _read_snapshot_or_empty(self, journal_bytes: int) -> ProjectSnapshot:
-        """Without a usable snapshot the journal alone tells everything."""
+        """Read the snapshot; without a usable one the journal alone is read."""
         path = self.root / SNAPSHOT_FILE
         try:
             snapshot = read_snapshot(path)
@@ -255,7 +249,7 @@ class ProjectFolder:
 
 
 def read_summary(root: Path) -> ProjectSummary:
-    """A project that isn't open, in brief.
+    """The summary of a project that isn't open.
 
     Raises:
         OSError, ValueError, KeyError, TypeError: Its snapshot can't be read.
@@ -269,7 +263,7 @@ def read_summary(root: Path) -> ProjectSummary:
 
 
 def read_saved_document(root: Path) -> Document:
-    """The document of a project that isn't open, as it was kept last.
+    """The last saved document of a project that isn't open.
 
     Raises:
         OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
@@ -295,9 +289,9 @@ def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
 
 
 def _encode_record(record: Mapping[str, Any]) -> str:
-    """JSON with a row for each line of the dialog.
+    """Encode JSON with a row for each line of the dialog.
 
-    Not `indent`, which gives up the encoder in C and takes about twice as long.
+    Not with `indent`, which takes about twice as long, as it doesn't use the encoder in C.
     """
     rows = [
         f"{_JSON_ENCODER.encode(name)}: {_encode_value(value)}" for name, value in record.items()
@@ -312,7 +306,7 @@ def _encode_value(value: Any) -> str:
 
 
 def read_snapshot(path: Path) -> ProjectSnapshot:
-    """A snapshot by its file.
+    """Read a snapshot from its file.
 
     Raises:
         OSError, ValueError, KeyError, TypeError: It can't be read.
@@ -328,22 +322,20 @@ def read_snapshot(path: Path) -> ProjectSnapshot:
     )
 
 
-# A project's files as they were at one moment, to be read while it is worked on.
-#
-# The snapshot is held in memory, the journal only grows, and takes and recordings never change once
-# they are there. So nobody has to wait while they are packed or copied.
+# A consistent view of a project's files while it is being edited: the snapshot is in memory, the
+# journal only grows, and takes and recordings never change. So nobody waits while they are packed.
 
 _BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenFolder:
-    """What a project was.
+    """A consistent view of a project's files.
 
     Attributes:
-        snapshot: The bytes of its file.
-        journal_bytes: How much of the journal there was.
-        document: As it was, or a little later than the snapshot.
+        snapshot: The content of the snapshot's file.
+        journal_bytes: The journal's length at that time.
+        document: The same, or a little later than the snapshot.
     """
 
     root: Path
@@ -352,7 +344,7 @@ class FrozenFolder:
     document: Document
 
     def read_journal(self) -> Iterator[bytes]:
-        """The journal as it was, block by block."""
+        """The journal up to that length, block by block."""
         left = self.journal_bytes
         with (self.root / JOURNAL_FILE).open("rb") as file:
             while left and (block := file.read(min(left, _BLOCK_BYTES))):
@@ -360,11 +352,11 @@ class FrozenFolder:
                 yield block
 
     def iter_files(self, *, deleted: bool = True) -> Iterator[Path]:
-        """Takes and recordings.
+        """The files of takes and recordings.
 
         Args:
-            deleted: Also the audio of takes that only an undo could bring back; without it they
-                are as if they had been freed.
+            deleted: Whether to include the audio of deleted takes, which undo could restore;
+                without it they are as if freed.
         """
         for path in sorted((self.root / TAKES_FOLDER).rglob("*")):
             line_id, take_id = path.parent.name, path.stem
@@ -375,23 +367,21 @@ class FrozenFolder:
             yield path
 
 
-# Where somebody was last in a project, so that another device goes on there.
-#
-# It is no part of the dialog: no edit, no step of undo, and left out of copies and files. A
-# workspace is one person's, so there is one such place in a project, whichever device it was left
-# on.
+# The last position in a project, so that another device can go on there. It isn't part of the
+# document: no edit, no step of undo, and not in copies and exports. A workspace is one person's, so
+# a project has one position for all devices.
 
 _POSITION_FILE = "place.json"
 
 
 class LastPosition(BaseModel):
-    """A place in a project.
+    """A position in a project.
 
     Attributes:
-        line_id: The line one was at.
-        heard: The line under the play-head.
-        by: The browser that says so.
-        number: Rises with each place that is kept.
+        line_id: The line that had the focus.
+        heard: The line at the play-head.
+        by: The browser that sent it.
+        number: Rises with each saved position.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -403,21 +393,84 @@ class LastPosition(BaseModel):
 
 
 def read_last_position(root: Path) -> LastPosition | None:
-    """The place that was left last in a project's folder; None where there is none to read."""
+    """Read the last position from a project's folder; None if there is none."""
     try:
         return LastPosition.model_validate_json((root / _POSITION_FILE).read_bytes())
     except (OSError, ValidationError):
-        return None  # one begins at the top: no reason to keep a project shut
+        return None  # the page then starts at the top, and the project opens anyway
 
 
 def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosition:
-    """Keep a place, under the next number; the lines needn't be there any more.
+    """Save a position under the next number; its lines needn't exist any more.
 
     Raises:
-        StorageFailed: It can't be written; the former one stays.
+        StorageFailed: It can't be written; the earlier one stays.
     """
     previous = read_last_position(root)
     number = previous.number + 1 if previous else 1
     kept = place.model_copy(update={"number": number})
     disk.write_whole(root / _POSITION_FILE, kept.model_dump_json().encode())
     return kept
+
+
+_HASH_CHARS = 8
+_MAX_STEM_BYTES = 150
+
+
+def import_audio(folder: ProjectFolder, name: str, file: BinaryIO) -> str:
+    """Store a recording; the same content is stored once.
+
+    If there is another recording of that name, the new one gets another name, so that no take
+    changes its recording.
+
+    Raises:
+        BadInput: The name is invalid.
+        AudioRejected: It can't be decoded or is too large; nothing is stored.
+        StorageFailed: It can't be written.
+    """
+    path = PurePath(check_audio_name(name))
+    arriving = folder.root / AUDIO_FOLDER / f".{secrets.token_hex(8)}.part"
+    folder.disk.make_folder(arriving.parent)
+    try:
+        folder.disk.write_whole(arriving, _read_blocks(file, name))
+        stem, suffix = _truncate_name(path.stem), _truncate_name(path.suffix, 10)
+        kept = f"{stem}-{hash_file(arriving)[:_HASH_CHARS]}{suffix}"
+        target = arriving.with_name(kept)
+        if not target.exists():
+            decode_guarded(arriving, display_name=name)
+            folder.disk.move(arriving, target)
+    finally:
+        folder.disk.remove(arriving)
+    return kept
+
+
+def _read_blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """The content, block by block, up to the limit of a recording."""
+    left = DEFAULT_LIMITS.max_bytes
+    while block := file.read(_BLOCK_BYTES):
+        left -= len(block)
+        if left < 0:
+            most_mb = DEFAULT_LIMITS.max_bytes // 1_000_000
+            raise AudioRejected(f"“{name}” is larger than {most_mb} MB. Cut it first.")
+        yield block
+
+
+def _truncate_name(text: str, most_bytes: int = _MAX_STEM_BYTES) -> str:
+    """Shorten a name to the 255 bytes that most file systems allow."""
+    return text.encode()[:most_bytes].decode(errors="ignore")
+
+
+UNUSED_AFTER_S = 3600.0
+"""Age at which a recording counts as unused: it is uploaded before the line that plays it."""
+
+
+def find_unused_audio(audio: Path, document: Document) -> list[Path]:
+    """Find recordings that no line plays, except recent ones, whose line may not be added yet."""
+    played = {line.path for line in document}
+    found: list[Path] = []
+    with suppress(FileNotFoundError):  # there are none, or the project is being removed
+        for path in audio.iterdir():
+            age_s = time.time() - path.stat().st_mtime
+            if path.name not in played and age_s >= UNUSED_AFTER_S:
+                found.append(path)
+    return found

@@ -1,32 +1,205 @@
-"""A document with its undo history: every change goes to the journal, and undo has no end.
+"""A document with its journal: every change is appended, and undo is unlimited.
 
-What can be undone is a chain within the journal: each entry names the one below it. Memory holds
-the two tops, however long the chain is, and which of its steps were taken out from under others.
+The steps that can be undone form a chain in the journal, where each entry names the one below it.
+Memory has only the two tops of the chains, and which steps were undone from under others.
+
+A line of the journal is `{"sum":"<crc32 of the entry>","entry":{...}}`. At a torn or changed line
+the file is truncated when it is opened, and a copy of the rest is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-from studio.errors import Conflict
+from studio.errors import Conflict, EngineBusy, StorageFailed
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
-from studio.project.journal import Entry, Journal
+from studio.storage.disk import Disk, read_json, storage_errors
+
+_HEAD_BYTES = len('{"sum":"00000000","entry":')
+_END = b"}\n"
+_MAX_ENTRY_BYTES = 200_000_000
+"""Limit of one line, ten times that of the largest edit."""
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry and the bytes of the journal it takes."""
+
+    start: int
+    end: int
+    entry: Entry
+
+
+class Journal:
+    """An append-only file with one writer, which the caller ensures."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        """Open or create a journal; a torn end is truncated.
+
+        Raises:
+            StorageFailed: It can't be read or written.
+        """
+        self._path = path
+        self._disk = disk
+        self.damaged_copy: Path | None = None
+        with storage_errors(path):
+            # Unbuffered, so that what `append` wrote survives a crash of the process.
+            self._file = path.open("a+b", buffering=0)
+        self._size = self._file.seek(0, 2)
+        self._unsynced = False
+
+    @property
+    def size_bytes(self) -> int:
+        """The offset of the next entry."""
+        return self._size
+
+    def append(self, entry: Entry) -> int:
+        """Append an entry; it survives a crash of the process, and after `sync` a power failure.
+
+        Returns:
+            Its offset.
+
+        Raises:
+            StorageFailed: It can't be written; the journal is unchanged.
+            EngineBusy: The project has been closed.
+        """
+        if self._file.closed:
+            raise build_closed_error()
+        start = self._size
+        data = _encode_entry(entry)
+        try:
+            # This also removes the remains of an earlier failure.
+            self._truncate(start)
+            self._disk.append(self._file, data, self._path)
+        except StorageFailed:
+            self._truncate(start)
+            raise
+        self._size = start + len(data)
+        self._unsynced = True
+        return start
+
+    def read(self, start: int) -> Entry:
+        """The entry at an offset.
+
+        Raises:
+            StorageFailed: The file was changed by something else.
+        """
+        return self._read_entry(start).entry
+
+    def replay(self, start: int = 0) -> Iterator[StoredEntry]:
+        """Yield entries from an offset on; a damaged one and all after it are moved aside."""
+        while start < self._size:
+            try:
+                placed = self._read_entry(start)
+            except StorageFailed:
+                self._truncate_damaged(start)
+                return
+            yield placed
+            start = placed.end
+
+    def sync(self) -> None:
+        """Wait until the disk has all entries; other threads may append meanwhile.
+
+        Raises:
+            StorageFailed: The disk can't write them.
+        """
+        unsynced, self._unsynced = self._unsynced, False
+        if not unsynced:
+            return
+        try:
+            self._disk.sync(self._file, self._path)
+        except StorageFailed:
+            self._unsynced = True
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _read_entry(self, start: int) -> StoredEntry:
+        with storage_errors(self._path):
+            self._file.seek(start)
+            data = b""
+            while not data.endswith(b"\n") and (more := self._file.readline(_MAX_ENTRY_BYTES)):
+                data += more
+                if len(data) > _MAX_ENTRY_BYTES:
+                    break
+        entry = _decode_entry(data)
+        if entry is None:
+            raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
+        return StoredEntry(start, start + len(data), entry)
+
+    def _truncate_damaged(self, start: int) -> None:
+        """Truncate the rest; if it has whole lines, a copy of the file is kept."""
+        self._file.seek(start)
+        torn = self._file.read()
+        if torn.count(b"\n") > (0 if torn.endswith(b"\n") else 1):
+            self.damaged_copy = self._path.with_name(f"{self._path.stem}.damaged-{start}.jsonl")
+            self._disk.write_whole(self.damaged_copy, self._path.read_bytes())
+        self._truncate(start)
+
+    def _truncate(self, size: int) -> None:
+        """Needs no room on the disk."""
+        with storage_errors(self._path):
+            self._file.truncate(size)
+        self._size = size
+
+
+def build_closed_error() -> EngineBusy:
+    """The error for an edit that comes after the project was closed."""
+    return EngineBusy("This project was just put away. Try again.", retry_after_s=1.0)
+
+
+def read_entries(path: Path) -> Iterator[StoredEntry]:
+    """Read the intact entries at the start of a journal that isn't open."""
+    start = 0
+    with path.open("rb") as file:
+        while line := file.readline(_MAX_ENTRY_BYTES):
+            entry = _decode_entry(line)
+            if entry is None:
+                return
+            yield StoredEntry(start, start + len(line), entry)
+            start += len(line)
+
+
+def _encode_entry(entry: Entry) -> bytes:
+    body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
+
+
+def _decode_entry(line: bytes) -> Entry | None:
+    body = line[_HEAD_BYTES : -len(_END)]
+    if line[:_HEAD_BYTES] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(
+        _END
+    ):
+        return None
+    try:
+        entry = read_json(body)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
 
 JOIN_WITHIN_S = 2.0
-"""Edits of one group that follow each other within this are one step of undo."""
+"""Edits of one group within this time become one step of undo."""
 
 _MAX_STEPS_SEARCHED = 200
-"""How many steps of others are looked under for one's own."""
+"""How many steps of others are searched for one's own."""
 
 FinishDocument = Callable[[Document], Document]
 
 
 class EntryKind(StrEnum):
-    """What an entry of the journal is; `made` is what renders change, and can't be undone."""
+    """The kind of an entry; `made` is a change by a render, which can't be undone."""
 
     EDIT = "edit"
     MADE = "made"
@@ -39,9 +212,9 @@ class Author:
     """Who made an edit.
 
     Attributes:
-        client: A page, as `person-page` or any other mark; empty for the studio itself.
+        client: The page, as `person-page` or any other id; empty for the studio itself.
         group: Edits of one group in quick succession are one step of undo.
-        edit_id: The same id never takes effect twice.
+        edit_id: An edit with the same id takes effect only once.
     """
 
     client: str = ""
@@ -50,20 +223,20 @@ class Author:
 
 
 def parse_person(client: str) -> str:
-    """Whose page it is: what stands before a dash is the same for all pages of a browser."""
+    """The part of a client before the dash, which all pages of a browser share."""
     return client.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Where history stands; with a document it is all that a snapshot needs.
+    """The position of the history; with a document it is all that a snapshot needs.
 
     Attributes:
-        rev: Rises with each entry but those of renders.
-        undo, redo: Where in the journal the next step back and forth begins.
+        rev: Rises with each entry except those of renders.
+        undo, redo: Offsets in the journal of the next step to undo and to redo.
         last: Client, group and time of the edit that a further one may join.
-        at_s: When the latest entry was made, in seconds since 1970.
-        removed_steps: Where entries begin that were undone while those above them stayed.
+        at_s: Time of the latest entry, in seconds since 1970.
+        removed_steps: Offsets of entries that were undone from under others.
     """
 
     rev: int = 0
@@ -76,7 +249,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class _UndoStep:
-    """A step that can be undone: its entries from the top, where they begin, and what is below."""
+    """A step that can be undone: its entries from the top, their offsets, and the step below."""
 
     entries: list[Entry]
     starts: list[int]
@@ -85,7 +258,7 @@ class _UndoStep:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """An entry that was made, with the document before and after it."""
+    """A new entry, with the document before and after it."""
 
     entry: Entry
     delta: Delta
@@ -94,26 +267,26 @@ class HistoryStep:
 
 
 class History:
-    """The document and what led to it. Not safe from several threads: the session's lock is."""
+    """The document and its history. Not thread-safe; callers hold the session's lock."""
 
     def __init__(self, journal: Journal, document: Document, marks: Marks) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._journal = journal
         self.document = document
         self.marks = marks
 
     def replay(self, entry: Entry, start: int) -> None:
-        """Take in an entry that stands in the journal already."""
+        """Apply an entry that is in the journal already."""
         self.document = apply_delta(self.document, read_delta(entry["delta"]))
         self.marks = _advance_marks(self.marks, entry, start)
 
     def record(
         self, after: Document, author: Author, at_s: float, kind: EntryKind = EntryKind.EDIT
     ) -> HistoryStep | None:
-        """Make a change the latest of history; None when it changes nothing.
+        """Append a change to the history; None if it changes nothing.
 
         Raises:
-            StorageFailed: It can't be written; nothing changed then.
+            StorageFailed: It can't be written; nothing changed.
         """
         delta = diff_documents(self.document, after)
         if not delta:
@@ -122,16 +295,16 @@ class History:
         return self._append(delta, after, author, at_s, {"kind": kind, "joined": joined})
 
     def undo(self, author: Author, at_s: float, finish: FinishDocument) -> HistoryStep:
-        """Take the latest step back.
+        """Undo the latest step.
 
         Args:
-            author: Who does.
-            at_s: When.
-            finish: Has the last word on the document.
+            author: Who undoes it.
+            at_s: The time.
+            finish: Makes final changes to the document.
 
         Raises:
             Conflict: There is none.
-            StorageFailed: It can't be read or written; nothing changed then.
+            StorageFailed: It can't be read or written; nothing changed.
         """
         document = self.document
         if self.marks.undo is None:
@@ -146,19 +319,19 @@ class History:
     def undo_own(
         self, author: Author, at_s: float, finish: FinishDocument, is_own: Callable[[str], bool]
     ) -> HistoryStep | None:
-        """Take the latest step of somebody back, from under those of others where it must be.
+        """Undo somebody's latest step, even from under the steps of others.
 
         Args:
-            author: Who does.
-            at_s: When.
-            finish: Has the last word on the document.
-            is_own: Whether a client's steps are meant.
+            author: Who undoes it.
+            at_s: The time.
+            finish: Makes final changes to the document.
+            is_own: Whether a client's steps count.
 
         Returns:
-            None when there is none on which nobody else has built.
+            None if there is none that no other step relies on.
 
         Raises:
-            StorageFailed: It can't be read or written; nothing changed then.
+            StorageFailed: It can't be read or written; nothing changed.
         """
         start = self.marks.undo
         for _ in range(_MAX_STEPS_SEARCHED):
@@ -178,11 +351,11 @@ class History:
         return None
 
     def redo(self, author: Author, at_s: float, finish: FinishDocument) -> HistoryStep:
-        """Take the latest undo back; arguments as in `undo`.
+        """Redo the step that was undone last; arguments as in `undo`.
 
         Raises:
             Conflict: There is none.
-            StorageFailed: It can't be read or written; nothing changed then.
+            StorageFailed: It can't be read or written; nothing changed.
         """
         if self.marks.redo is None:
             raise Conflict("There is nothing to redo.")
@@ -192,7 +365,7 @@ class History:
         return self._append(diff_documents(self.document, document), document, author, at_s, how)
 
     def author_of_next_undo(self) -> tuple[int, str] | None:
-        """Revision and client of the step that undo would take back."""
+        """Revision and client of the step that undo would undo."""
         if self.marks.undo is None:
             return None
         entry = self._journal.read(self.marks.undo)
@@ -214,7 +387,7 @@ class History:
             last is not None
             and author.group is not None
             and last[:2] == (author.client, author.group)
-            # What the studio does by itself takes its time and is one step nevertheless.
+            # The studio's own changes may take longer, and are one step nevertheless.
             and (not author.client or 0 <= at_s - last[2] <= JOIN_WITHIN_S)
         )
 
@@ -244,7 +417,7 @@ class History:
 
 
 def _undo_below_top(document: Document, entries: Sequence[Entry]) -> Document | None:
-    """A document without a step below its latest; None where somebody has built on it."""
+    """The document without a step below its latest; None if a later step relies on it."""
     for entry in entries:
         if not still_applies(document, read_delta(entry["delta"])):
             return None
@@ -265,7 +438,7 @@ def _revert_entry(document: Document, entry: Entry) -> Document:
 
 
 def _advance_marks(marks: Marks, entry: Entry, start: int) -> Marks:
-    """Where history stands after an entry."""
+    """The marks after an entry."""
     rev, at_s, gone = entry["rev"], entry["at"], marks.removed_steps
     match EntryKind(entry["kind"]):
         case EntryKind.MADE:

@@ -10,71 +10,61 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples, to_pcm16
-from studio.audio.timeline import TakePart, Timeline, lay_out
-from studio.engine.feed import Feed
-from studio.engine.job import SegmentRecord, SegmentState
+from studio.audio.clip import to_pcm16
+from studio.audio.timeline import (
+    SilencePart,
+    TakePart,
+    Timeline,
+    lay_out,
+    lay_out_part,
+    stream_timeline,
+)
+from studio.engine.job import SegmentAudio
 from studio.errors import Cancelled, NotFound, SpeechFailed, StorageFailed
 from studio.project.document import LineKind
-from studio.project.line_job import LineJob
 from studio.project.line_states import LineState
+from studio.project.render_queue import LineJob
 from studio.project.session import ProjectSession
 
-_SILENCE_BLOCK_BYTES = 2 * STUDIO_RATE_HZ
-
 CUT_MARKER = b"\0"
-"""Half a sample, with which the sound ends of a line that was given up before it was whole."""
+"""Half a sample at the end of the stream of a line whose generation failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineAudio:
-    """A line as it can be heard.
+    """The audio of a line.
 
     Attributes:
-        take_id: The take it is, or becomes when it is whole; None for silence.
-        chunks: s16le mono at the studio's rate. What ends in half a sample isn't the whole line.
+        take_id: The take that it is or becomes; None for silence.
+        chunks: s16le mono at the studio's rate; half a sample at the end marks an incomplete line.
     """
 
     take_id: str | None
     chunks: AsyncIterator[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class _SegmentAudio:
-    """One segment of a line as it was when somebody began to listen."""
-
-    record: SegmentRecord
-    live: Feed[Samples]
-    path: Path | None
-    silent_samples: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it was in the feed; asked once that has ended."""
-        made = self.record.state in (SegmentState.GENERATED, SegmentState.SAVED)
-        return made and not self.live.withdrawn
-
-
 async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
-    """Wait until a line can be heard.
+    """Wait until a line can be played.
 
     Raises:
-        NotFound: The line isn't there, or nobody made it and nobody is about to.
-        SpeechFailed: It could not be spoken.
-        Cancelled: It was wanted, and then wasn't any more, or the project was closed.
+        NotFound: The line doesn't exist, or has no audio and isn't queued.
+        SpeechFailed: It couldn't be spoken.
+        Cancelled: It was taken out of the queue, or the project was closed.
         StorageFailed: Its take can't be read.
     """
     waited = False
     while True:
         seq = session.events.seq
         with session.lock:
-            view, making = session.get_view(line_id), session.get_line_job(line_id)
+            view, line_job = session.get_view(line_id), session.get_line_job(line_id)
         if view is None:
             raise NotFound("This line isn't there any more.")
         if view.line.kind is LineKind.SILENCE:
-            return LineAudio(None, _stream_silence(view.samples or 0))
-        if making is not None:
-            return LineAudio(making.take_id, _stream_live(session, making, _list_segments(making)))
+            silence = lay_out_part(SilencePart(0, view.line.duration_s or 0.0))
+            return LineAudio(None, _stream_pcm(silence))
+        if line_job is not None:
+            parts = [SegmentAudio(record) for record in line_job.job.records]
+            return LineAudio(line_job.spec.take_id, _stream_live(session, line_job, parts))
         if view.state is not LineState.QUEUED:
             break
         if session.events.closed:
@@ -84,15 +74,16 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
     if view.state is LineState.FAILED:
         raise SpeechFailed(view.message or "This line could not be spoken.")
     if view.take is not None:
-        laid = await asyncio.to_thread(_open_take, session.take_store.get_audio_path(view.take))
-        return LineAudio(view.take.take_id, _stream_blocks(laid))
+        part = TakePart(0, session.take_store.get_audio_path(view.take))
+        timeline = await asyncio.to_thread(lay_out_part, part)
+        return LineAudio(view.take.take_id, _stream_pcm(timeline))
     if waited:
         raise Cancelled("This line was cancelled before it was spoken.")
     raise NotFound("Nothing was made of this line yet. Render it first.")
 
 
 def compute_peaks(path: Path, bins: int) -> list[int]:
-    """The lowest and highest sample of each of `bins` stretches of a take, -128 to 127, in turn.
+    """The lowest and highest sample of each of `bins` parts of a take, -128 to 127, alternating.
 
     Raises:
         StorageFailed: The take can't be read.
@@ -116,7 +107,7 @@ def _widen_peaks(
     lowest: npt.NDArray[np.int16],
     highest: npt.NDArray[np.int16],
 ) -> None:
-    """Widen the stretches that a block lies in.
+    """Extend the peaks of the stretches that a block overlaps.
 
     Args:
         samples: The block.
@@ -128,80 +119,41 @@ def _widen_peaks(
     ended = np.searchsorted(starts, len(samples), side="left")
     cuts = np.maximum(starts[begun:ended], 0)
     lows, highs = np.minimum.reduceat(samples, cuts), np.maximum.reduceat(samples, cuts)
-    # Only the first stretch can have begun in an earlier block.
+    # Only the first stretch can have started in an earlier block.
     goes_on = starts[begun] < 0
     lowest[begun:ended] = [min(lows[0], lowest[begun]) if goes_on else lows[0], *lows[1:]]
     highest[begun:ended] = [max(highs[0], highest[begun]) if goes_on else highs[0], *highs[1:]]
 
 
-def _list_segments(making: LineJob) -> list[_SegmentAudio]:
-    return [_open_segment(record) for record in making.job.records]
-
-
-def _open_segment(record: SegmentRecord) -> _SegmentAudio:
-    # The feed before the path: once the feed is replaced, the path is there.
-    live, path = record.live, record.path
-    silent = record.state is SegmentState.SAVED and path is None
-    return _SegmentAudio(record, live, path, (record.samples or 0) if silent else 0)
-
-
 async def _stream_live(
-    session: ProjectSession, making: LineJob, parts: list[_SegmentAudio]
+    session: ProjectSession, line_job: LineJob, parts: list[SegmentAudio]
 ) -> AsyncIterator[bytes]:
-    """Segments as they come; where a finished one was moved away, the take they became."""
+    """Stream segments as they are generated, or the take, once they have been moved into it."""
     sent = 0
     try:
         for part in parts:
-            async for chunk in _stream_segment(part):
-                sent += len(chunk)
-                yield chunk
+            async for chunk in part.stream():
+                pcm = to_pcm16(chunk).tobytes()
+                sent += len(pcm)
+                yield pcm
             if not part.is_whole:
                 yield CUT_MARKER
                 return
     except StorageFailed:
-        # Its audio has its place before the segments go, and before the take is known. A line
-        # that was dropped has none, and ends here.
-        path = session.take_store.build_path(making.line_id, making.take_id)
+        # A take's audio is in place before the segments are deleted and the take is listed.
+        # A dropped line has no take, and ends here.
+        path = session.take_store.build_path(line_job.line_id, line_job.spec.take_id)
         if not path.exists():
             yield CUT_MARKER
             return
-        async for chunk in _stream_blocks(
-            await asyncio.to_thread(_open_take, path), skip_bytes=sent
-        ):
-            yield chunk
+        take = await asyncio.to_thread(lay_out_part, TakePart(0, path))
+        async for pcm in _stream_pcm(take, skip_bytes=sent):
+            yield pcm
 
 
-async def _stream_segment(part: _SegmentAudio) -> AsyncIterator[bytes]:
-    if part.path is not None:
-        async for block in _stream_blocks(await asyncio.to_thread(_open_take, part.path)):
-            yield block
-        return
-    async for silent in _stream_silence(part.silent_samples):
-        yield silent
-    async for chunk in part.live.afollow():
-        yield to_pcm16(chunk).tobytes()
-
-
-async def _stream_blocks(timeline: Timeline, skip_bytes: int = 0) -> AsyncIterator[bytes]:
-    """A take a few seconds at a time, however long it is."""
-    blocks = timeline.blocks()
-    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+async def _stream_pcm(timeline: Timeline, skip_bytes: int = 0) -> AsyncIterator[bytes]:
+    async for block in stream_timeline(timeline):
         pcm = to_pcm16(block).tobytes()
         if len(pcm) > skip_bytes:
             yield pcm[skip_bytes:]
         skip_bytes = max(0, skip_bytes - len(pcm))
-
-
-async def _stream_silence(samples: int) -> AsyncIterator[bytes]:
-    left = 2 * samples
-    while left:
-        block = min(left, _SILENCE_BLOCK_BYTES)
-        left -= block
-        yield bytes(block)
-
-
-def _open_take(path: Path) -> Timeline:
-    timeline = lay_out([TakePart(0, path)])
-    if timeline.skipped:
-        raise StorageFailed(timeline.skipped[0].message)
-    return timeline

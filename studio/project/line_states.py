@@ -1,41 +1,48 @@
-"""The state of each line: its take, whether that is current, and its quality issues."""
+"""An open project's state and its saving; each line's state: its take, its age, its issues."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.engine.event_log import EventLog
+from studio.errors import NotFound, StorageFailed
+from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine
-from studio.project.line_job import LineJob
-from studio.project.render_context import RenderContext
+from studio.project.folder import ProjectFolder, ProjectSnapshot
+from studio.project.history import Author, EntryKind, HistoryStep
+from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
+from studio.project.render_queue import RenderQueue
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, find_outliers
 
 _REFRESH_GROWTH = 1.1
-"""By how many times the takes of a voice may grow before they are looked at again."""
+"""Growth of a voice's takes after which its outliers are computed again."""
 
 
 class VoiceOutliers:
-    """Knows what is usual for each voice of a project. Under the session's lock."""
+    """Finds outliers among the takes of each voice of a project. Under the session's lock."""
 
-    def __init__(self, shelf: TakeStore) -> None:
-        """Nothing was looked at yet."""
-        self._take_store = shelf
+    def __init__(self, take_store: TakeStore) -> None:
+        """Start with no baselines."""
+        self._take_store = take_store
         self._baselines: dict[VoiceKey, tuple[int, VoiceBaseline | None]] = {}
         self._refreshed_counts: dict[VoiceKey, int] = {}
         self._known_outliers: set[str] = set()
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
-        """What may not be right about a take, by itself and beside the others."""
+        """The quality issues of a take, by itself and compared with others."""
         return take.doubts + self._find_outliers(take)
 
     def refresh(self) -> list[str]:
-        """After a render: look at the voices that have more takes than before.
+        """Update the baselines of voices with new takes, after a render.
 
         Returns:
-            Lines with a take that stands out now, or did when it was asked about.
+            Lines with a take that is or was an outlier.
         """
         lines: set[str] = set()
         for voice in list(self._baselines):
@@ -70,7 +77,7 @@ class VoiceOutliers:
 
 
 class LineState(StrEnum):
-    """How far a line is; `stale` when its take was made of something else than it says now."""
+    """The state of a line; `stale` if it has changed since its take was made."""
 
     NONE = "none"
     QUEUED = "queued"
@@ -82,16 +89,16 @@ class LineState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """A line as people see it.
+    """A line with its state, for the page.
 
     Attributes:
         message: Why it failed.
-        take: The chosen one.
-        n_takes: Without the deleted ones.
-        samples: Length of the chosen take, or of a silence; None when there is nothing to hear.
-        generating_take_id: The id of the take that is being spoken; None when none is.
-        issues: What may not be right about the chosen take.
-        spoken_text: What a voice hears, where pronunciations make that another text.
+        take: The chosen take.
+        n_takes: Number of takes, without deleted ones.
+        samples: Length of the chosen take or of a silence; None without audio.
+        generating_take_id: The id of the take that is being generated; None if none is.
+        issues: The quality issues of the chosen take.
+        spoken_text: The spoken text, if pronunciations change it.
     """
 
     line: ProjectLine
@@ -105,158 +112,383 @@ class LineView:
     spoken_text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineFailure:
-    """Why a line has no take for its key."""
-
-    key: str
-    message: str
-
-
 class LineStates:
-    """Looks at lines; keys are computed once for each state of a line and of its ground."""
+    """The states of a document's lines; created for each use. Under the session's lock."""
 
     def __init__(
-        self,
-        shelf: TakeStore,
-        wanted: Mapping[str, int | None],
-        making: Mapping[str, LineJob],
+        self, core: ProjectState, document: Document, context: RenderContext | None = None
     ) -> None:
-        """Look at the lines of one project, and at what a render does with them."""
-        self._take_store = shelf
-        self._queued = wanted
-        self._line_jobs = making
-        self.failures: dict[str, LineFailure] = {}
-        self.outliers = VoiceOutliers(shelf)
-        self._keys: dict[str, tuple[ProjectLine, RenderContext, str]] = {}
+        """Compute the states of a document's lines in a context, by default the cached one."""
+        self._core = core
+        self._document = document
+        self._context = context
 
-    def get_key(self, line: ProjectLine, ground: RenderContext) -> str:
-        """A line's key now."""
-        known = self._keys.get(line.line_id)
-        if known is None or known[0] is not line or known[1] is not ground:
-            known = self._keys[line.line_id] = (line, ground, ground.compute_key(line))
+    @property
+    def context(self) -> RenderContext:
+        """What all lines depend on."""
+        return self._context or self._core.voice_resolver.get_context(self._document)
+
+    def get_key(self, line: ProjectLine) -> str:
+        """A line's current key; cached for each state of the line and its context."""
+        context, keys = self.context, self._core.keys
+        known = keys.get(line.line_id)
+        if known is None or known[0] is not line or known[1] is not context:
+            known = keys[line.line_id] = (line, context, context.compute_key(line))
         return known[2]
 
-    def build_view(self, line: ProjectLine, document: Document, ground: RenderContext) -> LineView:
-        """A line as it is now."""
-        take = self.find_chosen(line, document)
-        state, message = self._state(line, take, ground)
+    def build_view(self, line: ProjectLine) -> LineView:
+        """A line with its current state."""
+        take = self.find_chosen(line)
+        state, message = self._state(line, take)
         samples = take.samples if take is not None else None
         if line.kind is LineKind.SILENCE:
             samples = round((line.duration_s or 0.0) * STUDIO_RATE_HZ)
-        n_takes = len(self.list_takes(line.line_id, document))
-        making = self._line_jobs.get(line.line_id) if state is LineState.GENERATING else None
-        making_id = making.take_id if making is not None else None
-        doubts = self.outliers.find_issues(take) if take is not None else ()
-        spoken = ground.find_changed_text(line)
-        return LineView(line, state, message, take, n_takes, samples, making_id, doubts, spoken)
+        n_takes = len(self.list_takes(line.line_id))
+        line_job = self._core.render_queue.line_jobs.get(line.line_id)
+        generating_id = (
+            line_job.spec.take_id if line_job and state is LineState.GENERATING else None
+        )
+        issues = self._core.outliers.find_issues(take) if take is not None else ()
+        spoken = self.context.find_changed_text(line)
+        return LineView(line, state, message, take, n_takes, samples, generating_id, issues, spoken)
 
-    def list_takes(self, line_id: str, document: Document) -> list[Take]:
-        """A line's takes without the deleted ones, the oldest first; those that are gone too."""
-        takes = self._take_store.list_for_line(line_id)
-        if not document.deleted_takes:
+    def list_takes(self, line_id: str) -> list[Take]:
+        """A line's takes except deleted ones, the oldest first; freed ones are included."""
+        takes = self._core.take_store.list_for_line(line_id)
+        if not self._document.deleted_takes:
             return list(takes)
-        deleted = frozenset(document.deleted_takes)
+        deleted = frozenset(self._document.deleted_takes)
         return [take for take in takes if take.take_id not in deleted]
 
-    def find_chosen(self, line: ProjectLine, document: Document) -> Take | None:
-        """The take that is heard; None when it has none, or it is gone."""
-        take = self._take_store.get(line.chosen)
-        if (
-            take is None
-            or take.take_id in document.deleted_takes
-            or self._take_store.is_freed(take)
-        ):
+    def find_chosen(self, line: ProjectLine) -> Take | None:
+        """The take that is played; None if there is none, or its audio was freed."""
+        take = self._core.take_store.get(line.chosen)
+        if take is None or take.take_id in self._document.deleted_takes or self._is_freed(take):
             return None
         return take
 
-    def measure_audio_s(self, document: Document) -> float:
-        """Length of all that can be heard, in seconds."""
-        takes = (self.find_chosen(line, document) for line in document)
-        silence_s = sum(line.duration_s or 0.0 for line in document)
+    def measure_audio_s(self) -> float:
+        """Total duration of what can be played."""
+        takes = map(self.find_chosen, self._document)
+        silence_s = sum(line.duration_s or 0.0 for line in self._document)
         return silence_s + sum(take.samples for take in takes if take) / STUDIO_RATE_HZ
 
-    def is_ready(self, line: ProjectLine, document: Document, ground: RenderContext) -> bool:
-        """Whether its take is of what it says now."""
-        take = self.find_chosen(line, document)
-        return take is not None and self._is_current(line, take, ground)
+    def is_ready(self, line: ProjectLine) -> bool:
+        """Whether its take matches its current text and voice."""
+        take = self.find_chosen(line)
+        return take is not None and self._is_current(line, take)
 
-    def find_current(
-        self, line: ProjectLine, document: Document, ground: RenderContext, seed: int | None = None
-    ) -> Take | None:
-        """The newest take of what a line says now, of that seed; for None, of its own or any."""
+    def find_current(self, line: ProjectLine, seed: int | None = None) -> Take | None:
+        """The newest take that matches a line and a seed; with None, the line's own seed or any."""
         wanted = line.seed if seed is None else seed
         fits = [
             take
-            for take in self.list_takes(line.line_id, document)
+            for take in self.list_takes(line.line_id)
             if not take.cut
             and wanted in (None, take.seed)
-            and self._matches_key(line, take, ground)
-            and not self._take_store.is_freed(take)
+            and self._matches_key(line, take)
+            and not self._is_freed(take)
         ]
         return fits[-1] if fits else None
 
-    def count_cut(self, line: ProjectLine, document: Document, ground: RenderContext) -> int:
-        """How many times a line was cut off as it says now."""
-        takes = self.list_takes(line.line_id, document)
-        return sum(take.cut and self._matches_key(line, take, ground) for take in takes)
+    def count_cut(self, line: ProjectLine) -> int:
+        """How many matching takes of a line were cut off."""
+        takes = self.list_takes(line.line_id)
+        return sum(take.cut and self._matches_key(line, take) for take in takes)
 
-    def find_freed(
-        self, line: ProjectLine, document: Document, ground: RenderContext, seed: int | None = None
-    ) -> Take | None:
-        """The take that is gone and would fit: the one of a seed; for None, the chosen one."""
-        for take in self.list_takes(line.line_id, document):
+    def find_freed(self, line: ProjectLine, seed: int | None = None) -> Take | None:
+        """A freed take that matches: that of a seed, or with None the chosen one."""
+        for take in self.list_takes(line.line_id):
             is_meant = take.take_id == line.chosen if seed is None else take.seed == seed
-            if (
-                is_meant
-                and not take.cut
-                and self._take_store.is_freed(take)
-                and self._is_current(line, take, ground)
-            ):
+            if is_meant and not take.cut and self._is_freed(take) and self._is_current(line, take):
                 return take
         return None
 
-    def choose_current(
-        self, document: Document, ground: RenderContext, line_ids: Iterable[str]
-    ) -> Document:
-        """Choose, for lines whose take no longer fits, one that does, where there is one.
+    def choose_current(self, line_ids: Iterable[str]) -> Document:
+        """Choose a matching take for lines whose chosen one doesn't match, if there is one.
 
-        A take that would fit if it weren't gone stays chosen: it is what the line waits for.
+        A matching take that was freed stays chosen, as the line waits for it to be rendered again.
         """
-        lines = dict(document.lines)
+        lines = dict(self._document.lines)
         for line_id in line_ids:
             line = lines.get(line_id)
             if line is None or line.locked or line.kind is LineKind.SILENCE:
                 continue
-            if self.is_ready(line, document, ground) or self.find_freed(line, document, ground):
+            if self.is_ready(line) or self.find_freed(line):
                 continue
-            take = self.find_current(line, document, ground)
+            take = self.find_current(line)
             if take is not None:
                 lines[line_id] = replace(line, chosen=take.take_id)
-        return replace(document, lines=lines)
+        return replace(self._document, lines=lines)
 
-    def _is_current(self, line: ProjectLine, take: Take, ground: RenderContext) -> bool:
-        return line.seed in (None, take.seed) and self._matches_key(line, take, ground)
+    def _is_freed(self, take: Take) -> bool:
+        return self._core.take_store.is_freed(take)
 
-    def _matches_key(self, line: ProjectLine, take: Take, ground: RenderContext) -> bool:
-        """Whether a take is of the words and the voice of a line."""
-        if take.key == self.get_key(line, ground):
+    def _is_current(self, line: ProjectLine, take: Take) -> bool:
+        return line.seed in (None, take.seed) and self._matches_key(line, take)
+
+    def _matches_key(self, line: ProjectLine, take: Take) -> bool:
+        """Whether a take has a line's text and voice."""
+        if take.key == self.get_key(line):
             return True
-        return take.key in ground.compute_legacy_keys(line, take.voice, take.backend)
+        return take.key in self.context.compute_legacy_keys(line, take.voice, take.backend)
 
-    def _state(
-        self, line: ProjectLine, take: Take | None, ground: RenderContext
-    ) -> tuple[LineState, str | None]:
+    def _state(self, line: ProjectLine, take: Take | None) -> tuple[LineState, str | None]:
         if line.kind is LineKind.SILENCE:
             return LineState.READY, None
-        making = self._line_jobs.get(line.line_id)
-        if making is not None and making.has_started:
+        queue = self._core.render_queue
+        line_job = queue.line_jobs.get(line.line_id)
+        if line_job is not None and line_job.has_started:
             return LineState.GENERATING, None
-        if line.line_id in self._queued:
+        if line.line_id in queue.queued:
             return LineState.QUEUED, None
-        if take is not None and self._is_current(line, take, ground):
+        if take is not None and self._is_current(line, take):
             return LineState.READY, None
-        failure = self.failures.get(line.line_id)
-        if failure is not None and failure.key == self.get_key(line, ground):
+        failure = queue.failures.get(line.line_id)
+        if failure is not None and failure.key == self.get_key(line):
             return LineState.FAILED, failure.message
         return (LineState.NONE if take is None else LineState.STALE), None
+
+
+@dataclass(frozen=True, slots=True)
+class EditEvent:
+    """The document changed.
+
+    Attributes:
+        rev: The new revision.
+        client: The client that changed it.
+        line_ids: Lines that were added, deleted or changed, or whose state changed.
+        order: Whether the order of lines changed.
+        fields: Other fields of the document that changed.
+        speakers: Whether the speakers or their voices may have changed.
+    """
+
+    rev: int
+    client: str
+    line_ids: tuple[str, ...] = ()
+    order: bool = False
+    fields: tuple[str, ...] = ()
+    speakers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LineEvent:
+    """A line's state changed."""
+
+    line_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderEvent:
+    """The render's state changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageEvent:
+    """The project can't be saved to disk, or can be again."""
+
+
+ProjectEvent = EditEvent | LineEvent | RenderEvent | StorageEvent
+
+_MAX_EVENTS = 500
+"""A page that lags behind by more events has to read the project again."""
+
+
+STUDIO_AUTHOR = Author()
+"""The author of changes that the studio makes by itself."""
+
+
+class ProjectState:
+    """A project's folder, history, takes and events. Its lock guards all but takes and events.
+
+    Attributes:
+        edit_ids: Ids of recent edits that took effect, the latest last.
+    """
+
+    def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
+        """Open a project's folder.
+
+        Raises:
+            StorageFailed: It can't be read.
+        """
+        self.folder = folder
+        self.deps = tools
+        self.lock = threading.RLock()
+        opened = folder.open_history()
+        self.history, self.journal = opened.history, opened.journal
+        self.edit_ids = dict.fromkeys(opened.edit_ids)
+        self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
+        # Numbers rise over restarts, so that a page's old one is recognised.
+        self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
+        self.voice_resolver = VoiceResolver(tools)
+        self.render_queue = RenderQueue()
+        self.outliers = VoiceOutliers(self.take_store)
+        # The cached key of each line, with the line and the context that it is for.
+        self.keys: dict[str, tuple[ProjectLine, RenderContext, str]] = {}
+        self.closed = False
+
+    @property
+    def document(self) -> Document:
+        """The current document."""
+        return self.history.document
+
+    @property
+    def rev(self) -> int:
+        """Rises with each edit."""
+        return self.history.marks.rev
+
+    @property
+    def line_states(self) -> LineStates:
+        """The current states of the lines."""
+        return LineStates(self, self.document)
+
+    def line(self, line_id: str) -> ProjectLine:
+        """A line by its id.
+
+        Raises:
+            NotFound: It was deleted, or never existed.
+        """
+        line = self.document.lines.get(line_id)
+        if line is None:
+            raise NotFound("This line isn't there any more.")
+        return line
+
+    def record(
+        self, after: Document, author: Author, kind: EntryKind = EntryKind.EDIT
+    ) -> HistoryStep | None:
+        """Record a document; None if it is the same as before.
+
+        Raises:
+            StorageFailed: It can't be saved; nothing changed.
+        """
+        return self.history.record(after, author, self.deps.now_s(), kind)
+
+    def choose_current_takes(self, line_ids: Iterable[str]) -> None:
+        """Choose matching takes for lines, where there are any.
+
+        Raises:
+            StorageFailed: It can't be kept.
+        """
+        after = self.line_states.choose_current(line_ids)
+        step = self.record(after, STUDIO_AUTHOR, EntryKind.MADE)
+        if step is not None:
+            self.publish_lines(step.delta.lines)
+
+    def publish_lines(self, line_ids: Iterable[str]) -> None:
+        """Publish that the state of lines changed."""
+        for line_id in line_ids:
+            self.events.append(LineEvent(line_id))
+
+
+SNAPSHOT_INTERVAL_S = 5.0
+"""Age at which a snapshot is written again; newer changes are in the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlushTask:
+    """A consistent state to write to disk.
+
+    Attributes:
+        sequence: Order of the tasks; one that is older than the last written is dropped.
+        queued: The lines that a render still has to make.
+        snapshot: None if the one on disk is recent enough.
+    """
+
+    sequence: int
+    queued: Mapping[str, int | None]
+    snapshot: ProjectSnapshot | None = None
+
+
+class Autosave:
+    """Creates tasks under the session's lock, and writes them without it.
+
+    Attributes:
+        message: Why the project can't be saved; None while it can.
+    """
+
+    def __init__(self, core: ProjectState) -> None:
+        """Start with everything saved, as it was read from disk."""
+        self._state = core
+        # Guards the fields below and the files. Taken after the session's lock, never before it.
+        self._write_lock = threading.Lock()
+        self._last_sequence = 0
+        self._flushed_sequence = 0
+        self._marks = core.history.marks
+        self._kept_s = time.monotonic()
+        self._pending: Mapping[str, int | None] | None = core.folder.read_pending()
+        self._closed = False
+        self.message: str | None = None
+
+    @property
+    def pending(self) -> Mapping[str, int | None]:
+        """The lines still to be made, as saved on disk."""
+        return self._pending or {}
+
+    def create_task(self, *, now: bool) -> FlushTask:
+        """Create a task; with a snapshot if one is due, or with `now`."""
+        self._last_sequence += 1
+        wanted = dict(self._state.render_queue.queued)
+        history = self._state.history
+        is_time = now or time.monotonic() - self._kept_s > SNAPSHOT_INTERVAL_S
+        if not is_time or history.marks == self._marks:
+            return FlushTask(self._last_sequence, wanted)
+        size_bytes = self._state.journal.size_bytes
+        audio_s = self._state.line_states.measure_audio_s()
+        seen = tuple(self._state.edit_ids)
+        snapshot = ProjectSnapshot(history.document, history.marks, size_bytes, seen, audio_s)
+        return FlushTask(self._last_sequence, wanted, snapshot)
+
+    def flush(self, task: FlushTask) -> None:
+        """Write a task to disk; a failure is published to all pages and retried later."""
+        with self._write_lock:
+            if self._closed or task.sequence < self._flushed_sequence:
+                return
+            try:
+                self._state.journal.sync()
+                self._write_pending(task.sequence, task.queued)
+                if task.snapshot is not None:
+                    self._state.folder.save_snapshot(task.snapshot)
+                    self._marks, self._kept_s = task.snapshot.marks, time.monotonic()
+            except StorageFailed as error:
+                self.report(str(error))
+            else:
+                self.report(None)
+
+    def sync(self) -> None:
+        """Wait until the disk has every edit; under the session's lock.
+
+        Raises:
+            StorageFailed: The disk can't write them.
+        """
+        with self._write_lock:
+            self._state.journal.sync()
+
+    def save_pending(self, wanted: Mapping[str, int | None]) -> None:
+        """Save the lines that a render still has to make at once; under the session's lock.
+
+        Raises:
+            StorageFailed: It can't be written.
+        """
+        self._last_sequence += 1
+        with self._write_lock:
+            self._write_pending(self._last_sequence, dict(wanted))
+
+    def report(self, message: str | None) -> None:
+        """Publish that the project can't be saved, or can be again."""
+        if message != self.message:
+            self.message = message
+            self._state.events.append(StorageEvent())
+
+    def close(self) -> None:
+        """Stop writing, and close the journal."""
+        with self._write_lock:
+            self._closed = True
+            self._state.journal.close()
+
+    def _write_pending(self, turn: int, wanted: Mapping[str, int | None]) -> None:
+        self._flushed_sequence = turn
+        if wanted == self._pending:
+            return
+        self._pending = None  # unknown if the next line fails
+        self._state.folder.write_pending(wanted)
+        self._pending = wanted

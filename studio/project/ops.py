@@ -1,4 +1,4 @@
-"""The edit operations that a page can send; here their form is checked, not their sense."""
+"""The edit operations that a page can send; only their form is checked here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Op(BaseModel):
 
 
 class Insert(_Op):
-    """Put new lines after a line; None is the beginning. A line that is there already stays."""
+    """Insert new lines after a line; None is the start. A line that exists already stays."""
 
     op: Literal["insert"]
     after: LineId | None = None
@@ -27,14 +27,14 @@ class Insert(_Op):
 
 
 class Delete(_Op):
-    """Take lines out; one that is gone already is no fault."""
+    """Delete lines; no error if one is deleted already."""
 
     op: Literal["delete"]
     line_ids: LineIds
 
 
 class Move(_Op):
-    """Put lines after a line, in the order they are heard now."""
+    """Move lines after a line, in their current order."""
 
     op: Literal["move"]
     line_ids: LineIds
@@ -42,7 +42,7 @@ class Move(_Op):
 
 
 class SetFields(_Op):
-    """Give lines other values."""
+    """Change values of lines."""
 
     op: Literal["set"]
     line_ids: LineIds
@@ -50,7 +50,7 @@ class SetFields(_Op):
 
 
 class Choose(_Op):
-    """Let another take of a line be heard."""
+    """Choose another take of a line."""
 
     op: Literal["choose"]
     line_id: LineId
@@ -58,7 +58,7 @@ class Choose(_Op):
 
 
 class Split(_Op):
-    """Cut a line's text; `at` counts UTF-16 units, as JavaScript does."""
+    """Split a line's text; `at` counts UTF-16 units, as JavaScript does."""
 
     op: Literal["split"]
     line_id: LineId
@@ -67,21 +67,21 @@ class Split(_Op):
 
 
 class Join(_Op):
-    """Make one line of several; its speaker is the first one's, silences become pause tags."""
+    """Join several lines into one with the first one's speaker; silences become pause tags."""
 
     op: Literal["join"]
     line_ids: LineIds
 
 
 class DeleteTake(_Op):
-    """Take a take away; its file stays for undo, until somebody frees the space."""
+    """Delete a take; its file stays for undo until the space is freed."""
 
     op: Literal["delete_take"]
     take_id: TakeId
 
 
 class LockTake(_Op):
-    """Keep a take from being deleted, or let it go."""
+    """Lock a take, so that it can't be deleted, or unlock it."""
 
     op: Literal["lock_take"]
     take_id: TakeId
@@ -89,7 +89,7 @@ class LockTake(_Op):
 
 
 class AcceptTake(_Op):
-    """Say that a take is right, whatever seemed doubtful about it, or take that back."""
+    """Accept a take in spite of its quality issues, or withdraw that."""
 
     op: Literal["accept_take"]
     take_id: TakeId
@@ -97,7 +97,7 @@ class AcceptTake(_Op):
 
 
 class CastVoice(_Op):
-    """Let a speaker of the library speak for a name; None for the one of the same name."""
+    """Cast a speaker of the library for a name; None for the speaker of that name."""
 
     op: Literal["cast"]
     speaker: str
@@ -105,7 +105,7 @@ class CastVoice(_Op):
 
 
 class RenameSpeaker(_Op):
-    """Give all lines of a speaker another name."""
+    """Rename the speaker of all its lines."""
 
     op: Literal["rename_speaker"]
     from_: Annotated[str, Field(alias="from")]
@@ -120,7 +120,7 @@ class SetSettings(_Op):
 
 
 class PronunciationFields(BaseModel):
-    """How a word or phrase is said."""
+    """The pronunciation of a word or phrase."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -138,14 +138,14 @@ class PronunciationFields(BaseModel):
     enabled: bool = True
 
     def entry(self) -> Pronunciation:
-        """The entry as the dialog layer knows it; unchecked."""
+        """The same as a `Pronunciation`, unchecked."""
         return Pronunciation(self.written, self.spoken, self.match_case, self.enabled)
 
 
 class SetPronunciations(_Op):
-    """Say words otherwise: entries to put, in place of those for the same words, or to take out.
+    """Add or replace pronunciations, or remove some.
 
-    Those taken out go first, so that an entry can get another word.
+    Removals are applied first, so that the word of an entry can be changed.
     """
 
     op: Literal["pronounce"]
@@ -154,7 +154,7 @@ class SetPronunciations(_Op):
 
 
 class Rename(_Op):
-    """Give the project another name."""
+    """Rename the project."""
 
     op: Literal["rename"]
     name: str

@@ -1,4 +1,4 @@
-"""A project as one file, `.tableread.zip`: written, unpacked within bounds, validated."""
+"""A project as one file, `.tableread.zip`: writes, unpacks within bounds, and validates it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from studio.project.folder import (
     ProjectSnapshot,
     read_snapshot,
 )
-from studio.project.history import EntryKind
-from studio.project.journal import read_entries
+from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
 from studio.storage.disk import Disk, open_atomic, storage_errors
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
@@ -43,10 +42,10 @@ from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 PROJECT_SUFFIX = ".tableread.zip"
 MAX_FILES = 200_000
 MAX_BYTES = 100_000_000_000
-"""Of all files, which the disk has to have room for besides."""
+"""Limit of all files together; the disk must have room for them, too."""
 
 _MAX_COMPRESSION_RATIO = 200
-"""JSON and silence shrink well; nothing of a project shrinks more than this."""
+"""Limit against zip bombs: JSON and silence compress well, but nothing of a project more."""
 _SMALL_BYTES = 10_000_000
 _DAMAGED_ERRORS = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
@@ -61,14 +60,14 @@ _MEMBER_NAMES = re.compile(
 
 
 def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) -> None:
-    """Write a project as one file, with the voices of its cast; whole or not there.
+    """Write a project as one file, with the voices of its cast; the file is whole or absent.
 
-    Nobody waits for it: the file is of the moment at which this began.
+    The project can be edited meanwhile; the file has its state at the start.
 
     Args:
         session: The project.
         path: The file.
-        deleted: Also deleted takes, so that undo finds them with their audio.
+        deleted: Whether to include the audio of deleted takes, for undo.
 
     Raises:
         StorageFailed: It can't be written.
@@ -103,20 +102,20 @@ def is_archive(file: BinaryIO) -> bool:
 
 
 def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = None) -> None:
-    """Bring a project's file into an empty folder.
+    """Unpack a project's file into an empty folder.
 
-    Every name is held to those a project has, so nothing is written elsewhere; sizes are bounded
-    before and while they are unpacked.
+    Only names that a project has are allowed, so nothing is written elsewhere; sizes are checked
+    before and during the unpacking.
 
     Args:
         file: Seekable.
         target: The folder.
-        disk: Writes.
-        max_bytes: What all may take unpacked; None for what a studio's owner may.
+        disk: Writes the files.
+        max_bytes: Limit of the unpacked size; None for that of the studio's owner.
 
     Raises:
-        BadInput: It is no such file, damaged, or too large.
-        StorageFailed: There is no room.
+        BadInput: It isn't a project's file, is damaged, or too large.
+        StorageFailed: The disk has no room.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -196,7 +195,7 @@ class _DeltaRecord(BaseModel):
 
 
 class _EntryRecord(BaseModel):
-    """An entry of a journal, as `History` writes it."""
+    """The schema of a journal's entry, as `History` writes it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -217,10 +216,10 @@ _DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
 
 
 def validate_import(root: Path) -> None:
-    """See that a folder's snapshot and history are what a studio writes.
+    """Check that a folder's snapshot and history are as a studio writes them.
 
     Raises:
-        BadInput: They aren't, so that the project could not be opened, shown or undone.
+        BadInput: They aren't, so that the project couldn't be opened, shown or undone.
     """
     if (root / SNAPSHOT_FILE).stat().st_size > MAX_SNAPSHOT_BYTES:
         raise BadInput("This project file is too large.")
@@ -236,7 +235,7 @@ def validate_import(root: Path) -> None:
 
 
 def _check_history(path: Path, snapshot: ProjectSnapshot) -> None:
-    """See that a snapshot fits its journal, and that undo comes to an end."""
+    """Check that a snapshot fits its journal, and that the chain of undo steps ends."""
     starts: set[int | None] = {None}
     end, document = 0, snapshot.document
     for placed in read_entries(path):
@@ -253,7 +252,7 @@ def _check_history(path: Path, snapshot: ProjectSnapshot) -> None:
         raise ValueError("a line of it isn't whole")
     if snapshot.journal_bytes < size and snapshot.journal_bytes not in starts:
         raise ValueError("the lines go on within an entry")
-    # Where the journal is too short, they are forgotten when it is opened.
+    # If the journal is too short, they are dropped when the project is opened.
     if snapshot.journal_bytes <= size and not {snapshot.marks.undo, snapshot.marks.redo} <= starts:
         raise ValueError("undo leads to no entry")
     _check_document(document)

@@ -34,35 +34,35 @@ from studio.project.project_file import unpack, validate_import
 from studio.project.render_context import ProjectDeps
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
-from studio.project.trash import DELETED_MESSAGE, TRASH_RETENTION_S, ProjectTrash
 from studio.storage.disk import Disk, measure_folder
+from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.library import SpeakerLibrary
 
 MAX_IDLE_PROJECTS = 16
-"""Projects in memory that nobody looks at and nothing is made of."""
+"""Most idle projects in memory, without a page or a render."""
 
 IDLE_AFTER_S = 30.0
-"""A project that was asked for since then stays open: a request may be at work with it."""
+"""How long a project stays open after a request, which may still be using it."""
 
 _SAVE_INTERVAL_S = 0.5
 _SWEEP_INTERVAL_S = 3600.0
 
 
 class OpenProjects:
-    """A table by id; methods may be called from any thread but the engine's own."""
+    """The open projects by id; safe from any thread but the engine's own."""
 
     def __init__(
         self, start: Callable[[Path], ProjectSession], sweep: Callable[[], object]
     ) -> None:
-        """Nothing is open, and nothing runs, before the first project.
+        """Start with no project and no thread.
 
         Args:
-            start: Makes a session of a project's folder.
-            sweep: Called once an hour from the first project on, by the thread that keeps them.
+            start: Opens a session on a project's folder.
+            sweep: Called once an hour from the first project on, by the autosave thread.
         """
         self._start = start
         self._sweep = sweep
-        # Guards the table; a project is opened once, whoever asks.
+        # Guards the table, so that a project is opened only once.
         self.lock = threading.RLock()
         self._sessions: dict[str, ProjectSession] = {}
         self._used_s: dict[str, float] = {}
@@ -70,21 +70,21 @@ class OpenProjects:
         self._saver: threading.Thread | None = None
 
     def get(self, project_id: str) -> ProjectSession | None:
-        """The project, when it is open; that it was asked for changes nothing."""
+        """The project, if it is open, without extending the time that it stays open."""
         return self._sessions.get(project_id)
 
     def touch(self, project_id: str) -> ProjectSession | None:
-        """The project, when it is open, and without waiting for anything; it stays open a while."""
+        """The project, if it is open, without waiting; it stays open for a while longer."""
         if project_id in self._sessions:
-            self._used_s[project_id] = time.monotonic()  # first, so that it stays open
+            self._used_s[project_id] = time.monotonic()  # before the look-up, so that it stays open
         return self._sessions.get(project_id)
 
     def open(self, project_id: str, place: Callable[[], Path]) -> ProjectSession:
-        """The project, opened when it isn't yet.
+        """Open a project, or return it if it is open.
 
         Args:
-            project_id: Which.
-            place: Finds its folder; may raise where there is none.
+            project_id: The project's id.
+            place: Finds its folder; may raise if there is none.
 
         Raises:
             Conflict: Another studio has it open.
@@ -100,7 +100,7 @@ class OpenProjects:
             return session
 
     def close_project(self, project_id: str) -> None:
-        """Stop what is made of a project and close it, when it is open."""
+        """Stop a project's render and close it, if it is open."""
         with self.lock:
             session = self._sessions.get(project_id)
             if session is not None:
@@ -109,7 +109,7 @@ class OpenProjects:
                 self._forget(project_id)
 
     def close(self) -> None:
-        """Keep and close all."""
+        """Save and close all projects."""
         self._ended.set()
         if self._saver is not None:
             self._saver.join()
@@ -145,7 +145,7 @@ class OpenProjects:
             longest = sorted(self._sessions.items(), key=lambda one: used_s.get(one[0], 0.0))
         idle = [one for one in longest if self._is_idle(*one)]
         for project_id, session in idle[: max(0, len(idle) - MAX_IDLE_PROJECTS)]:
-            # Written before the lock is taken, so that nobody who opens a project waits for that.
+            # Saved before the lock is taken, so that opening a project doesn't wait for that.
             session.save(now=True)
             with self.lock:
                 if self._sessions.get(project_id) is session and self._is_idle(project_id, session):
@@ -161,6 +161,7 @@ log = logging.getLogger(__name__)
 
 _ABANDONED_AFTER_S = 24 * 3600.0
 _TRASH_FOLDER = ".trash"
+_DELETED = "This project was deleted for good, so it can't be brought back."
 _UNFINISHED_PREFIX = ".new-"
 _UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
@@ -168,7 +169,7 @@ _MAX_ID_CHARS = 64
 
 
 class Projects:
-    """The projects in a folder; methods may be called from any thread but the engine's own."""
+    """The projects in a folder; safe from any thread but the engine's own."""
 
     def __init__(
         self,
@@ -179,26 +180,26 @@ class Projects:
         *,
         disk: Disk | None = None,
     ) -> None:
-        """Keep projects in `root`, which is made with the first one.
+        """Store projects in `root`, which is created with the first one.
 
         Args:
-            root: A folder each lies in.
-            engine: Speaks their lines.
+            root: Folder of the projects' folders.
+            engine: Renders their lines.
             library: Has their voices.
-            backend_name: Who speaks where a project doesn't say.
-            disk: Writes; another one in tests.
+            backend_name: The backend of a project that doesn't name one.
+            disk: Writes files; replaced in tests.
         """
         self._root = root
         self._disk = disk or Disk()
-        self.trash = ProjectTrash(root / _TRASH_FOLDER, self._disk)
+        self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._deps = ProjectDeps(engine, library, backend_name, self._threads)
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def resume(self) -> None:
-        """Go on with the renders that the end of the server cut off, without being asked.
+        """Resume the renders that the end of the server interrupted.
 
-        A project that isn't resumed so goes on when it is opened.
+        Any other render is resumed when its project is opened.
         """
         for root in self._folders():
             if (root / layout.PENDING_FILE).is_file():
@@ -208,17 +209,17 @@ class Projects:
                     log.warning("project %s: %s", root.name, error)
 
     def close(self) -> None:
-        """Keep and close all; what is being made is gone on with after the next start.
+        """Save and close all projects; their renders are resumed after the next start.
 
-        The engine has to be running still.
+        To be called while the engine is still running.
         """
         self._open.close()
-        # What the loop was just telling is told; from now on the sessions are deaf to it.
+        # The loop has delivered its last events; closed sessions ignore any further ones.
         self._deps.engine.drain()
         self._threads.shutdown()
 
     def list_summaries(self) -> list[ProjectSummary]:
-        """All projects, the one edited last first; those that can't be read are left out."""
+        """All readable projects, the last edited first."""
         cards = []
         for root in self._folders():
             session = self._open.get(root.name)
@@ -229,9 +230,9 @@ class Projects:
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
 
     def iter_documents(self) -> Iterator[tuple[Path, Document]]:
-        """Folder and document of every project that can be read; opens none.
+        """Folder and document of every readable project; opens none.
 
-        The document of one that isn't open is as it was kept last.
+        The document of a closed project is the last saved one.
         """
         for root in self._folders():
             session = self._open.get(root.name)
@@ -241,20 +242,20 @@ class Projects:
                 log.warning("project %s can't be read: %s", root, error)
 
     def create(self, name: str, dialog: Dialog | None = None) -> ProjectSession:
-        """Make a project.
+        """Create a project.
 
         Raises:
-            BadInput: The name can't be used.
-            StorageFailed: It can't be written; there is no such project then.
+            BadInput: The name is invalid.
+            StorageFailed: It can't be written; the project isn't created.
         """
         return self._create_from_lines(clean_project_name(name), create_lines(dialog or ()))
 
     def get_open(self, project_id: str) -> ProjectSession | None:
-        """A project that is open already, without waiting for anything; None when it isn't."""
+        """A project that is open already, without waiting; None if it isn't."""
         return self._open.touch(project_id)
 
     def open(self, project_id: str) -> ProjectSession:
-        """A project, opened when it isn't yet.
+        """Open a project, or return it if it is open.
 
         Raises:
             NotFound: There is none.
@@ -264,7 +265,7 @@ class Projects:
         return self._open.open(project_id, lambda: self._folder(project_id))
 
     def duplicate(self, project_id: str) -> ProjectSession:
-        """A copy with takes and history, under a name of its own.
+        """Copy a project with its takes and history, under a new name.
 
         Raises:
             NotFound, StorageFailed: As `open`.
@@ -277,7 +278,7 @@ class Projects:
         return copy
 
     def size_bytes(self, project_id: str) -> int:
-        """What a project takes of the disk, and what a copy of it will.
+        """The disk space of a project, which a copy will take as well.
 
         Raises:
             NotFound: There is none.
@@ -285,15 +286,15 @@ class Projects:
         return measure_folder(self._folder(project_id)).size_bytes
 
     def import_file(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession:
-        """Make a project of a file that another studio wrote, with the voices it carries.
+        """Import a project's file from another studio, with its voices.
 
         Args:
             file: Seekable.
-            max_bytes: What all of it may take on the disk; None for as much as there is room for.
+            max_bytes: Limit of the unpacked size; None for as much as there is room for.
 
         Raises:
-            BadInput: It is no such file, damaged, or too large.
-            StorageFailed: It can't be written; there is no such project then.
+            BadInput: It isn't a project's file, is damaged, or too large.
+            StorageFailed: It can't be written; the project isn't created.
         """
 
         def fill(folder: Path) -> None:
@@ -308,10 +309,10 @@ class Projects:
 
     @contextmanager
     def open_upload(self) -> Iterator[Path]:
-        """Where a file that may become a project is written; it is gone when the block ends.
+        """A temporary path for an upload that may become a project; deleted when the block ends.
 
         Raises:
-            StorageFailed: It can't be.
+            StorageFailed: Its folder can't be written.
         """
         path = self._root / f"{_UNFINISHED_PREFIX}{_generate_id()}.part"
         self._disk.make_folder(self._root)
@@ -321,7 +322,7 @@ class Projects:
             self._disk.remove(path)
 
     def remove(self, project_id: str) -> None:
-        """Put a project into the trash, from where it can be brought back by hand for a month.
+        """Move a project to the trash, from which it can be restored for a month.
 
         Raises:
             NotFound: There is none.
@@ -333,7 +334,7 @@ class Projects:
             self.trash.put(root)
 
     def list_removed(self) -> list[ProjectSummary]:
-        """Projects in the trash, the one removed last first; `edited_at_s` is when that was."""
+        """Projects in the trash, the last removed first; `edited_at_s` is the time of removal."""
         cards = []
         for root, removed_at_s in self.trash.list_removed():
             try:
@@ -343,20 +344,20 @@ class Projects:
         return cards
 
     def restore(self, project_id: str) -> ProjectSession:
-        """Bring a removed project back.
+        """Restore a removed project.
 
         Raises:
             NotFound: It was deleted for good.
-            Conflict, StorageFailed: It can't be moved or read; it stays where it is then.
+            Conflict, StorageFailed: It can't be moved or read; it stays in the trash.
         """
         if not project_id or not _ID_CHARS.issuperset(project_id):
-            raise NotFound(DELETED_MESSAGE)
+            raise NotFound(_DELETED)
         with self._open.lock:
             self.trash.restore(project_id, self._root / project_id)
             return self.open(project_id)
 
     def _create_from(self, fill: Callable[[Path], None]) -> ProjectSession:
-        """Make a project's folder elsewhere, and give it its place when it is whole."""
+        """Create a project's folder elsewhere, and move it into place when it is complete."""
         project_id = _generate_id()
         unfinished = self._root / f"{_UNFINISHED_PREFIX}{project_id}"
         self._disk.make_folder(unfinished)
@@ -407,7 +408,7 @@ class Projects:
         return [one for one in self._root.iterdir() if _ID_CHARS.issuperset(one.name)]
 
     def _sweep(self) -> None:
-        """Delete what was removed a month ago, and imports that the end of a process cut off."""
+        """Delete projects that were removed a month ago, and remains of interrupted imports."""
         try:
             self.trash.empty(older_than_s=TRASH_RETENTION_S)
             for unfinished in self._root.glob(f"{_UNFINISHED_PREFIX}*"):

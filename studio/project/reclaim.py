@@ -1,4 +1,4 @@
-"""Disk space that a workspace's projects could give back, and how it is reclaimed."""
+"""Finds and reclaims the disk space that a workspace's projects don't need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from studio.errors import StudioError
 from studio.project import folder as layout
-from studio.project.audio_files import find_unused_audio
+from studio.project.folder import find_unused_audio
 from studio.project.projects import Projects
 from studio.project.takes import measure_unused_takes
 from studio.storage.disk import DiskUsage, measure_files
@@ -15,7 +15,7 @@ from studio.storage.disk import DiskUsage, measure_files
 
 @dataclass(frozen=True, slots=True)
 class ReclaimableProject:
-    """What one project holds in vain."""
+    """The reclaimable files of one project."""
 
     project_id: str
     name: str
@@ -24,18 +24,18 @@ class ReclaimableProject:
 
     @property
     def total(self) -> DiskUsage:
-        """Both together."""
+        """The sum of both."""
         return self.takes + self.recordings
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimableSpace:
-    """What is held in vain, or was freed.
+    """The files that can be reclaimed, or have been.
 
     Attributes:
-        projects: Those that hold anything, the one that holds most first.
+        projects: Those with such files, the one with the most bytes first.
         trash: Removed projects.
-        failures: Why a project's share could not be freed, by its id.
+        failures: Why a project's files couldn't be deleted, by its id.
     """
 
     projects: tuple[ReclaimableProject, ...] = ()
@@ -44,17 +44,17 @@ class ReclaimableSpace:
 
     @property
     def takes(self) -> DiskUsage:
-        """What the takes of all projects hold."""
+        """The takes of all projects."""
         return sum((one.takes for one in self.projects), DiskUsage())
 
     @property
     def recordings(self) -> DiskUsage:
-        """What recordings that no line plays hold in all projects."""
+        """The unused recordings of all projects."""
         return sum((one.recordings for one in self.projects), DiskUsage())
 
 
 def find_reclaimable(projects: Projects) -> ReclaimableSpace:
-    """What could be freed; looks at names and sizes of files, and opens no project."""
+    """Find what can be reclaimed; looks only at names and sizes of files, and opens no project."""
     found = [
         ReclaimableProject(
             root.name,
@@ -70,11 +70,11 @@ def find_reclaimable(projects: Projects) -> ReclaimableSpace:
 def reclaim_space(
     projects: Projects, project_ids: Collection[str] | None = None, *, trash: bool = True
 ) -> ReclaimableSpace:
-    """Free what is held in vain; returns what was freed, and what could not be.
+    """Delete reclaimable files; returns what was deleted, and what couldn't be.
 
     Args:
         projects: All projects of a workspace.
-        project_ids: Whose takes; None for those of all projects.
+        project_ids: Projects whose takes are deleted; None for all.
         trash: Whether removed projects are deleted for good, too.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a line's audio depends on beside its text: voices, backend, defaults and cast."""
+"""What a line's audio depends on besides its text: voices, backend, defaults and cast."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from studio.backends.aliases import canonical_name
-from studio.backends.base import Backend
-from studio.dialog.language import resolve_language
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.line_text import normalize_spoken_text
-from studio.dialog.model import Dialog, Notice, ParamValue
-from studio.dialog.names import name_key
+from studio.backends.base import Backend, canonical_name
+from studio.dialog.model import (
+    Dialog,
+    Notice,
+    ParamValue,
+    SpeechLimits,
+    name_key,
+    normalize_spoken_text,
+    resolve_language,
+)
 from studio.dialog.planning import MOOD, plan
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
+from studio.storage.disk import FileCache, hash_file
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Speaker
 
-_Stamp = tuple[int, int, int]
-
 _SINGLE_BUILTIN = ("built-in",)
-"""The mark of a backend's only built-in voice, whatever its speaker is called."""
+"""The digest of a backend's only built-in voice, whatever its speaker's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceFingerprint:
-    """A speaker's voice in brief.
+    """A digest of a speaker's voice.
 
     Attributes:
-        label: For people.
+        label: Its name for people.
         kind: "sample", "preset", "described" or "built-in".
-        digest: The same for voices that sound the same, and for no others.
-        colour: Of the library's speaker, None for one that isn't in it.
-        language: Of the library's speaker, when known.
-        moods: Marks of further samples, by the key of their mood.
+        digest: Equal for voices that sound the same, and only for those.
+        colour: Of the library's speaker; None if it isn't in the library.
+        language: Of the library's speaker, if known.
+        moods: Digests of further samples, by the key of their mood.
     """
 
     label: str
@@ -53,27 +55,27 @@ class VoiceFingerprint:
     moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select_digest(self, mood: ParamValue | None) -> tuple[str, ...]:
-        """The mark of the sample that a mood chooses; as `Cast.voice_of` chooses it."""
+        """The digest of the sample that a mood chooses, as `Cast` chooses it."""
         return self.moods.get(name_key(str(mood or "").strip()), self.digest)
 
 
 class VoiceFingerprints:
-    """The voices of a document as they are now."""
+    """Computes the digests of a document's current voices."""
 
     def __init__(self, library: SpeakerLibrary) -> None:
         """Look voices up in a library."""
         self._library = library
-        self._hashes: dict[Path, tuple[_Stamp, str]] = {}
+        self._hashes: FileCache[str] = FileCache()
 
     def compute(
         self, document: Document, *, by_name: bool, instructed: bool = False
     ) -> dict[str, VoiceFingerprint]:
-        """The voice of each name in a document, by its key; reads the library once.
+        """The voice of each name in a document, by the name's key; reads the library once.
 
         Args:
-            document: Who speaks, and for whom.
-            by_name: Whether a built-in voice is chosen by its speaker's name.
-            instructed: Whether words beside a backend's own voice change how it speaks.
+            document: Has the speakers and the cast.
+            by_name: Whether the speaker's name chooses a built-in voice.
+            instructed: Whether the backend's own voices follow instructions.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -106,7 +108,7 @@ class VoiceFingerprints:
         return VoiceFingerprint(speaker.name, kind, mark, speaker.colour, speaker.language, moods)
 
     def _main(self, speaker: Speaker, *, by_name: bool) -> tuple[str, tuple[str, ...]]:
-        """The kind and the mark of the voice that lines without a mood have."""
+        """The kind and the digest of the voice of lines without a mood."""
         if speaker.sample is not None:
             return "sample", ("sample", self._hash(speaker.sample), speaker.transcript or "")
         if speaker.preset is not None:
@@ -116,29 +118,23 @@ class VoiceFingerprints:
         return "built-in", _fingerprint_builtin(speaker.builtin_name, by_name=by_name)
 
     def _hash(self, path: Path) -> str:
-        """Of a sample's bytes, read once for each state of the file; "" when it is missing."""
+        """The digest of a sample's bytes, read once for each state of the file; "" if missing."""
         try:
-            status = path.stat()
-            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-            known = self._hashes.get(path)
-            if known is None or known[0] != stamp:
-                digest = hashlib.sha256(path.read_bytes()).hexdigest()
-                known = self._hashes[path] = (stamp, digest)
-            return known[1]
+            return self._hashes.get(path, hash_file)
         except OSError:
             return ""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What holds for all lines at one moment; equal grounds give equal keys.
+    """A snapshot of what all lines depend on; equal contexts give equal keys.
 
     Attributes:
-        voices: By the key of a name.
+        voices: By the key of the speaker's name.
         backend: Name and revision.
-        defaults: The backend's parameters, for lines that don't name them.
-        limits: What the backend can take.
-        pronouncing: What a voice hears of a text.
+        defaults: The backend's parameters, for lines that don't set them.
+        limits: The backend's.
+        pronouncing: The project's pronunciations.
     """
 
     voices: Mapping[str, VoiceFingerprint]
@@ -151,7 +147,7 @@ class RenderContext:
     pronouncing: PronunciationRules
 
     def is_current_for(self, document: Document) -> bool:
-        """Whether it was made of this cast and these settings, and knows every name."""
+        """Whether it has the document's cast, settings and names."""
         return (
             self.cast == document.cast
             and self.first_names == document.first_names
@@ -164,7 +160,7 @@ class RenderContext:
         )
 
     def is_same_for(self, other: RenderContext, line: ProjectLine) -> bool:
-        """Whether a line has the same key on both."""
+        """Whether a line has the same key in both contexts."""
         if (self.backend, self.defaults) != (other.backend, other.defaults):
             return False
         if self.resolve_language(line) != other.resolve_language(line):
@@ -178,25 +174,25 @@ class RenderContext:
         )
 
     def find_voice(self, name: str) -> VoiceFingerprint | None:
-        """The voice of a name; None when no line has that name."""
+        """The voice of a name; None if no line has that name."""
         return self.voices.get(name_key(name))
 
     def voice_label(self, line: ProjectLine) -> str:
-        """Who speaks a line, in words."""
+        """The name of a line's voice, for people."""
         voice = self.find_voice(line.speaker or "")
         return voice.label if voice is not None else ""
 
     def build_spoken_text(self, line: ProjectLine) -> str:
-        """What a voice hears of a line's text."""
+        """The spoken text of a line."""
         return self.pronouncing.spoken(normalize_spoken_text(line.text))
 
     def find_changed_text(self, line: ProjectLine) -> str | None:
-        """The same where it isn't what is written; None where it is."""
+        """The spoken text of a line, if it differs from the written one; else None."""
         said = self.build_spoken_text(line) if self.pronouncing else line.text
         return None if said in (line.text, normalize_spoken_text(line.text)) else said
 
     def resolve_language(self, line: ProjectLine) -> str | None:
-        """What a line is spoken in that doesn't say; None where the backend chooses that itself."""
+        """The language of a line that names none; None leaves the choice to the backend."""
         if line.kind is not LineKind.SPEECH or line.language is not None:
             return None
         voice = self.find_voice(line.speaker or "")
@@ -204,18 +200,18 @@ class RenderContext:
         return resolve_language(line.text, filter(None, known_codes), self.limits)
 
     def compute_key(self, line: ProjectLine) -> str:
-        """The digest of all that a line's audio depends on, but for the seed."""
+        """The digest of all that a line's audio depends on, except the seed."""
         if line.kind is not LineKind.SPEECH:
             return _hash_parts([line.kind, line.path, line.duration_s])
         return self._key(line, self._mark_of(line), self.backend[0])
 
     def compute_legacy_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
-        """Keys that a line had in earlier versions, by which takes of theirs keep fitting.
+        """Keys of a line in earlier versions of the studio, so that their takes still match.
 
         Args:
-            line: It.
-            named: Its speaker then: a backend's only built-in voice went by that name.
-            backend: By its name then, which may be an old one of this backend's.
+            line: The line.
+            named: The name of its speaker then, by which an only built-in voice was keyed.
+            backend: The backend's name then, which may be an alias now.
         """
         if line.kind is not LineKind.SPEECH or canonical_name(backend) != self.backend[0]:
             return []
@@ -230,7 +226,7 @@ class RenderContext:
         return voice.select_digest(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
-        # The mood has its say in the mark alone, so that one without a sample changes nothing.
+        # The mood counts only through the digest, so that one without a sample changes nothing.
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _normalize_numbers({**self.defaults, **others})
         language = line.language or self.resolve_language(line)
@@ -241,7 +237,7 @@ class RenderContext:
 def build_render_context(
     document: Document, book: VoiceFingerprints, backend: Backend
 ) -> RenderContext:
-    """The ground of a document's lines.
+    """The context of a document's lines.
 
     Raises:
         StorageFailed: The library can't be read.
@@ -260,14 +256,14 @@ def build_render_context(
 
 
 def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
-    """The seed of a line that is rendered without being asked for a new one."""
+    """The seed of a line that is rendered without a request for a new one."""
     if line.seed is not None:
         return line.seed
     return settings_seed if settings_seed is not None else int(line.line_id, 16) % 2**31
 
 
 def _list_names(document: Document) -> dict[str, str]:
-    """Names as they are written first, by key."""
+    """Names as first written, by key."""
     names: dict[str, str] = {}
     for line in document:
         if line.speaker is not None:
@@ -294,12 +290,12 @@ def _normalize_numbers(params: Mapping[str, ParamValue]) -> dict[str, ParamValue
 
 @dataclass(frozen=True, slots=True)
 class ProjectDeps:
-    """What all sessions share.
+    """What all sessions of a workspace share.
 
     Attributes:
-        backend_name: Who speaks where a project doesn't say.
-        threads: Where takes are finished, away from the engine's loop.
-        now_s: The time of day in seconds since 1970.
+        backend_name: The backend of a project that doesn't name one.
+        threads: Threads in which takes are saved, off the engine's loop.
+        now_s: The current time in seconds since 1970.
     """
 
     engine: SpeechEngine
@@ -310,10 +306,10 @@ class ProjectDeps:
 
 
 class VoiceResolver:
-    """Looks around when asked, and remembers what it saw. Under the session's lock."""
+    """Resolves voices and backends, and caches the render context. Under the session's lock."""
 
     def __init__(self, tools: ProjectDeps) -> None:
-        """Nothing was seen yet."""
+        """Start without a context."""
         self._deps = tools
         self._voices = VoiceFingerprints(tools.library)
         self._context: RenderContext | None = None
@@ -321,43 +317,43 @@ class VoiceResolver:
         self.refreshed_at_s = 0.0
 
     def get_context(self, document: Document) -> RenderContext:
-        """What was seen last."""
+        """The cached context."""
         return self._context or self.refresh(document)[1]
 
     def is_current_for(self, document: Document) -> bool:
-        """Whether what was seen last is enough for a document."""
+        """Whether the cached context is valid for a document."""
         return self._context is not None and self._context.is_current_for(document)
 
     def refresh(self, document: Document) -> tuple[RenderContext | None, RenderContext]:
-        """See what there is now.
+        """Build the context again.
 
         Returns:
-            What was seen before, and now; the same object where nothing changed.
+            The context before and now; the same object if nothing changed.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        previous, ground = (
+        previous, context = (
             self._context,
-            build_render_context(document, self._voices, self._backend(document)),
+            build_render_context(document, self._voices, self.find_backend(document)),
         )
         self.refreshed_at_s = time.monotonic()
-        if previous == ground:
+        if previous == context:
             return previous, previous
-        self._context = ground
-        return previous, ground
+        self._context = context
+        return previous, context
 
     def check_backend(self, name: str | None) -> None:
-        """See that there is such a backend; None is the studio's choice.
+        """Check that a backend exists; None is the studio's choice.
 
         Raises:
-            SettingError: There isn't.
+            SettingError: It doesn't.
         """
         if name is not None:
             self._deps.engine.models.get_manager(name)
 
     def find_speaker_id(self, name: str) -> str | None:
-        """The id of the library's speaker of a name, None when there is none.
+        """The id of the library's speaker of a name, None if there is none.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -366,7 +362,7 @@ class VoiceResolver:
         return speaker.speaker_id if speaker is not None else None
 
     def build_cast(self, document: Document) -> Cast:
-        """Who speaks with which voice; kept as long as the document's cast, with its samples."""
+        """Build the cast; cached, with its samples, until the document's cast changes."""
         first_names, language = document.first_names, document.settings.language
         made_of = (document.cast, first_names, language)
         if self._cast is None or any(
@@ -378,18 +374,18 @@ class VoiceResolver:
         return self._cast[1]
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
-        """What the voices would make of a dialog that may not be meant, by the lines' numbers.
+        """Notices about how the voices would speak a dialog, with line numbers.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        can, cast = self._backend(document).capabilities, self.build_cast(document)
+        can, cast = self.find_backend(document).capabilities, self.build_cast(document)
         spoken = PronunciationRules(document.pronunciations.values()).spoken
         planned = plan(dialog, can.limits(), languages_of=cast.list_languages, pronounce=spoken)
         return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
 
-    def _backend(self, document: Document) -> Backend:
-        """Who speaks; where a project names a backend that isn't there, the studio's own."""
+    def find_backend(self, document: Document) -> Backend:
+        """The project's backend, or the studio's own if the project names an unknown one."""
         models = self._deps.engine.models
         try:
             return models.get_manager(

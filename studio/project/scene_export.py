@@ -1,4 +1,4 @@
-"""Export of a project: its scene as audio, in the background too, and its script."""
+"""Exports a project: its scene as audio, also in the background, and its script."""
 
 from __future__ import annotations
 
@@ -7,74 +7,37 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.export import Caption, OnProgress
+from studio.audio.export import Caption
 from studio.audio.loudness import Loudness
-from studio.audio.scene_file import ExportOptions, write_scene
-from studio.audio.timeline import FailedPart, SilencePart, TakePart, Timeline, TimelinePart, lay_out
-from studio.dialog.formats.exporting import TIMED, export_dialog, export_notices
-from studio.dialog.formats.file_format import Format
+from studio.audio.scene_file import ExportOptions, Scene
+from studio.audio.timeline import FailedPart, SilencePart, TakePart, TimelinePart, lay_out
+from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
 from studio.dialog.model import Dialog, Notice
 from studio.errors import Cancelled, Conflict, NotFound, StudioError
 from studio.project.document import LineKind
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
+from studio.project.takes import TakeStore
 from studio.storage.workspace import ensure_writable
-
-SCENE_EXPORT_DEFAULTS = ExportOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What can be heard of a project at one moment, and who says it, by `segment_idx`."""
-
-    timeline: Timeline
-    captions: Mapping[int, Caption]
-
-
-def build_project_timeline(session: ProjectSession) -> Timeline:
-    """Chosen takes and silences in order; lines without a take are skipped and named."""
-    with session.lock:
-        return lay_out(
-            _build_part(session, idx, view) for idx, view in enumerate(session.list_views())
-        )
-
-
-def export_scene(
-    session: ProjectSession,
-    path: Path,
-    choice: ExportOptions = SCENE_EXPORT_DEFAULTS,
-    *,
-    on_progress: OnProgress | None = None,
-) -> Loudness | None:
-    """Write what can be heard to a file: .wav, .flac or .mp3, or .zip with every line in it.
-
-    Returns:
-        What the file holds, where the choice has it measured.
-
-    Raises:
-        BadInput: The suffix is another one, or the scene is too quiet or short for a loudness.
-        Conflict: Nothing was spoken yet.
-        StorageFailed: It can't be written; what was there before is untouched.
-    """
-    scene = build_scene(session)
-    return write_scene(path, scene.timeline, scene.captions, choice, on_progress=on_progress)
 
 
 def build_scene(session: ProjectSession) -> Scene:
-    """What can be heard now.
+    """Chosen takes and silences in order; lines without a take are skipped and named.
 
     Raises:
         Conflict: Nothing was spoken yet.
     """
     with session.lock:
-        timeline = build_project_timeline(session)
         views, accepted = session.list_views(), session.document.accepted_takes
+        timeline = lay_out(
+            _build_part(session.take_store, idx, view) for idx, view in enumerate(views)
+        )
     if not any(entry.source for entry in timeline.entries):
         raise Conflict(
             "Nothing has been spoken yet, so there is nothing to save. Press Read the scene first."
@@ -87,10 +50,10 @@ def build_scene(session: ProjectSession) -> Scene:
 def export_script(
     session: ProjectSession, script_format: Format
 ) -> tuple[bytes, tuple[Notice, ...]]:
-    """The lines in one of the formats of scripts, and what it leaves out.
+    """Write the lines in a script format; returns also notices of what it leaves out.
 
-    Subtitles are of the sound as it is exported: a line that has none there has none in them. While
-    nothing has been spoken at all, their times are judged by the text.
+    Subtitles follow the exported audio, so lines without audio are left out. As long as no line has
+    audio, times are estimated from the text.
 
     Raises:
         ScriptError: There are no lines.
@@ -112,12 +75,12 @@ def export_script(
     return data, (*notices, Notice(message, silent[0]))
 
 
-def _build_part(session: ProjectSession, idx: int, view: LineView) -> TimelinePart:
+def _build_part(take_store: TakeStore, idx: int, view: LineView) -> TimelinePart:
     if view.line.kind is LineKind.SILENCE:
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
-    return TakePart(idx, session.take_store.get_audio_path(view.take))
+    return TakePart(idx, take_store.get_audio_path(view.take))
 
 
 def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:
@@ -131,10 +94,10 @@ def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Capti
 log = logging.getLogger(__name__)
 
 MAX_RUNNING = 2
-"""Exports of one workspace at the same time; a person waits for one."""
+"""Most exports of one workspace at once."""
 
 MAX_FINISHED = 2
-"""Finished files of one workspace that can be fetched; older ones make room."""
+"""Most finished files of one workspace; a new one evicts the oldest."""
 
 FINISHED_RETENTION_S = 600.0
 """How long a finished file can be fetched."""
@@ -143,7 +106,7 @@ FAULT_MESSAGE = "The studio failed at this, and its log says why. Try again."
 
 
 class ExportState(StrEnum):
-    """Where an export stands."""
+    """The state of an export."""
 
     RUNNING = "running"
     DONE = "done"
@@ -153,13 +116,13 @@ class ExportState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SceneExportSpec:
-    """What is to be made of which project: the same twice is one export.
+    """What to export; a repeated request joins the export that is running.
 
     Attributes:
-        project_id: Whose scene.
-        scene: What can be heard of it now.
-        suffix: Of the file, with its dot.
-        options: How it is wished.
+        project_id: The project.
+        scene: Its audio at the time of the request.
+        suffix: The file's suffix, with its dot.
+        options: The export options.
     """
 
     project_id: str
@@ -169,19 +132,19 @@ class SceneExportSpec:
 
 
 class SceneExport:
-    """One file on its way.
+    """One export.
 
     Attributes:
-        export_id: Nobody can guess it.
-        spec: What is made.
-        state: Where it stands.
-        progress: How much is done, 0 to 1.
+        export_id: Can't be guessed.
+        spec: What to export.
+        state: Its state.
+        progress: From 0 to 1.
         message: Why it failed.
-        loudness: What the finished file holds.
+        loudness: The measured loudness of the finished file.
     """
 
     def __init__(self, order: SceneExportSpec, folder: Path) -> None:
-        """Nothing is made yet."""
+        """Prepare; nothing is written yet."""
         self.export_id = secrets.token_hex(8)
         self.spec = order
         self.state = ExportState.RUNNING
@@ -193,37 +156,33 @@ class SceneExport:
 
     @property
     def path(self) -> Path:
-        """Where the finished file is."""
+        """The path of the finished file."""
         return self._folder / f"scene{self.spec.suffix}"
 
     def run(self) -> None:
-        """Make it, to the end or until it is stopped; never raises."""
-        scene = self.spec.scene
+        """Write the file until it is finished or stopped; never raises."""
+        spec = self.spec
         try:
-            self.loudness = write_scene(
-                self.path,
-                scene.timeline,
-                scene.captions,
-                self.spec.options,
-                on_progress=self._report_progress,
+            self.loudness = spec.scene.write(
+                self.path, spec.options, on_progress=self._report_progress
             )
         except Cancelled:
             self._end(ExportState.CANCELLED)
         except StudioError as error:
             self._end(ExportState.FAILED, str(error))
         except Exception:
-            # Nobody is above this thread: the log has the fault, the page its end.
+            # Broad, as this is the top of a thread: the log gets the fault, and the page a message.
             log.exception("An export of %s failed.", self.spec.project_id)
             self._end(ExportState.FAILED, FAULT_MESSAGE)
         else:
             self._end(ExportState.DONE)
 
     def stop(self) -> None:
-        """Let it end at its next block, or be gone when it is finished."""
+        """Stop it at its next block, or delete the finished file."""
         self._stopped.set()
 
     def keep_available(self, kept_s: float) -> None:
-        """Keep the finished file for a while, or until it is stopped, then remove it."""
+        """Keep the finished file for a while or until it is stopped, then delete it."""
         if self.state is ExportState.DONE:
             self._stopped.wait(kept_s)
         self._remove()
@@ -237,7 +196,7 @@ class SceneExport:
         if state is not ExportState.DONE:
             self._remove()
         self.message = message
-        # Last: who sees the state finds the rest.
+        # Last, so that a reader of the state finds the rest set.
         self.state = state
 
     def _remove(self) -> None:
@@ -245,10 +204,10 @@ class SceneExport:
 
 
 class SceneExports:
-    """The exports of one workspace; any thread may ask."""
+    """The exports of one workspace; safe from any thread."""
 
     def __init__(self, folder: Path, turns: threading.Semaphore) -> None:
-        """Keep files in a folder, and take turns with other workspaces."""
+        """Write files to a folder, taking turns with other workspaces."""
         self._folder = folder
         self._slots = turns
         # Guards the table.
@@ -256,11 +215,11 @@ class SceneExports:
         self._exports: dict[str, SceneExport] = {}
 
     def begin(self, order: SceneExportSpec) -> SceneExport:
-        """Begin to make a file; the one on its way where it is the same.
+        """Start an export, or return a running one of the same spec.
 
         Raises:
-            Conflict: Enough are on their way.
-            StorageFailed: There is no folder for it.
+            Conflict: Too many are running.
+            StorageFailed: Its folder can't be created.
         """
         with self._lock:
             running = [one for one in self._exports.values() if one.state is ExportState.RUNNING]
@@ -269,7 +228,8 @@ class SceneExports:
                     return one
             if len(running) >= MAX_RUNNING:
                 raise Conflict("Two files of sound are being made already. Wait, or cancel one.")
-            export = SceneExport(order, _make_folder(self._folder))
+            folder = tempfile.mkdtemp(prefix="export-", dir=ensure_writable(self._folder))
+            export = SceneExport(order, Path(folder))
             gone = self._make_room()
             self._exports[export.export_id] = export
         for one in gone:
@@ -281,7 +241,7 @@ class SceneExports:
         """An export by its id.
 
         Raises:
-            NotFound: It never was, was stopped, or is too old.
+            NotFound: It never existed, was stopped, or is too old.
         """
         with self._lock:
             export = self._exports.get(export_id)
@@ -290,7 +250,7 @@ class SceneExports:
         return export
 
     def drop(self, export: SceneExport) -> None:
-        """Stop an export and forget it; its thread removes what it has made."""
+        """Stop an export and remove it; its thread deletes its file."""
         with self._lock:
             self._exports.pop(export.export_id, None)
         export.stop()
@@ -308,7 +268,3 @@ class SceneExports:
         for one in gone:
             del self._exports[one.export_id]
         return gone
-
-
-def _make_folder(folder: Path) -> Path:
-    return Path(tempfile.mkdtemp(prefix="export-", dir=ensure_writable(folder)))

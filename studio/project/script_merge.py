@@ -8,33 +8,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.model import Audio, Silence, Speech, name_key
 from studio.dialog.model import Line as DialogLine
-from studio.dialog.names import name_key
 from studio.project.document import Document, LineKind, ProjectLine
 
 _MIN_SIMILARITY = 0.5
-"""How much of a line's text has to stay for it to be the same line."""
+"""Share of a line's text that must be unchanged for it to count as the same line."""
 _MAX_COMPARED_CHARS = 2_000
 
 _MatchKey = tuple[object, ...]
 
 
 def generate_line_id() -> str:
-    """A line's id."""
+    """Generate a line's id."""
     return secrets.token_hex(6)
 
 
 def create_lines(dialog: Iterable[DialogLine]) -> list[ProjectLine]:
-    """New lines for a dialog."""
+    """Create new lines from a dialog."""
     return [_update_line(line, ProjectLine(generate_line_id())) for line in dialog]
 
 
 def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
-    """A document with the lines of a script.
+    """Change a document's lines to those of a script.
 
-    Lines whose words stayed keep everything, wherever they went. A line whose words changed in its
-    place keeps its id, so that its takes are still its own.
+    Lines with unchanged text keep everything, wherever they moved. A line whose text changed in
+    place keeps its id, and so its takes.
     """
     previous, wanted = list(document), list(dialog)
     matched = _match_unchanged(
@@ -59,7 +58,7 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
 
 
 def _match_unchanged(previous: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -> dict[int, int]:
-    """Places in the old order by places in the new one, for lines that stayed."""
+    """Old index by new index, for unchanged lines."""
     matcher = SequenceMatcher(None, previous, wanted, autojunk=False)
     return {
         block.b + idx: block.a + idx
@@ -84,7 +83,7 @@ def _match_moved(
 def _match_changed(
     previous: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
 ) -> None:
-    """Between two lines that stayed, a line is the former one that is most like it, in order."""
+    """Match changed lines between unchanged ones with the most similar old line, in order."""
     taken = set(matched.values())
     at = 0
     for place, line in enumerate(wanted):
@@ -110,7 +109,7 @@ def _is_similar(previous: DialogLine, line: DialogLine) -> bool:
         return False
     one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
     matcher = SequenceMatcher(None, one, other, autojunk=False)
-    # The first two are cheap bounds of the third.
+    # The first two are cheap upper bounds of the third.
     return (
         matcher.real_quick_ratio() >= _MIN_SIMILARITY
         and matcher.quick_ratio() >= _MIN_SIMILARITY
@@ -119,7 +118,7 @@ def _is_similar(previous: DialogLine, line: DialogLine) -> bool:
 
 
 def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
-    """A line's words with the id, takes and lock of another."""
+    """A line's new text with the id, take and lock of an old line."""
     fresh = ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen)
     match line:
         case Silence():

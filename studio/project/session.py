@@ -1,8 +1,7 @@
-"""One open project, shared by everybody who edits it."""
+"""One open project, shared by all pages that edit it."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,37 +9,53 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.backends.base import Backend
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Notice, ParsedScript
 from studio.dialog.script import write_script
 from studio.project import folder as layout
-from studio.project.audio_files import find_unused_audio, import_audio
-from studio.project.autosave import Autosave
 from studio.project.document import Document
 from studio.project.document_editor import DocumentEditor
-from studio.project.event_log import EditEvent, EventLog, LineEvent, ProjectEvent
-from studio.project.folder import FrozenFolder, ProjectFolder, ProjectSummary
-from studio.project.history import Author, EntryKind
-from studio.project.journal import build_closed_error
-from studio.project.line_job import LineJob
-from studio.project.line_states import LineView
+from studio.project.folder import (
+    FrozenFolder,
+    ProjectFolder,
+    ProjectSummary,
+    find_unused_audio,
+    import_audio,
+)
+from studio.project.history import Author, EntryKind, build_closed_error
+from studio.project.line_states import (
+    STUDIO_AUTHOR,
+    Autosave,
+    EditEvent,
+    LineEvent,
+    LineView,
+    ProjectState,
+)
 from studio.project.ops import Op
-from studio.project.project_state import STUDIO_AUTHOR, ProjectState
+from studio.project.project_renderer import ProjectRenderer
 from studio.project.render_context import ProjectDeps, RenderContext
-from studio.project.render_queue import ProjectRenderer, RenderProgress
-from studio.project.takes import Take, TakeStore, free_unused_takes
+from studio.project.render_queue import LineJob, RenderProgress
+from studio.project.takes import Take, free_unused_takes
 from studio.project.voice_transfer import export_voices, import_voices
 from studio.quality.checks import QualityIssue
 from studio.storage.disk import DiskUsage, measure_files, storage_errors
+from studio.voices.cast import Cast
 
 _REFRESH_INTERVAL_S = 2.0
 
 
 class ProjectSession:
-    """All methods may be called from any thread but the engine's own."""
+    """An open project; safe from any thread but the engine's own.
+
+    Attributes:
+        lock: To be held while several values are read that must be consistent.
+        events: The project's events.
+        take_store: The project's takes.
+    """
 
     def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
-        """Open a project; what a render had left to do is gone on with by `resume`.
+        """Open a project; `resume` resumes an interrupted render.
 
         Raises:
             StorageFailed: It can't be read.
@@ -48,29 +63,14 @@ class ProjectSession:
         self.project_id = folder.root.name
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
+        self.lock, self.events, self.take_store = core.lock, core.events, core.take_store
         self._editor = DocumentEditor(core)
-        self._autosave = Autosave(core, self._editor)
-        self._renderer = ProjectRenderer(core, self._autosave, self._editor.publish_step)
-        self._editor.on_change = self._renderer.restart_changed
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Held while several things are read that have to fit each other."""
-        return self._state.lock
-
-    @property
-    def events(self) -> EventLog[ProjectEvent]:
-        """What happens."""
-        return self._state.events
-
-    @property
-    def take_store(self) -> TakeStore:
-        """All its takes."""
-        return self._state.take_store
+        self._autosave = Autosave(core)
+        self._renderer = ProjectRenderer(core, self._editor, self._autosave)
 
     @property
     def document(self) -> Document:
-        """The document as it is now."""
+        """The current document."""
         return self._state.document
 
     @property
@@ -80,87 +80,94 @@ class ProjectSession:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
+        """Whether there is a step to undo."""
         return self._state.history.marks.undo is not None
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is an undo to take back."""
+        """Whether there is a step to redo."""
         return self._state.history.marks.redo is not None
 
     @property
     def busy(self) -> bool:
-        """Whether a render has anything left to make."""
-        return bool(self._state.queued)
+        """Whether a render is running."""
+        return bool(self._state.render_queue.queued)
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody looks at it or something is made."""
+        """Whether a page follows the project or a render is running."""
         return self.busy or self.events.subscriber_count > 0
 
     @property
     def render_progress(self) -> RenderProgress | None:
-        """The render under way, or the last one."""
-        return self._renderer.queue.progress
+        """The running render, or the last one."""
+        return self._state.render_queue.progress
 
     @property
     def storage_message(self) -> str | None:
-        """Why it can't be kept on the disk; None while it can."""
+        """Why it can't be saved to disk; None while it can."""
         return self._autosave.message
 
     @property
-    def render_context(self) -> RenderContext:
-        """What all lines depend on, as it was seen last."""
+    def cast(self) -> Cast:
+        """The voice of each speaker."""
         with self.lock:
-            return self._state.get_render_context()
+            return self._state.voice_resolver.build_cast(self.document)
+
+    @property
+    def backend(self) -> Backend:
+        """The backend of its lines, as `VoiceResolver.find_backend`."""
+        return self._state.voice_resolver.find_backend(self.document)
+
+    @property
+    def render_context(self) -> RenderContext:
+        """What all lines depend on, as of the last refresh."""
+        with self.lock:
+            return self._state.line_states.context
 
     def summarize(self) -> ProjectSummary:
-        """The project in brief."""
+        """The project's summary."""
         with self.lock:
             document, at_s = self.document, self._state.history.marks.at_s
-            audio_s = self._state.line_states.measure_audio_s(document)
+            audio_s = self._state.line_states.measure_audio_s()
             return ProjectSummary(
                 self.project_id, document.name, at_s, len(document.order), audio_s
             )
 
     def get_view(self, line_id: str) -> LineView | None:
-        """A line as it is now; None when it was deleted."""
+        """A line with its current state; None if it was deleted."""
         with self.lock:
             line = self.document.lines.get(line_id)
-            if line is None:
-                return None
-            return self._state.line_states.build_view(
-                line, self.document, self._state.get_render_context()
-            )
+            return self._state.line_states.build_view(line) if line is not None else None
 
     def list_views(self) -> list[LineView]:
         """All lines in order."""
         with self.lock:
             self._refresh_context()
-            document, ground = self.document, self._state.get_render_context()
-            return [self._state.line_states.build_view(line, document, ground) for line in document]
+            lines = self._state.line_states
+            return [lines.build_view(line) for line in self.document]
 
     def list_takes(self, line_id: str) -> list[Take]:
         """A line's takes, the oldest first."""
         with self.lock:
-            return self._state.line_states.list_takes(line_id, self.document)
+            return self._state.line_states.list_takes(line_id)
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
-        """What may not be right about a take."""
+        """The quality issues of a take."""
         with self.lock:
-            return self._state.line_states.outliers.find_issues(take)
+            return self._state.outliers.find_issues(take)
 
     def get_line_job(self, line_id: str) -> LineJob | None:
-        """A line on its way; None when nobody makes it now."""
+        """The running job of a line; None if there is none."""
         with self.lock:
-            return self._state.line_jobs.get(line_id)
+            return self._state.render_queue.line_jobs.get(line_id)
 
     def list_colours(self) -> list[str]:
         """The colours that the library's speakers have."""
         return [speaker.colour for speaker in self._state.deps.library.list()]
 
     def format_script(self) -> tuple[int, str, tuple[Notice, ...]]:
-        """The revision, its lines as a script, and what the voices would make of it.
+        """The revision, its lines as a script, and notices about how the voices would speak it.
 
         Raises:
             StorageFailed: The library of voices can't be read.
@@ -172,22 +179,27 @@ class ProjectSession:
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
         """Apply edits, as `DocumentEditor.edit`."""
         with self._lock_for_change():
-            return self._editor.edit(edits, author, base_rev)
+            return self._follow(self._editor.edit(edits, author, base_rev))
 
     def merge_script(
         self, text: str, author: Author, base_rev: int
     ) -> tuple[EditEvent, tuple[Notice, ...]]:
-        """Let the lines be those of a script; those that stay keep their takes.
+        """Change the lines to those of a script; unchanged lines keep their takes.
 
         Raises:
-            ScriptError: It can't be read; nothing changed then.
+            ScriptError: It can't be read; nothing changed.
             EditConflict: Others changed the project since `base_rev`.
-            StorageFailed: It can't be kept; nothing changed then.
+            StorageFailed: It can't be saved; nothing changed.
         """
         parsed = read_dialog_text(text)
         with self._lock_for_change():
-            news = self._editor.merge_script(parsed.dialog, author, base_rev)
+            news = self._follow(self._editor.merge_script(parsed.dialog, author, base_rev))
             return news, self._collect_notices(parsed)
+
+    def _follow(self, news: EditEvent) -> EditEvent:
+        """Restart the jobs of lines that an edit changed."""
+        self._renderer.restart_changed(news.line_ids)
+        return news
 
     def _collect_notices(self, parsed: ParsedScript | None) -> tuple[Notice, ...]:
         if parsed is None:
@@ -196,36 +208,36 @@ class ProjectSession:
         return parsed.notices + found
 
     def rename(self, name: str) -> EditEvent:
-        """Give the project another name, as `DocumentEditor.rename`."""
+        """Rename the project, as `DocumentEditor.rename`."""
         with self._lock_for_change():
             return self._editor.rename(name)
 
     def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditEvent:
-        """Take the latest step back, as `DocumentEditor.undo`."""
+        """Undo the latest step, as `DocumentEditor.undo`."""
         with self._lock_for_change():
-            return self._editor.undo(author, base_rev, own=own)
+            return self._follow(self._editor.undo(author, base_rev, own=own))
 
     def redo(self, author: Author) -> EditEvent:
-        """Take the latest undo back, as `DocumentEditor.redo`."""
+        """Redo the last undone step, as `DocumentEditor.redo`."""
         with self._lock_for_change():
-            return self._editor.redo(author)
+            return self._follow(self._editor.redo(author))
 
     def render(
         self, line_ids: Iterable[str] | None, *, again: bool = False, listen_from: str | None = None
     ) -> None:
-        """Make lines, as `ProjectRenderer.want`.
+        """Render lines, as `ProjectRenderer.render`.
 
         Args:
             line_ids: None for all.
-            again: Make a further take of these lines, with a new seed.
-            listen_from: Where somebody listens.
+            again: Whether to make a further take of these lines, with a new seed.
+            listen_from: The line at the play-head.
         """
         with self._lock_for_change():
             self._refresh_context()
             self._renderer.render(line_ids, again=again, listen_from=listen_from)
 
     def resume(self) -> None:
-        """Go on with what a render had left to do when the studio ended."""
+        """Resume a render that the end of the studio interrupted."""
         with self.lock:
             self._renderer.resume()
 
@@ -235,12 +247,12 @@ class ProjectSession:
             self._renderer.cancel()
 
     def focus(self, line_id: str) -> None:
-        """Somebody listens there, as `ProjectRenderer.focus`."""
+        """Move the play-head, as `ProjectRenderer.focus`."""
         with self._lock_for_change():
             self._renderer.focus(line_id)
 
     def freeze(self) -> FrozenFolder:
-        """Its files as they are now, to be packed or copied while others go on working.
+        """A consistent view of its files, to be packed or copied while others go on editing.
 
         Raises:
             StorageFailed: They can't be read.
@@ -248,7 +260,7 @@ class ProjectSession:
         self.save(now=True)
         root = self.folder.root
         with self.lock, storage_errors(root):
-            # The journal may be ahead of the snapshot, never behind it.
+            # The journal may be ahead of the snapshot, but never behind it.
             snapshot = (root / layout.SNAPSHOT_FILE).read_bytes()
             return FrozenFolder(root, snapshot, self._state.journal.size_bytes, self.document)
 
@@ -257,10 +269,10 @@ class ProjectSession:
         return export_voices(self.document, self._state.deps.library)
 
     def import_voices(self, folder: Path) -> None:
-        """Bring the voices that came with it into the library, and let its cast have them.
+        """Import the voices in its file into the library, and use them in its cast.
 
         Raises:
-            StorageFailed: They can't be kept.
+            StorageFailed: They can't be saved.
         """
         cast, found = import_voices(folder, self.document, self._state.deps.library)
         with self._lock_for_change():
@@ -269,23 +281,23 @@ class ProjectSession:
             self._refresh_context()
 
     def add_audio(self, name: str, file: BinaryIO) -> str:
-        """Bring a recording into the project; returns the path that audio lines name it by.
+        """Add a recording to the project; returns the path by which audio lines name it.
 
         Raises:
-            BadInput: No file can have that name.
-            AudioRejected: It can't be decoded or is too large; nothing is kept then.
+            BadInput: The name is invalid.
+            AudioRejected: It can't be decoded or is too large; nothing is stored.
             StorageFailed: It can't be written.
         """
         with self._lock_for_change():
             pass
-        # Without the lock: a file of that very content is the same whoever brings it.
+        # Without the lock, as a file of the same content is the same for everybody.
         return import_audio(self.folder, name, file)
 
     def free_unused_audio(self) -> DiskUsage:
-        """Free the recordings that no line plays.
+        """Delete the recordings that no line plays.
 
         Raises:
-            StorageFailed: The disk doesn't know of the latest edit, or a file can't be removed.
+            StorageFailed: The latest edit can't be saved, or a file can't be deleted.
         """
         with self._lock_for_change():
             self._autosave.sync()
@@ -296,42 +308,41 @@ class ProjectSession:
             return held
 
     def free_unused_takes(self) -> DiskUsage:
-        """Free the audio of what was deleted; its records stay, for undo.
+        """Delete the audio of deleted takes; their records stay, for undo.
 
         Raises:
-            StorageFailed: The disk doesn't know of the latest deletion, or a file can't be removed.
+            StorageFailed: The latest deletion can't be saved, or a file can't be deleted.
         """
         with self._lock_for_change():
             self._autosave.sync()
             return free_unused_takes(self.take_store, self.document)
 
     def save(self, *, now: bool = False) -> None:
-        """Bring to the disk what isn't there yet, and see whether voices changed.
+        """Save unsaved changes, and check whether voices changed.
 
         Args:
-            now: The snapshot too, however young the last one is.
+            now: Whether to write a snapshot even if the last one is recent.
         """
         with self.lock:
             if self._state.closed:
                 return
-            chore = self._autosave.create_task(now=now)
+            task = self._autosave.create_task(now=now)
             is_time = (
                 time.monotonic() - self._state.voice_resolver.refreshed_at_s > _REFRESH_INTERVAL_S
             )
             if self.events.subscriber_count and is_time:
                 self._refresh_context()
-        # Without the lock: nobody who types waits for the disk.
-        self._autosave.flush(chore)
+        # Without the lock, so that typing never waits for the disk.
+        self._autosave.flush(task)
 
     def close(self) -> None:
-        """Keep everything and let go of the folder; what was wanted is gone on with later."""
+        """Save everything and release the folder; a render can be resumed later."""
         with self.lock:
             if self._state.closed:
                 return
             self._autosave.flush(self._autosave.create_task(now=True))
             self._state.closed = True
-            for line_id in list(self._state.queued):
-                self._renderer.queue.cancel_line(line_id)
+            self._renderer.close()
             self._autosave.close()
             self.folder.close()
             self.events.close()
@@ -341,7 +352,7 @@ class ProjectSession:
         """Hold the lock for a change.
 
         Raises:
-            EngineBusy: The project was closed since it was asked for.
+            EngineBusy: The project has been closed.
         """
         with self.lock:
             if self._state.closed:
@@ -349,11 +360,13 @@ class ProjectSession:
             yield
 
     def _refresh_context(self) -> None:
-        """See which voices there are now; tells of lines that changed by that."""
-        previous, ground = self._state.voice_resolver.refresh(self.document)
-        if previous is None or previous is ground:
+        """Refresh the voices, and publish the lines whose state changed."""
+        previous, context = self._state.voice_resolver.refresh(self.document)
+        if previous is None or previous is context:
             return
-        changed = [line.line_id for line in self.document if not previous.is_same_for(ground, line)]
+        changed = [
+            line.line_id for line in self.document if not previous.is_same_for(context, line)
+        ]
         self._renderer.restart_changed(changed)
         for line_id in changed:
-            self.events.publish(LineEvent(line_id))
+            self.events.append(LineEvent(line_id))

@@ -1,8 +1,8 @@
 """The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
 
-The audio is there before the record is, and both appear whole, so a take exists when its record
-does and fits its audio. A record alone is a take whose audio was freed; it can be made again as
-the record says. Whatever else lies there is not a take.
+The audio is written before the record, and both appear whole, so a take exists if its record does
+and matches its audio. A record without audio is a take that was freed; it can be rendered again
+from the record. Any other file in the folder is no take.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
-from studio.backends.aliases import canonical_name
+from studio.backends.base import canonical_name
 from studio.dialog.model import ParamValue
 from studio.errors import NotFound, StorageFailed
 from studio.project.document import Document
@@ -35,13 +35,13 @@ class Take:
     """One generated result of a line.
 
     Attributes:
-        key: Of the text, voice, backend, language and parameters it was made of.
-        voice: Who spoke, in words.
+        key: Digest of the text, voice, backend, language and parameters.
+        voice: The voice's name, for people.
         samples: Length at the studio's rate.
         created_at: ISO 8601 in UTC.
-        cut: Whether the voice was stopped before the end of the line; never chosen by itself.
-        doubts: What may not be right about it by itself.
-        figures: What is compared with others of its voice; None where nobody measured it.
+        cut: Whether its speech was cut off; such a take is never chosen automatically.
+        doubts: Its quality issues, found without other takes.
+        figures: Measurements that are compared with other takes of its voice; None if unmeasured.
     """
 
     take_id: str
@@ -63,11 +63,11 @@ class Take:
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
 
 VoiceKey = tuple[object, ...]
-"""What takes have in common that are to sound alike."""
+"""The key of takes that should sound alike."""
 
 
 def build_voice_key(take: Take) -> VoiceKey:
-    """The voice of a take, with the language and settings it spoke with."""
+    """The voice of a take, with its language and settings."""
     return (
         canonical_name(take.backend),
         take.voice,
@@ -82,19 +82,19 @@ def generate_take_id() -> str:
 
 
 def list_plain_fields(take: Take) -> dict[str, object]:
-    """A take as a table of plain values, without what it was measured by."""
+    """A take's plain values, without issues and measurements."""
     return {name: getattr(take, name) for name in _PLAIN_FIELDS}
 
 
 def encode_take(take: Take) -> bytes:
-    """A take's record as its file holds it."""
+    """A take's record as the content of its file."""
     return _TAKE_ADAPTER.dump_json(take, indent=2) + b"\n"
 
 
 def read_take_record(path: Path) -> Take | None:
-    """A take by its record; None when the record or its audio isn't whole, or they don't fit.
+    """Read a take from its record; None if the record or the audio is damaged, or they don't match.
 
-    Audio that isn't there at all fits any record.
+    A record without audio is valid.
     """
     try:
         take = _TAKE_ADAPTER.validate_json(path.read_bytes())
@@ -107,7 +107,7 @@ def read_take_record(path: Path) -> Take | None:
 
 
 def _holds_samples(path: Path, samples: int) -> bool:
-    """Whether a WAV holds that many samples. By its size, or where a header is longer, by it."""
+    """Whether a WAV has that many samples, judged by its size, or by a longer header."""
     try:
         if path.stat().st_size == _WAV_HEADER_BYTES + 2 * samples:
             return True
@@ -123,21 +123,15 @@ _PLAIN_FIELDS = tuple(
 )
 
 
-# The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
-#
-# The audio is there before the record is, and both appear whole, so a take exists when its record
-# does and fits its audio. A record alone is a take that is gone: its audio was freed, and can be
-# made again as the record says. Whatever else lies there is not a take.
-
 _LINE_FOLDER_PATTERN = re.compile(r"[0-9a-f]{12}")
 _TAKE_FILE_PATTERN = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
 
 
 class TakeStore:
-    """All takes of a project; safe from several threads."""
+    """All takes of a project; safe from any thread."""
 
     def __init__(self, root: Path, disk: Disk) -> None:
-        """Find the takes in a folder, which need not be there yet."""
+        """Read the takes of a folder, which needn't exist yet."""
         self._root = root
         self._disk = disk
         # Guards all tables.
@@ -161,21 +155,21 @@ class TakeStore:
         return take
 
     def get(self, take_id: str | None) -> Take | None:
-        """A take by its id, None when there is none."""
+        """A take by its id, None if there is none."""
         return self._takes.get(take_id or "")
 
     def list_for_line(self, line_id: str) -> tuple[Take, ...]:
-        """A line's takes, the oldest first; deleted ones too."""
+        """A line's takes, the oldest first, including deleted ones."""
         with self._lock:
             return tuple(self._of_line.get(line_id, ()))
 
     def list_for_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
-        """Takes of a voice that were measured, the cut ones excepted."""
+        """The measured takes of a voice, except those that were cut off."""
         with self._lock:
             return tuple(self._of_voice.get(voice, {}).values())
 
     def count_for_voice(self, voice: VoiceKey) -> int:
-        """How many `of_voice` gives."""
+        """The number of takes of `list_for_voice`."""
         return len(self._of_voice.get(voice, ()))
 
     def __iter__(self) -> Iterator[Take]:
@@ -188,22 +182,22 @@ class TakeStore:
         return take.take_id in self._freed
 
     def get_audio_path(self, take: Take) -> Path:
-        """A take's WAV: mono, 16 bit, at the studio's rate; not there when it is gone."""
+        """A take's WAV: mono, 16 bit, at the studio's rate; missing if it was freed."""
         return self.build_path(take.line_id, take.take_id)
 
     def build_path(self, line_id: str, take_id: str) -> Path:
-        """Where a take's WAV is, or will be when it is finished."""
+        """The path of a take's WAV, which needn't exist yet."""
         return self._root / line_id / f"{take_id}.wav"
 
     def add(self, take: Take, audio: Path | Clip) -> None:
-        """Add a take, or bring one that is gone back.
+        """Add a take, or restore a freed one.
 
         Args:
-            take: What it is.
+            take: The take.
             audio: Its audio: a finished WAV on the same disk, which is moved, or a clip.
 
         Raises:
-            StorageFailed: It can't be written; there is no such take then, or it is gone still.
+            StorageFailed: It can't be written; the take isn't added or restored.
         """
         target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
@@ -219,10 +213,10 @@ class TakeStore:
         self._put(take)
 
     def free(self, take: Take) -> int:
-        """Remove a take's audio and keep its record; needs no room on the disk.
+        """Delete a take's audio and keep its record; needs no disk space.
 
         Returns:
-            Bytes that were freed, 0 when it was gone already.
+            The freed bytes, 0 if it was freed already.
 
         Raises:
             StorageFailed: It can't be removed.
@@ -233,7 +227,7 @@ class TakeStore:
         return freed
 
     def remove_torn(self) -> list[int]:
-        """Remove what was found torn when the shelf was opened; the bytes of each file.
+        """Delete the damaged files found when the store was opened; returns the bytes of each.
 
         Raises:
             StorageFailed: It can't be removed.
@@ -285,24 +279,22 @@ def iter_line_folders(root: Path) -> Iterator[Path]:
             yield folder
 
 
-# What a project holds on the disk that nobody hears, and how it is freed.
-#
-# That is the audio of deleted takes, of takes whose line was deleted, recordings that no line
-# plays, and files torn by the end of a process. Undo of a deletion then finds a take's record
-# without its audio: what it was made of.
+# Unused files of a project: the audio of deleted takes and of takes of deleted lines, recordings
+# that no line plays, and files damaged by a crash. After they are freed, undo of a deletion
+# restores a take's record without its audio, from which it can be rendered again.
 
 
 def is_unused_take(document: Document, line_id: str, take_id: str) -> bool:
-    """Whether a take can be heard only after an undo; a locked one counts as heard."""
+    """Whether a take could be played only after an undo; a locked one counts as used."""
     if take_id in document.locked_takes:
         return False
     return line_id not in document.lines or take_id in document.deleted_takes
 
 
 def measure_unused_takes(takes: Path, document: Document) -> DiskUsage:
-    """What the folder of a project's takes holds in vain, told by the names of its files.
+    """Measure the unused takes of a project by the names of its files.
 
-    Also of a project that isn't open: nothing but the folder is read.
+    The project needn't be open, as only the folder is read.
     """
     found: list[Path] = []
     with suppress(FileNotFoundError):  # the project is being removed
@@ -318,12 +310,12 @@ def measure_unused_takes(takes: Path, document: Document) -> DiskUsage:
 
 
 def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:
-    """Free what an open project's takes hold in vain; what deleted them has to be on the disk.
+    """Delete the audio of an open project's unused takes; their deletion has to be saved before.
 
-    Every file goes by itself, so however it ends, each take is whole or gone.
+    Files are deleted one by one, so that after a crash each take is whole or freed.
 
     Raises:
-        StorageFailed: A file can't be removed; those before it are.
+        StorageFailed: A file can't be deleted; those before it are.
     """
     freed = DiskUsage()
     for take in shelf:

@@ -1,7 +1,7 @@
-"""The voices of a project's cast in its file: exported, recognised by their content, imported.
+"""Exports and imports the voices of a project's cast with its file.
 
-A take is of a voice's very recording, so a voice is known by what it is made of and not by its
-name: where the library has the same one, that one speaks.
+A take belongs to the exact recording of a voice, so a voice is identified by its content and not by
+its name: if the library has the same one, that one is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from studio.dialog.names import name_key, same_name
+from studio.dialog.model import name_key, same_name
 from studio.errors import BadInput, SampleRejected
 from studio.project.document import Document
 from studio.voices.library import SpeakerLibrary
@@ -30,9 +30,9 @@ _VoicePrint = tuple[object, ...]
 
 
 def export_voices(document: Document, library: SpeakerLibrary) -> Iterator[tuple[str, IO[bytes]]]:
-    """Id and voice file of everybody who speaks and is in the library.
+    """Id and voice file of each speaker who is in the library.
 
-    A voice whose recording is missing is left out: its lines fail here as they will there.
+    A voice whose recording is missing is left out; its lines fail here as well.
 
     Raises:
         StorageFailed: The library can't be read.
@@ -57,23 +57,24 @@ def export_voices(document: Document, library: SpeakerLibrary) -> Iterator[tuple
 def import_voices(
     folder: Path, document: Document, library: SpeakerLibrary
 ) -> tuple[dict[str, str | None], list[str]]:
-    """Bring the voices that came with a project into the library, where it lacks them.
+    """Import a project's voices into the library, unless it has them.
 
     Args:
-        folder: Of their files, each named by the id it had.
-        document: Whose cast they are.
-        library: Where they go.
+        folder: Folder of the voice files, each named by its former id.
+        document: Has the cast.
+        library: Gets the voices.
 
     Returns:
-        The cast by which everybody keeps the voice they had, and what people should know.
+        The cast by which each speaker keeps its voice, and notices for the user.
 
     Raises:
         StorageFailed: The library can't be read or written.
     """
     cast, notices = dict(document.cast), list[str]()
-    came = _ImportedVoices(folder)
+    by_id = _read_voices(folder)
+    by_key = {name_key(one.record.name): one for one in by_id.values()}
     for name, speaker_id in _list_casting(document).items():
-        arrival = came.find(name, speaker_id)
+        arrival = by_id.get(speaker_id) if speaker_id else by_key.get(name_key(name))
         if arrival is None:
             continue
         try:
@@ -92,7 +93,7 @@ def import_voices(
 
 
 class _ImportedVoice:
-    """A voice that came with a project."""
+    """A voice in a project's file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -102,59 +103,45 @@ class _ImportedVoice:
         self._voice: Speaker | None = None
 
     def resolve(self, library: SpeakerLibrary) -> Speaker:
-        """The library's speaker with this voice, who is added when there is none."""
+        """The library's speaker with this voice; added if there is none."""
         if self._voice is None:
-            self._voice = self._known(library) or self._added(library)
+            alike = [one for one in library.list() if self._is_of(one.speaker_id, library)]
+            named = [one for one in alike if same_name(one.name, self.record.name)]
+            self._voice = next(iter(named + alike), None)
+        if self._voice is None:
+            with self._path.open("rb") as file:
+                self._voice = read_pack(library, file)
         return self._voice
 
-    def _known(self, library: SpeakerLibrary) -> Speaker | None:
-        alike = [
-            one
-            for one in library.list()
-            if _fingerprint_record(
-                library.read_record(one.speaker_id), hash_recordings(library, one.speaker_id)
-            )
-            == self._print
-        ]
-        named = [one for one in alike if same_name(one.name, self.record.name)]
-        return next(iter(named + alike), None)
-
-    def _added(self, library: SpeakerLibrary) -> Speaker:
-        with self._path.open("rb") as file:
-            return read_pack(library, file)
+    def _is_of(self, speaker_id: str, library: SpeakerLibrary) -> bool:
+        digests = hash_recordings(library, speaker_id)
+        return _fingerprint_record(library.read_record(speaker_id), digests) == self._print
 
 
-class _ImportedVoices:
-    """All voices that came, by the id they had and by name; what is no voice counts as missing."""
-
-    def __init__(self, folder: Path) -> None:
-        self._by_id: dict[str, _ImportedVoice] = {}
-        for path in sorted(folder.glob(f"*{VOICE_PACK_SUFFIX}")):
-            with suppress(BadInput):
-                self._by_id[path.name.removesuffix(VOICE_PACK_SUFFIX)] = _ImportedVoice(path)
-        self._by_name = {name_key(one.record.name): one for one in self._by_id.values()}
-
-    def find(self, name: str, speaker_id: str | None) -> _ImportedVoice | None:
-        if speaker_id is not None:
-            return self._by_id.get(speaker_id)
-        return self._by_name.get(name_key(name))
+def _read_voices(folder: Path) -> dict[str, _ImportedVoice]:
+    """All voices that came, by the id they had; what is no voice counts as missing."""
+    found = {}
+    for path in sorted(folder.glob(f"*{VOICE_PACK_SUFFIX}")):
+        with suppress(BadInput):
+            found[path.name.removesuffix(VOICE_PACK_SUFFIX)] = _ImportedVoice(path)
+    return found
 
 
 def _list_casting(document: Document) -> dict[str, str | None]:
-    """Everybody who speaks, as first written, with the speaker that was chosen for them."""
+    """All speakers' names, as first written, with the id of the cast speaker."""
     chosen = {name_key(name): one for name, one in document.cast.items()}
     names = {name_key(line.speaker): line.speaker for line in document if line.speaker}
     return {name: chosen.get(key) for key, name in names.items()}
 
 
 def _fingerprint_record(record: SpeakerRecord, digests_there: Mapping[str, str]) -> _VoicePrint:
-    """What a voice is made of; the same for voices that sound the same."""
+    """A digest of a voice; equal for voices that sound the same."""
     main = (digests_there.get(MAIN_SAMPLE), record.transcript or "") if record.has_sample else None
     moods = sorted(
         (name_key(one.mood), digests_there.get(one.file_name), one.transcript or "")
         for one in record.moods
     )
     made_up = record.preset or record.description
-    # Without anything else, a voice is the one that some backends have for each name.
+    # Without sample, preset or description, the voice is a backend's built-in one for the name.
     name = None if main or made_up else name_key(record.builtin_name)
     return (main, tuple(moods), record.preset, record.description, name)

@@ -1,9 +1,9 @@
-"""Where an error becomes an HTTP response: the studio's shape, and OpenAI's under `/v1`."""
+"""Turns errors into HTTP responses: in the studio's own shape, and in OpenAI's under `/v1`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fastapi import Request
@@ -17,6 +17,7 @@ from studio.errors import (
     BadInput,
     Cancelled,
     Conflict,
+    EditConflict,
     EngineBusy,
     ModelUnavailable,
     NotAllowed,
@@ -45,84 +46,20 @@ _STATUS: tuple[tuple[type[StudioError], int], ...] = (
 
 _MAX_PLACE_CHARS = 100
 
-FAULT = "The studio failed at this, and its log says why. Try again, or load the page anew."
+FAULT = "The studio failed at this, and its log says why. Try again, or reload the page."
 """The message of an unexpected error."""
 
 
 class PlainJson(JSONResponse):
-    """In ASCII: an error may quote what no other encoding can hold."""
+    """JSON in ASCII: a message may quote half of a surrogate pair, which UTF-8 can't encode."""
 
     def render(self, content: Any) -> bytes:
-        """Escape all that isn't ASCII, halves of characters too."""
+        """Escape everything that isn't ASCII."""
         return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
-def status_of(error: StudioError) -> int:
-    """The HTTP status of an error."""
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-
-
-def error_body(error: StudioError) -> dict[str, object]:
-    """The body every route answers an error with."""
-    line = error.line if isinstance(error, ScriptError) else None
-    return {"error": {"message": str(error), "line": line, "kind": type(error).__name__}}
-
-
-def headers_of(error: StudioError) -> dict[str, str]:
-    """The headers an error is answered with."""
-    if isinstance(error, EngineBusy):
-        return {"Retry-After": str(max(1, round(error.retry_after_s)))}
-    return {}
-
-
-def first_fault(error: RequestValidationError) -> tuple[str, str]:
-    """Where a body doesn't fit first, and what is wrong there; never quotes what was sent."""
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:])[:_MAX_PLACE_CHARS]
-    return place, f"“{place}” can't be used: {first['msg']}." if place else f"{first['msg']}."
-
-
-async def answer_refused(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for a body that is refused while it comes: too large, late, too many."""
-    assert isinstance(error, HTTPException)
-    kind = "EngineBusy" if error.status_code == 429 else "BadInput"
-    body = {"error": {"message": error.detail, "line": None, "kind": kind}}
-    return PlainJson(body, error.status_code, headers=error.headers)
-
-
-async def answer_error(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for `StudioError`."""
-    assert isinstance(error, StudioError)
-    return PlainJson(error_body(error), status_of(error), headers=headers_of(error))
-
-
-async def answer_invalid(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for a body that doesn't fit; tells the first thing that is wrong."""
-    assert isinstance(error, RequestValidationError)
-    _place, message = first_fault(error)
-    body = {"error": {"message": message, "line": None, "kind": "BadInput"}}
-    return PlainJson(body, 422)
-
-
-async def answer_fault(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for a fault of the studio itself; its log has the rest."""
-    body = {"error": {"message": FAULT, "line": None, "kind": type(error).__name__}}
-    return PlainJson(body, 500)
-
-
-HANDLERS: Mapping[Any, Callable[[Request, Exception], Awaitable[JSONResponse]]] = {
-    StudioError: answer_error,
-    RequestValidationError: answer_invalid,
-    408: answer_refused,
-    413: answer_refused,
-    429: answer_refused,
-    Exception: answer_fault,
-}
-"""What a server of the page's routes answers errors with."""
-
-
 class SpeechErrorDetail(BaseModel):
-    """What went wrong; `message` names the remedy."""
+    """The error of a response under `/v1`; `message` names the remedy."""
 
     message: str
     type: str
@@ -163,59 +100,35 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
         (507, "The disk is full."),
     )
 }
-"""Errors that every operation may answer with."""
+"""The errors that any operation under `/v1` may answer with, for its OpenAPI document."""
 
 
-def speech_error(
-    message: str, status: int, *, param: str | None = None, code: str | None = None
-) -> dict[str, Any]:
-    """An error's body."""
-    fallback = "invalid_request_error" if status < 500 else "server_error"
-    return {
-        "error": {
-            "message": message,
-            "type": _TYPES.get(status, fallback),
-            "param": param,
-            "code": code or _CODES.get(status),
-        }
-    }
+def status_of(error: StudioError) -> int:
+    """The HTTP status of an error."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def error_body(error: StudioError) -> dict[str, Any]:
+    """An error in the studio's shape, for its own routes."""
+    line = error.line if isinstance(error, ScriptError) else None
+    body = _studio_error(str(error), type(error).__name__, line)
+    if isinstance(error, EditConflict):
+        body |= {"rev": error.rev, "conflicts": error.conflicts}
+    return body
 
 
 def speech_error_body(error: StudioError) -> dict[str, Any]:
-    """The body of an error of the studio."""
-    return speech_error(str(error), status_of(error), code=type(error).__name__)
-
-
-async def answer_speech_error(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for `StudioError`."""
-    assert isinstance(error, StudioError)
-    return PlainJson(speech_error_body(error), status_of(error), headers=headers_of(error))
-
-
-async def answer_speech_http_error(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for what the framework refuses."""
-    assert isinstance(error, HTTPException)
-    body = speech_error(str(error.detail), error.status_code)
-    return PlainJson(body, error.status_code, headers=error.headers)
-
-
-async def answer_speech_invalid(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for a body that doesn't fit; tells the first thing that is wrong."""
-    assert isinstance(error, RequestValidationError)
-    place, message = first_fault(error)
-    return PlainJson(speech_error(message, 400, param=place or None), 400)
-
-
-async def answer_speech_fault(_: Request, error: Exception) -> JSONResponse:
-    """Exception handler for a fault of the studio itself; its log has the rest."""
-    return PlainJson(speech_error(FAULT, 500, code=type(error).__name__), 500)
+    """An error in OpenAI's shape, for the routes under `/v1`."""
+    return _speech_error(str(error), status_of(error), code=type(error).__name__)
 
 
 def response_for_error(path: str, error: StudioError) -> Response:
-    """An error of the studio as the answer to a request for a path."""
-    if _is_speech(path):
-        return PlainJson(speech_error_body(error), status_of(error), headers=headers_of(error))
-    return PlainJson(error_body(error), status_of(error), headers=headers_of(error))
+    """The response to a request for a path that failed with an error of the studio."""
+    body = speech_error_body(error) if _is_speech(path) else error_body(error)
+    headers: dict[str, str] = {}
+    if isinstance(error, EngineBusy):
+        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    return PlainJson(body, status_of(error), headers=headers)
 
 
 def error_response(
@@ -226,12 +139,79 @@ def error_response(
     kind: str = "Refused",
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A refusal that is no error of the studio."""
-    if _is_speech(path):
-        body = speech_error(message, status)
-    else:
-        body = {"error": {"message": message, "line": None, "kind": kind}}
+    """The response to a request that is refused before any code of the studio raises an error."""
+    is_speech = _is_speech(path)
+    body = _speech_error(message, status) if is_speech else _studio_error(message, kind)
     return PlainJson(body, status, headers=headers)
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Exception handler for `StudioError`."""
+    assert isinstance(error, StudioError)
+    return response_for_error(request.url.path, error)
+
+
+async def answer_refused(request: Request, error: Exception) -> Response:
+    """Exception handler for an `HTTPException`, such as of a body that is too large or too slow."""
+    assert isinstance(error, HTTPException)
+    kind = "EngineBusy" if error.status_code == 429 else "BadInput"
+    path, status, message = request.url.path, error.status_code, str(error.detail)
+    return error_response(path, status, message, kind=kind, headers=error.headers)
+
+
+async def answer_invalid(request: Request, error: Exception) -> Response:
+    """Exception handler for a body that doesn't fit its schema; reports the first fault only.
+
+    The message never quotes what was sent.
+    """
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])[:_MAX_PLACE_CHARS]
+    message = f"“{place}” can't be used: {first['msg']}." if place else f"{first['msg']}."
+    if _is_speech(request.url.path):
+        return PlainJson(_speech_error(message, 400, param=place or None), 400)
+    return PlainJson(_studio_error(message, "BadInput"), 422)
+
+
+async def answer_fault(request: Request, error: Exception) -> Response:
+    """Exception handler for a fault of the studio itself; the traceback goes to the log."""
+    kind = type(error).__name__
+    is_speech = _is_speech(request.url.path)
+    body = _speech_error(FAULT, 500, code=kind) if is_speech else _studio_error(FAULT, kind)
+    return PlainJson(body, 500)
+
+
+Handlers = dict[Any, Callable[[Request, Any], Coroutine[Any, Any, Response]]]
+
+_COMMON: Handlers = {
+    StudioError: answer_error,
+    RequestValidationError: answer_invalid,
+    Exception: answer_fault,
+}
+
+HANDLERS: Handlers = {**_COMMON, 408: answer_refused, 413: answer_refused, 429: answer_refused}
+"""The exception handlers of the server; Gradio's own routes keep FastAPI's for other statuses."""
+
+SPEECH_HANDLERS: Handlers = {**_COMMON, HTTPException: answer_refused}
+"""The exception handlers of the application under `/v1`."""
+
+
+def _studio_error(message: str, kind: str, line: int | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "line": line, "kind": kind}}
+
+
+def _speech_error(
+    message: str, status: int, *, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    fallback = "invalid_request_error" if status < 500 else "server_error"
+    return {
+        "error": {
+            "message": message,
+            "type": _TYPES.get(status, fallback),
+            "param": param,
+            "code": code or _CODES.get(status),
+        }
+    }
 
 
 def _is_speech(path: str) -> bool:

@@ -1,9 +1,9 @@
-"""The page's modules as one script: a slow link is waited for once, and not for each of them.
+"""Bundles the page's modules into one script, so that a slow link delays the page once only.
 
-A browser keeps six connections to a host, and the page's modules stand in line there with those
-of Gradio: 57 files are ten turns of the link. In the bundle every module is a function that gives
-what it exports, in an order in which each finds what it imports. The modules use a part of the
-language only (one import a line, exports of declarations, no circle), which a test holds.
+A browser opens six connections to a host, where the page's modules queue with those of Gradio: 57
+files take ten round trips. In the bundle every module is a function that returns its exports,
+placed after the modules that it imports. The modules keep to a part of the language (one import a
+line, exports of declarations, no circular import), which a test checks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 @dataclass(frozen=True, slots=True)
 class ModuleBundle:
-    """Modules joined into one.
+    """Modules joined into one script.
 
     Attributes:
-        code: The script; a line of a module is a line of it.
-        source_map: JSON that leads from it to the modules, for a browser's tools.
+        code: The script; each line of a module is one line of it.
+        source_map: JSON that maps it to the modules, for the browser's developer tools.
     """
 
     code: str
@@ -39,15 +39,15 @@ class ModuleBundle:
 
 
 def bundle_modules(sources: Mapping[str, str], entry: str, *, map_name: str) -> ModuleBundle:
-    """Join a module with all that it imports.
+    """Join a module with everything that it imports.
 
     Args:
         sources: Code by its path below the page's folder, such as "core/dom.js".
         entry: The path of the module that imports the others.
-        map_name: The map's address as seen from the bundle.
+        map_name: The source map's URL, relative to the bundle.
 
     Raises:
-        ValueError: A module imports one that isn't there, or itself by way of others.
+        ValueError: A module imports a missing one, or imports itself through others.
     """
     lines: list[str] = []
     origins: list[tuple[int, int] | None] = []
@@ -63,7 +63,7 @@ def bundle_modules(sources: Mapping[str, str], entry: str, *, map_name: str) -> 
 
 
 def locate_modules(code: str) -> list[tuple[int, str]]:
-    """Where each module begins in a bundle, for tools that count by place.
+    """Find where each module begins in a bundle, for tools that count coverage by offset.
 
     Args:
         code: A bundle's script.
@@ -75,7 +75,7 @@ def locate_modules(code: str) -> list[tuple[int, str]]:
 
 
 def _ordered(sources: Mapping[str, str], entry: str) -> list[str]:
-    """Every module after those that it imports."""
+    """The modules, each after those that it imports."""
     done: dict[str, bool] = {}
 
     def visit(path: str, importer: str) -> None:
@@ -113,7 +113,7 @@ def _as_function_body(source: str, path: str) -> str:
 def _source_map(
     sources: Mapping[str, str], order: list[str], origins: list[tuple[int, int] | None]
 ) -> str:
-    """Revision 3 of the format: for each line, where it comes from, as differences."""
+    """A source map, revision 3: the origin of each line, as differences to the line before."""
     at_source = at_line = 0
     mappings = []
     for origin in origins:
@@ -129,7 +129,7 @@ def _source_map(
 
 
 def _vlq(number: int) -> str:
-    """A number in base 64, five bits a digit, the sign in the lowest bit."""
+    """A number as a base-64 VLQ: five bits a digit, the sign in the lowest bit."""
     rest = (-number << 1) | 1 if number < 0 else number << 1
     digits = ""
     while True:

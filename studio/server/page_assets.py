@@ -1,20 +1,21 @@
-"""The page's scripts and styles, at addresses that change with their content.
+"""The page's scripts and styles, at URLs that change with their content.
 
-All of them stand below one digest, so that no page mixes modules of two versions. They are sent
-as two files, the joined modules and the joined styles. A browser that has these asks for neither
-again; one that hasn't learns of them from the page's first bytes, rather than import by import
-after Gradio has started.
+One digest is in all URLs, so that no page mixes modules of two versions. The scripts are served as
+one file and the styles as another. A browser that has them requests neither again; any other finds
+links to them in the page's first bytes, rather than import by import after Gradio has started.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.module_bundle import ModuleBundle, bundle_modules
@@ -42,7 +43,7 @@ _STYLES = (
     "narrow",
     "touch",
 )
-"""Style sheets in the order in which they may override each other; they are sent as one."""
+"""The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 
 _JOINED_STYLES = "styles.css"
 _JOINED_MODULES = "modules.js"
@@ -54,10 +55,10 @@ _ASK_AGAIN = "no-cache"
 
 
 class PageAssets:
-    """The files below `assets/`, and how the page refers to them."""
+    """The files below `assets/`, and the page's links to them."""
 
     def __init__(self, folder: Path) -> None:
-        """Read all that is versioned.
+        """Read the scripts and styles.
 
         Args:
             folder: Holds `page/` with the scripts and `page/styles/`.
@@ -73,9 +74,9 @@ class PageAssets:
 
     @property
     def head(self) -> str:
-        """What Gradio puts into the page's head once it has started.
+        """HTML that Gradio adds to the page's head once it has started.
 
-        Addresses are relative to the page's base, so that a root path or a share link works.
+        URLs are relative to the page's base, so that a root path or a share link works.
         """
         return "\n".join(
             (
@@ -87,7 +88,7 @@ class PageAssets:
 
     @property
     def preload(self) -> str:
-        """Links that have the browser fetch both files while Gradio still starts."""
+        """Links by which the browser fetches both files while Gradio is still starting."""
         return "\n".join(
             (
                 f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">',
@@ -100,21 +101,18 @@ class PageAssets:
         return "\n".join(sheet.read_text(encoding="utf-8") for sheet in self._sheets)
 
     def joined_modules(self) -> ModuleBundle:
-        """All modules, `main.js` the last of them; joined again once one has changed on disk."""
+        """All modules, `main.js` last; joined again when one has changed on disk."""
         stamp = self._read_stamp()
         if self._joined is None or self._joined[0] != stamp:
-            self._joined = (stamp, self._join_modules())
+            sources = {
+                path.relative_to(self._page).as_posix(): path.read_text(encoding="utf-8")
+                for path in self._modules
+            }
+            self._joined = (stamp, bundle_modules(sources, _ENTRY, map_name=_SOURCE_MAP))
         return self._joined[1]
 
-    def _join_modules(self) -> ModuleBundle:
-        sources = {
-            path.relative_to(self._page).as_posix(): path.read_text(encoding="utf-8")
-            for path in self._modules
-        }
-        return bundle_modules(sources, _ENTRY, map_name=_SOURCE_MAP)
-
     def is_current(self) -> bool:
-        """Whether the files are still those that the digest was made of."""
+        """Whether no file has changed since the digest was computed."""
         return self._stamp == self._read_stamp()
 
     def _address(self, name: str) -> str:
@@ -125,22 +123,25 @@ class PageAssets:
 
 
 class AssetFiles(StaticFiles):
-    """Files by name, with or without a digest; only the digest of now is kept for good."""
+    """Serves files with or without a digest; only the current digest may be cached for good."""
 
     def __init__(self, assets: PageAssets) -> None:
-        """Serve a folder whose digest is known."""
+        """Serve the folder of `assets`."""
         super().__init__(directory=assets.folder)
         self._assets = assets
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Find a file and say how long it may be kept."""
+        """Find a file and set how long a browser may cache it."""
         versioned = _VERSIONED.fullmatch(path)
         if versioned is None:
-            return self._kept(await super().get_response(path, scope), _ASK_AGAIN)
-        digest, name = versioned.groups()
-        # A page of before an update gets what there is today: its two files fit each other.
-        is_current = digest == self._assets.digest and self._assets.is_current()
-        return self._kept(await self._find(name, scope), _FOREVER if is_current else _ASK_AGAIN)
+            response, is_current = await super().get_response(path, scope), False
+        else:
+            digest, name = versioned.groups()
+            # A page from before an update gets today's files: the two fit each other.
+            is_current = digest == self._assets.digest and self._assets.is_current()
+            response = await self._find(name, scope)
+        response.headers["Cache-Control"] = _FOREVER if is_current else _ASK_AGAIN
+        return response
 
     async def _find(self, name: str, scope: Scope) -> Response:
         if name == _JOINED_STYLES:
@@ -151,55 +152,39 @@ class AssetFiles(StaticFiles):
             return Response(self._assets.joined_modules().source_map, media_type="application/json")
         return await super().get_response(f"page/{name}", scope)
 
-    @staticmethod
-    def _kept(response: Response, how: str) -> Response:
-        response.headers["Cache-Control"] = how
-        return response
 
+def link_page(routes: Iterable[BaseRoute], links: str) -> None:
+    """Put links into the HTML of the page, which is Gradio's route, before Gradio's own scripts.
 
-class PreloadLinks:
-    """Middleware that puts links into the head of the page's HTML, before Gradio's own scripts run.
+    Gradio's `head` enters the page by script only: on a slow link a second after the first bytes.
 
-    Gradio's `head` comes into the page by its script only: a second after the page's first bytes
-    on a slow link.
+    Args:
+        routes: All of the server's; the page's route is changed.
+        links: HTML for the head.
     """
-
-    def __init__(self, app: ASGIApp, links: str) -> None:
-        """Wrap the innermost application, whose HTML isn't compressed yet.
-
-        Args:
-            app: Answers all requests.
-            links: HTML for the head.
-        """
-        self._app = app
-        self._links = f"{links}\n</head>".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on, the page itself with its links."""
-        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/"):
-            await self._app(scope, receive, send)
-            return
-        await self._app(scope, receive, _LinkedPage(send, self._links).send)
+    at_root = (one for one in routes if isinstance(one, Route) and one.path == "/")
+    page = next(one for one in at_root if "GET" in (one.methods or ()))
+    page.app = _with_links(page.app, f"{links}\n</head>".encode())
 
 
-class _LinkedPage:
-    """Holds a response back until it is whole, then sends it with the links."""
+def _with_links(page: ASGIApp, links: bytes) -> ASGIApp:
+    async def linked(scope: Scope, receive: Receive, send: Send) -> None:
+        start: Message = {}
+        body = bytearray()
 
-    def __init__(self, send: Send, links: bytes) -> None:
-        self._send = send
-        self._links = links
-        self._start: Message = {}
-        self._body = bytearray()
+        async def send_linked(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            body.extend(message.get("body", b""))
+            if message.get("more_body", False):
+                return
+            html = bytes(body).replace(b"</head>", links, 1)
+            MutableHeaders(raw=start["headers"])["content-length"] = str(len(html))
+            await send(start)
+            await send({"type": "http.response.body", "body": html})
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = message
-            return
-        self._body += message.get("body", b"")
-        if message.get("more_body", False):
-            return
-        body = bytes(self._body).replace(b"</head>", self._links, 1)
-        headers = MutableHeaders(raw=self._start["headers"])
-        headers["content-length"] = str(len(body))
-        await self._send(self._start)
-        await self._send({"type": "http.response.body", "body": body})
+        await page(scope, receive, send_linked)
+
+    return linked

@@ -1,17 +1,27 @@
-"""What a route asks of a request before it is called; each route declares its own `RoutePolicy`."""
+"""Who may call a route and what it costs, as a `RoutePolicy` that each route declares itself.
+
+The routes' dependencies are here too: the studio of a request, and the key of the speech API.
+"""
 
 from __future__ import annotations
 
+import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
+from fastapi import Depends, HTTPException, Request
 from fastapi.routing import iter_route_contexts
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Mount, compile_path
 from starlette.types import Scope
+
+from studio.services.studio import Studio
 
 _MB = 1_000_000
 LOGIN_BYTES = 10_000
@@ -23,43 +33,43 @@ PROJECT_BYTES = 100_000 * _MB  # the owner's; the route itself holds guests to U
 
 
 class Access(Enum):
-    """Who may call a route of a shared studio; where it isn't shared, everybody is the owner."""
+    """Who may call a route of a shared studio; of any other studio, everybody is the owner."""
 
     ANYBODY = auto()
-    """Also who hasn't signed in; the request belongs to no session."""
+    """Even callers who haven't signed in; the request gets no session."""
 
     GUEST = auto()
-    """Who has signed in, where there is a password; the route's guard checks that."""
+    """Callers who have signed in, if there is a password; the route's guard checks that."""
 
     OWNER = auto()
 
 
 class RequestClass(Enum):
-    """In which queue of the admission control a request waits for its turn."""
+    """The queue of the admission control in which a request waits for its turn."""
 
     UNCOUNTED = auto()
-    """In none: it answers late by design, and holds no thread or has bounds of its own."""
+    """None: the response is slow by design, and the route holds no thread or has its own bounds."""
 
     POLLED = auto()
-    """Asked again every second, so that it may be refused first."""
+    """Programs ask it again and again, so that it may be refused first."""
 
     SHORT = auto()
     LONG = auto()
-    """Reads, makes or plays a file as a whole."""
+    """Reads, writes or plays a whole file."""
 
 
 class DiskUse(Enum):
-    """What a request does to the size of a visitor's workspace."""
+    """How a request changes the size of a visitor's workspace."""
 
     NONE = auto()
     EDIT = auto()
-    """Writes a little, and may use the spare room that is kept for edits."""
+    """Writes a little; may use the reserve that the quota keeps for edits."""
 
     FILL = auto()
-    """Brings files in: refused where the workspace is full, which is measured again afterwards."""
+    """Adds files: refused when the workspace is full; the workspace is measured again after it."""
 
     FREE = auto()
-    """Removes files: the workspace is measured again afterwards."""
+    """Removes files: the workspace is measured again after it."""
 
 
 T = TypeVar("T")
@@ -67,19 +77,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """What the middleware needs to know about a route; what isn't declared is the strictest.
+    """What the middleware needs to know about a route; the defaults are the strictest.
 
-    An instance is the decorator that declares it on an endpoint, below the one of the router.
+    An instance is a decorator that declares the policy on an endpoint, below the router's own.
 
     Attributes:
-        access: Who may call it.
-        max_body_bytes: How large a body may be.
+        access: Who may call the route.
+        max_body_bytes: Limit of the body.
         request_class: Its queue in the admission control.
-        disk: What it does to the size of the workspace.
-        is_upload: It counts as one of the uploads that a visitor has in an hour.
-        is_page: It is the page itself, to which links on other sites may lead.
-        starts_session: Who has no cookie gets a session; elsewhere all of them share one.
-        opens_workspace: It works with the workspace, which is opened before, off the event loop.
+        disk: How it changes the size of the workspace.
+        is_upload: Whether a call counts as one of a visitor's uploads.
+        is_page: Whether it is the page itself, which links on other sites may lead to.
+        starts_session: Whether a caller without a cookie gets a session of their own; on other
+            routes such callers share one.
+        opens_workspace: Whether the middleware opens the workspace first, off the event loop.
     """
 
     access: Access = Access.OWNER
@@ -92,7 +103,7 @@ class RoutePolicy:
     opens_workspace: bool = False
 
     def __call__(self, endpoint: T) -> T:
-        """Declare it on an endpoint, or on the application of a mount."""
+        """Declare the policy on an endpoint, or on the application of a mount."""
         setattr(endpoint, _DECLARED, self)
         return endpoint
 
@@ -100,7 +111,7 @@ class RoutePolicy:
 _DECLARED = "route_policy"
 
 page_policy = partial(RoutePolicy, starts_session=True, opens_workspace=True)
-"""Of a route under `/studio`, which the page calls."""
+"""Policy of a route under `/studio`, which the page calls."""
 
 upload_policy = partial(
     page_policy,
@@ -110,21 +121,21 @@ upload_policy = partial(
     disk=DiskUse.FILL,
     is_upload=True,
 )
-"""Of a route under `/studio` whose body is a file."""
+"""Policy of a route under `/studio` whose body is a file."""
 
 speech_policy = partial(
     RoutePolicy, Access.GUEST, request_class=RequestClass.UNCOUNTED, opens_workspace=True
 )
-"""Of a route under `/v1`, which programs call."""
+"""Policy of a route under `/v1`, which programs call."""
 
 UNDECLARED = RoutePolicy()
-"""Of a route of the studio that declares nothing."""
+"""Policy of a route that declares none."""
 
 ENTER = "/studio/enter"
-"""Where the owner comes in; `VisitorMiddleware` answers."""
+"""Signs the owner in with the token that the terminal shows; handled by `VisitorMiddleware`."""
 
 _OWN = ("/studio/", "/v1/", "/healthz", "/metrics")
-"""Where the studio's own routes are; all others are Gradio's, and in the table below."""
+"""Prefixes of the studio's own routes; all others are Gradio's, and in the table below."""
 
 _READ = frozenset({"GET", "HEAD"})
 _WRITE = frozenset({"POST"})
@@ -143,14 +154,14 @@ _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
     (_WRITE, r"/gradio_api/(queue/join|reset/?)", _GRADIO),
     (_WRITE, r"/login/?", RoutePolicy(Access.GUEST, LOGIN_BYTES)),
 )
-"""The allow-list of what the studio doesn't route itself: Gradio's, and the owner's way in.
+"""The allow-list of routes that aren't the studio's: Gradio's, and the owner's sign-in.
 
-Gradio brings more: `run`, `call`, `proxy`, `upload`, `file`, `process_recording`, deep links,
+Gradio has more: `run`, `call`, `proxy`, `upload`, `file`, `process_recording`, deep links,
 monitoring, documents. They stay closed.
 """
 
 _MAX_SEGMENT_BYTES = 255
-"""No file's name is longer, and looking for one that is fails."""
+"""The most that file systems take for a name; looking up a longer one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +169,9 @@ class DeclaredRoute:
     """A route of the studio with its policy.
 
     Attributes:
-        path: From the root, with the names of its parts in braces.
-        methods: None where it answers all.
-        policy: None where none is declared.
+        path: From the root, with its parameters in braces.
+        methods: None if it takes any method.
+        policy: None if it declares none.
     """
 
     path: str
@@ -172,15 +183,15 @@ _Own = tuple[re.Pattern[str], frozenset[str] | None, RoutePolicy]
 
 
 def _area(path: str) -> tuple[str, ...]:
-    """The first two parts of a path, which no route of the studio leaves open."""
+    """The first two segments of a path, which no route of the studio has as parameters."""
     return tuple(path.split("/", 3)[1:3])
 
 
 class RoutePolicies:
-    """Finds the policy of a request; built once, when all routes are there."""
+    """Finds the policy of a request; built once, after all routes are registered."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        """Read the policies off an application's routes."""
+        """Collect the policies of an application's routes."""
         self.routes = tuple(_declared(routes))
         self._own: dict[tuple[str, ...], list[_Own]] = {}
         for one in self.routes:
@@ -191,10 +202,10 @@ class RoutePolicies:
         ]
 
     def find(self, method: str, path: str) -> RoutePolicy | None:
-        """The policy of a request; None where nothing answers.
+        """The policy of a request; None if there is no route.
 
         Args:
-            method: As in the request; one that a route doesn't have gets that route's policy.
+            method: If a route with this path doesn't take it, that route's policy is returned.
             path: Decoded, from the root.
         """
         if any(len(part.encode(errors="replace")) > _MAX_SEGMENT_BYTES for part in path.split("/")):
@@ -209,12 +220,12 @@ class RoutePolicies:
                 None,
             )
         found = self._find_own(method, path)
-        if found is None:  # the router redirects between the two ways of writing it
+        if found is None:  # the router redirects to the path with or without the slash
             found = self._find_own(method, path[:-1] if path.endswith("/") else f"{path}/")
         return found
 
     def _find_own(self, method: str, path: str) -> RoutePolicy | None:
-        """As Starlette's router chooses: the first that fits, else the first by its path alone."""
+        """As Starlette's router chooses: the first full match, else the first match of the path."""
         by_path = None
         for pattern, methods, policy in self._own.get(_area(path), ()):
             if pattern.match(path):
@@ -232,12 +243,12 @@ def policy_of(scope: Scope) -> RoutePolicy:
 
 
 def keep_policy(scope: Scope, policy: RoutePolicy) -> None:
-    """Let the layers behind see a request's policy."""
+    """Store a request's policy for the inner layers."""
     scope[_DECLARED] = policy
 
 
 def _declared(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[DeclaredRoute]:
-    """The studio's own routes, those of mounted applications too."""
+    """The studio's own routes, including those of mounted applications."""
     for route in iter_route_contexts(list(routes)):
         path = f"{prefix}{route.path}"
         if isinstance(route.route, Mount):
@@ -254,3 +265,93 @@ def _read(endpoint: Callable[..., Any] | None) -> RoutePolicy | None:
     policy = getattr(endpoint, _DECLARED, None)
     assert policy is None or isinstance(policy, RoutePolicy)
     return policy
+
+
+StudioOf = Callable[[Request], Studio]
+"""Finds the studio of a request, or raises if its visitor has none.
+
+Every route gets its studio this way and no other, so that one place decides what a visitor sees.
+"""
+
+
+def current_studio(studio_of: StudioOf) -> Callable[[Request], Awaitable[None]]:
+    """Make the dependency that finds each request's studio before its handler runs.
+
+    It is `async` although it awaits nothing: FastAPI runs any other dependency in a thread.
+    """
+
+    async def find_studio(request: Request) -> None:
+        request.state.studio = studio_of(request)
+
+    return find_studio
+
+
+def spend_upload(request: Request) -> None:
+    """Count a recording inside a request as one of the visitor's uploads.
+
+    Raises:
+        LimitReached: The visitor has no upload left for now.
+    """
+    visitor = getattr(request.state, "visitor", None)
+    if visitor is not None and visitor.rate_limits is not None:
+        visitor.rate_limits.spend_upload()
+
+
+async def _request_studio(request: Request) -> Studio:
+    studio = request.state.studio
+    assert isinstance(studio, Studio)
+    return studio
+
+
+StudioDep = Annotated[Studio, Depends(_request_studio)]
+"""Type of a handler's `studio`: that of the visitor who sent the request."""
+
+
+class PerStudio(Generic[T]):
+    """One object for each studio, made on first use; safe from any thread."""
+
+    def __init__(self, make: Callable[[Studio], T]) -> None:
+        """Start with none; `make` is called once for each studio."""
+        self._make = make
+        # Guards the table, which requests in several threads read and change.
+        self._lock = threading.Lock()
+        self._made: WeakKeyDictionary[Studio, T] = WeakKeyDictionary()
+
+    def get(self, studio: Studio) -> T:
+        """The object of a studio."""
+        with self._lock:
+            if studio not in self._made:
+                self._made[studio] = self._make(studio)
+            return self._made[studio]
+
+
+def holds_key(request: HTTPConnection, key: str) -> bool:
+    """Whether a request carries the key, compared in constant time."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    is_same = hmac.compare_digest(given.strip().encode(), key.encode())
+    return scheme.lower() == "bearer" and is_same
+
+
+Guard = Callable[[Request], Awaitable[None]]
+"""A dependency that refuses a request by raising; `async`, so that it needs no thread."""
+
+
+def key_guard(key: str | None, otherwise: Guard) -> Guard:
+    """A dependency that requires the key if the studio has one, and otherwise the page's sign-in.
+
+    Args:
+        key: None if the studio has none.
+        otherwise: Refuses a request that isn't signed in to the page.
+    """
+
+    async def check(request: Request) -> None:
+        if key is None:
+            await otherwise(request)
+        elif not holds_key(request, key):
+            raise HTTPException(
+                401,
+                "Incorrect API key provided; send Authorization: Bearer and the studio's key.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    return check

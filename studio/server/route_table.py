@@ -9,29 +9,36 @@ from typing import Any
 from fastapi import APIRouter, Depends
 from starlette.routing import BaseRoute, Mount
 
-from studio.server.deps import StudioOf, current_studio
 from studio.server.page_assets import AssetFiles, PageAssets
-from studio.server.policies import Access, RoutePolicy
+from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
-from studio.server.routes.project_audio import project_audio_routes
 from studio.server.routes.project_files import project_file_routes, sound_export_routes
-from studio.server.routes.project_routes import project_line_routes, project_routes, space_routes
+from studio.server.routes.project_routes import (
+    project_audio_routes,
+    project_event_routes,
+    project_line_routes,
+    project_routes,
+    space_routes,
+)
 from studio.server.routes.pronunciation_routes import line_check_routes, pronunciation_routes
 from studio.server.routes.speaker_routes import speaker_routes, upload_routes
+from studio.server.routes.state_feed import StateFeeds, StateReader
 from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 
 
 def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
-    """What the page asks, a router for each of its parts; the files before the names in them."""
+    """The page's routers; the fixed paths of a router come before the parameters of the next."""
+    reader = StateReader(setup)
     return (
-        page_routes(setup),
+        page_routes(setup, reader),
         project_file_routes,
         project_line_routes,
         sound_export_routes(),
         project_routes,
+        project_event_routes(StateFeeds(reader)),
         project_audio_routes,
         space_routes,
         model_routes,
@@ -48,10 +55,10 @@ def studio_routes(
     """The routes under `/studio`.
 
     Args:
-        studio_of: Whose studio a request works with.
-        setup: How the installation of the model packages is going.
-        guard: A FastAPI dependency that refuses who isn't signed in.
-        assets: Folder of the page's scripts and styles; served to anybody.
+        studio_of: Finds the studio that a request works with.
+        setup: Reports the installation of the model packages.
+        guard: Dependency that refuses a request that isn't signed in.
+        assets: Folder of the page's scripts and styles; served without a sign-in.
     """
     router = APIRouter(dependencies=[Depends(guard), Depends(current_studio(studio_of))])
     for part in page_parts(setup):
@@ -63,12 +70,12 @@ def studio_routes(
 def service_routes(
     studio: Studio, studio_of: StudioOf, *, guard: Callable[..., Any]
 ) -> list[BaseRoute]:
-    """What other programs ask: `/v1`, `/healthz`, `/metrics`.
+    """The routes for other programs: `/v1`, `/healthz`, `/metrics`.
 
     Args:
-        studio: The owner's, on the engine that all share.
-        studio_of: Whose studio a request works with.
-        guard: Refuses who has no key, where one is needed, or isn't signed in.
+        studio: The owner's, whose engine all visitors share.
+        studio_of: Finds the studio that a request works with.
+        guard: Dependency that refuses a request without the key or the sign-in.
     """
     router = APIRouter()
     router.include_router(health_routes(studio))

@@ -1,4 +1,4 @@
-"""`serve`: the page and its routes on one server."""
+"""`serve`: builds the server from the page, the routes and the middleware, and runs it."""
 
 from __future__ import annotations
 
@@ -9,70 +9,139 @@ import signal
 import sys
 import threading
 import webbrowser
+from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException, Request
 from gradio.blocks import Blocks
 from gradio.context import LocalContext
 from gradio.routes import App, ORJSONResponse
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.cli.serve import ServeArguments
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotAllowed
-from studio.server.deps import key_guard
 from studio.server.error_responses import HANDLERS, error_response
-from studio.server.middleware.security import OriginGuard
-from studio.server.middleware.stack import ServerEntry
-from studio.server.middleware.visitors import token_of
-from studio.server.page_assets import PageAssets, PreloadLinks
-from studio.server.policies import ENTER
+from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
+from studio.server.middleware.security import OriginGuard, SecurityMiddleware
+from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
+from studio.server.page_assets import PageAssets, link_page
+from studio.server.policies import ENTER, RoutePolicies, StudioOf, holds_key, key_guard
 from studio.server.route_table import service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
 from studio.sharing.sessions import VisitorSessions
-from studio.storage.installation import ASSETS
-from studio.storage.workspace import remove_temp_files
+from studio.storage.workspace import ASSETS, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer_speak
 
-_THREADS_TAKE_TURNS_S = 0.0005
-_HEAPS = 2
+
+class LoginForm(Protocol):
+    """The page's login form."""
+
+    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
+        """Whether a request is signed in, or needn't be."""
+        ...
+
+    def sign_in(self, server: FastAPI) -> str | None:
+        """A new sign-in as a cookie; None if there is no form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """Who may enter the server, and as whom.
+
+    Attributes:
+        studio: The owner's.
+        hosts: The allowed host names.
+        sessions: The visitors'; None if everybody works in the owner's studio.
+        api_key: The key that programs send; None if there is none.
+        form: Where people sign in.
+        framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
+    """
+
+    studio: Studio
+    hosts: OriginGuard
+    form: LoginForm
+    sessions: VisitorSessions | None = None
+    api_key: str | None = field(default=None, repr=False)
+    framed_by_hub: bool = False
+
+    @property
+    def studio_of(self) -> StudioOf:
+        """Finds the studio that a request works with."""
+        return (lambda _: self.studio) if self.sessions is None else studio_of_visitor
+
+    async def require_login(self, request: Request) -> None:
+        """Refuse a request that isn't signed in, if there is a login form."""
+        if not self.form.is_signed_in(_server_of(request), request):
+            raise HTTPException(401, "Sign in first.")
+
+    def build_middleware(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
+        """Wrap the routes in the studio's middleware; the outermost is added last."""
+        app: ASGIApp = routes
+        if self.sessions is not None:
+            app = VisitorMiddleware(
+                app,
+                self.sessions,
+                signed_in=lambda asks: self.form.is_signed_in(server, asks),
+                sign_in=lambda: self.form.sign_in(server),
+                is_owner=self._has_key,
+                framed=self.framed_by_hub,
+            )
+        app = ConcurrencyLimitMiddleware(LoginLimit(app))
+        policies = RoutePolicies(server.routes)
+        return SecurityMiddleware(app, self.hosts, policies, framed_by_hub=self.framed_by_hub)
+
+    def _has_key(self, asks: HTTPConnection) -> bool:
+        return self.api_key is not None and holds_key(asks, self.api_key)
+
+
+def _server_of(request: Request) -> FastAPI:
+    """The page's server; under `/v1` the request's own `app` is another one."""
+    server = request.scope["studio_server"]
+    assert isinstance(server, FastAPI)
+    return server
+
+
+_SWITCH_INTERVAL_S = 0.0005
+_MAX_ARENAS = 2
 _M_ARENA_MAX = -8
-"""As `malloc.h` of glibc names it."""
+"""`mallopt`'s parameter, from glibc's `malloc.h`."""
 
 
 def tune_process() -> None:
-    """Let threads make way for each other soon, and share few heaps.
+    """Make threads switch sooner, and share two malloc arenas.
 
-    Python's own 5 ms between turns is what each answer would wait for every time a thread computes.
-    And glibc gives threads up to eight heaps for each processor, every one of which keeps its own
-    gaps: fifty people who write for ten minutes leave a third less behind in two.
+    With Python's own switch interval of 5 ms, each response would wait that long whenever another
+    thread computes. And glibc gives threads up to eight arenas a processor, each with its own
+    fragmentation: with two, fifty people who write for ten minutes leave a third less of it.
     """
-    sys.setswitchinterval(_THREADS_TAKE_TURNS_S)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if sys.platform.startswith("linux"):
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has one that does nothing
+        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # a stub in musl
         if set_option is not None:
-            set_option(_M_ARENA_MAX, _HEAPS)
+            set_option(_M_ARENA_MAX, _MAX_ARENAS)
 
 
 EXIT_INTERRUPTED = 130
 
-_STOPPING = "Stopping: what runs is brought to an end. Press Ctrl+C again to stop at once."
+_STOPPING = "Stopping: running work is ended. Press Ctrl+C again to stop at once."
 
 
 def wait_for_interrupt() -> None:
-    """Wait for Ctrl+C or a request to end; from then on the next one ends the process."""
+    """Wait for Ctrl+C or SIGTERM; a second one ends the process at once."""
     ended = threading.Event()
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         if ended.is_set():
-            # Nothing is cleaned up: what hangs there is what the second one is for. Edits, takes
-            # and records are on the disk by then, each of them whole or not there.
+            # Without any cleanup, which may be what hangs. Edits, takes and records on disk are
+            # whole or absent at any time.
             os._exit(EXIT_INTERRUPTED)
         ended.set()
 
@@ -85,7 +154,7 @@ def wait_for_interrupt() -> None:
     sys.stderr.flush()
 
 
-_GRADIO_LOOKS_EVERY_S = 0.02
+_GRADIO_POLL_S = 0.02
 _OPENING_SCRIPT = ASSETS / "dialogs" / "lighthouse.txt"
 
 
@@ -113,10 +182,10 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
 
 
 class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
-    """Gradio's server with the studio's routes, and its middleware around everything else."""
+    """Gradio's server with the studio's routes and middleware."""
 
     def __init__(self, entry: ServerEntry, setup: SetupReport) -> None:
-        """Put the routes together."""
+        """Register the studio's routes."""
         guard = key_guard(entry.api_key, entry.require_login)
         self.page_assets = PageAssets(ASSETS)
         super().__init__(
@@ -129,11 +198,10 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             openapi_url=None,
         )
         self._entry = entry
-        # First of all, so that it stands inside of what compresses.
-        self.add_middleware(PreloadLinks, links=self.page_assets.preload)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Gradio's own middleware, behind the studio's."""
+        """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
+        link_page(self.routes, self.page_assets.preload)
         routes = super().build_middleware_stack()
 
         async def known(scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,10 +212,10 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
 
 
 class GradioForm:
-    """Gradio's own form, whose tokens its server holds."""
+    """Gradio's login form; Gradio's server keeps its tokens."""
 
     def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request carries what the form hands out, when there is a form."""
+        """Whether a request has a token of the form, or there is no form."""
         assert isinstance(server, App)
         if server.auth is None:
             return True
@@ -155,7 +223,7 @@ class GradioForm:
         return any(server.tokens.get(asks.cookies.get(name)) is not None for name in names)
 
     def sign_in(self, server: FastAPI) -> str | None:
-        """A cookie as the form hands out, without asking for a password."""
+        """Create a token as the form does, without a password."""
         assert isinstance(server, App)
         if not isinstance(server.auth, dict):
             return None
@@ -165,7 +233,7 @@ class GradioForm:
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
-    """Exception handler for Gradio's queue, which looks for an event's function without a care."""
+    """Exception handler for Gradio's queue, which doesn't check that an event's function exists."""
     if request.url.path != "/gradio_api/queue/join":
         raise error
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
@@ -195,8 +263,8 @@ def _build_entry(arguments: ServeArguments, studio: Studio, opening_script: str)
 
 def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> None:
     page.queue(api_open=False)
-    # Gradio's own is 1 ms, at which a studio that nobody uses keeps a processor at 4 %.
-    page._queue.sleep_when_free = _GRADIO_LOOKS_EVERY_S
+    # Gradio's own is 1 ms, at which an idle studio takes 4 % of a processor.
+    page._queue.sleep_when_free = _GRADIO_POLL_S
     page.launch(
         server_name=arguments.host,
         server_port=arguments.port,
@@ -204,7 +272,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         auth=arguments.auth,
         prevent_thread_lock=True,
         quiet=True,
-        # A visitor's upload is a recording; what it may be is checked when it is used.
+        # A visitor uploads recordings, which are checked when they are used.
         max_file_size="100mb",
         state_session_capacity=200,
         _app=server,
@@ -213,7 +281,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
 
 
 def _announce(page: Blocks, arguments: ServeArguments, entry: ServerEntry) -> None:
-    """Say where the studio is, and open it."""
+    """Print the studio's URLs, and open the page."""
     local_url = page.local_url or ""
     if page.share_url:
         entry.hosts.add(page.share_url)
@@ -246,7 +314,7 @@ def _say(line: str) -> None:
 
 
 def _studio_of_event(entry: ServerEntry) -> Studio:
-    """The studio of the visitor whose event Gradio is handling, which it does without a request."""
+    """The studio of the visitor whose event Gradio is handling outside of a request."""
     if entry.sessions is None:
         return entry.studio
     event: Any = LocalContext.request.get()

@@ -1,42 +1,57 @@
-"""Recordings in request bodies and files made for one answer, while the client waits."""
+"""Files in request bodies and in responses: uploads, exports, and how loud an export is."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
 import anyio.from_thread
 from fastapi import Request
 from fastapi.responses import FileResponse, Response
+from pydantic import Field
 from starlette.background import BackgroundTask
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DEFAULT_LIMITS
-from studio.audio.encode import AudioFormat, encode_blocks
+from studio.audio.encode import AudioFormat, encode
 from studio.audio.export import OnProgress
+from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
 from studio.errors import Cancelled
 from studio.services.studio import Studio
 from studio.storage.workspace import EXPORTS, ensure_writable
 
 _GONE_CHECK_S = 0.5
+_GONE = "Whoever asked for it has left."
 
 T = TypeVar("T")
+
+Lufs = Annotated[float, Field(ge=MIN_LUFS, le=MAX_LUFS, allow_inf_nan=False, strict=True)]
+LoudnessChoice = Literal["rendered", "podcast", "audiobook", "broadcast"] | Lufs
+"""The loudness of an export in a request body: a target by its name, or LUFS."""
+
+
+def mastering_of(loudness: str | float, *, even_voices: bool) -> Mastering:
+    """The mastering that a request asks for.
+
+    Raises:
+        BadInput: There is no such loudness.
+    """
+    return Mastering(parse_target(str(loudness)), even_voices)
 
 
 @asynccontextmanager
 async def receive(
     request: Request, studio: Studio, *, max_bytes: int = DEFAULT_LIMITS.max_bytes
 ) -> AsyncIterator[Path]:
-    """A request's body as a file, which is gone when the block ends.
+    """Write a request's body to a file, which is deleted when the block ends.
 
-    Memory holds one piece of it, and reading stops at the limit.
+    Memory holds one chunk of it, and reading stops at the limit.
 
     Raises:
         AudioRejected: The body is larger than `max_bytes`.
@@ -48,17 +63,17 @@ async def receive(
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Await work, and cancel it when the client has disconnected.
+    """Await work, and cancel it when the client disconnects.
 
     Raises:
-        Cancelled: Nobody waits for it any more.
+        Cancelled: The client has disconnected.
     """
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
             await asyncio.wait([task], timeout=_GONE_CHECK_S)
             if not task.done() and await request.is_disconnected():
-                raise Cancelled("Whoever asked for it has left.")
+                raise Cancelled(_GONE)
         return task.result()
     finally:
         task.cancel()
@@ -66,27 +81,23 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 def wav_answer(clip: Clip) -> Response:
     """A clip as a WAV body."""
-    file = io.BytesIO()
-    encode_blocks(file, [clip.samples], AudioFormat.WAV, rate_hz=clip.rate_hz)
-    return Response(file.getvalue(), media_type="audio/wav", headers={"Cache-Control": "no-store"})
-
-
-_LOOKS_EVERY_S = 0.5
+    data = encode(clip, AudioFormat.WAV)
+    return Response(data, media_type="audio/wav", headers={"Cache-Control": "no-store"})
 
 
 def make_file(
     studio: Studio, file_name: str, write: Callable[[Path], object], **options: Any
 ) -> FileResponse:
-    """Answer with a file that `write` makes.
+    """Respond with a file that `write` makes, and delete it afterwards.
 
-    It lies in the workspace, which is made for large files: the system's own place for passing
-    ones may be memory. What the end of a process leaves there is removed at the next start.
+    The file is in the workspace, because the system's temporary folder may be in memory. If the
+    process ends before the response does, the next start deletes the file.
 
     Args:
-        studio: Whose workspace.
-        file_name: As it is called while it is written; the suffix may say how.
-        write: Writes to a path that isn't there yet.
-        options: Of the answer.
+        studio: Its workspace holds the file.
+        file_name: Its temporary name; the suffix may choose a format.
+        write: Writes to a path that doesn't exist yet.
+        options: Options of the `FileResponse`.
 
     Raises:
         StorageFailed: It can't be written.
@@ -103,23 +114,23 @@ def make_file(
 
 
 def attachment(file_name: str) -> str:
-    """A download under any name: percent-encoded, so that no character of it can do harm."""
-    return f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"
+    """Content-Disposition of a download; percent-encoded, so that any name is safe in it."""
+    return f"attachment; filename*=utf-8''{quote(file_name, safe='')}"
 
 
 def unless_left(request: Request) -> OnProgress:
-    """A progress callback that ends an export whose client has disconnected.
+    """A progress callback that cancels an export once its client has disconnected.
 
-    For handlers that run in threads.
+    For handlers that run in a thread, not on the event loop.
     """
     looked_s = time.monotonic()
 
     def look(_share: float) -> None:
         nonlocal looked_s
-        if time.monotonic() - looked_s < _LOOKS_EVERY_S:
+        if time.monotonic() - looked_s < _GONE_CHECK_S:
             return
         looked_s = time.monotonic()
         if anyio.from_thread.run(request.is_disconnected):
-            raise Cancelled("Whoever asked for it has left.")
+            raise Cancelled(_GONE)
 
     return look

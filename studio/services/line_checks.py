@@ -1,78 +1,57 @@
-"""Warnings about single lines before they are rendered: what a voice can't do or reads aloud."""
+"""Warnings about lines and pronunciations before a render: what the voice can't do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
 
-from studio.backends.base import Backend, Capabilities, TellsLanguages
-from studio.dialog.language import is_read_as_english
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.line_text import Pronounce, normalize_spoken_text
-from studio.dialog.model import Dialog
-from studio.dialog.names import name_key
-from studio.dialog.planning import FailedSegment, Segment, SpeechSegment, plan
-from studio.errors import BadInput, SettingError
+from studio.backends.base import TellsLanguages
+from studio.dialog.model import (
+    Dialog,
+    Speech,
+    SpeechLimits,
+    is_read_as_english,
+    name_key,
+    normalize_spoken_text,
+)
+from studio.dialog.planning import FailedSegment, Plan, SpeechSegment, plan
+from studio.dialog.pronunciation import Pronunciation, PronunciationRules
+from studio.errors import BadInput
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine, check_audio_name
 from studio.project.session import ProjectSession
-from studio.services.studio import Studio
-from studio.voices.cast import Cast
 
 
 def check_lines(
-    studio: Studio, session: ProjectSession, line_ids: Collection[str] | None = None
+    session: ProjectSession, line_ids: Collection[str] | None = None
 ) -> dict[str, list[str]]:
-    """What each line would meet: tags read aloud, settings and moods that the voice hasn't.
+    """Find tags that a voice would read aloud, and settings and moods that it doesn't have.
 
     Args:
-        studio: Whose voices speak.
         session: The project.
-        line_ids: The lines that are asked about; None for all.
+        line_ids: The lines to check; None for all.
 
     Returns:
-        Sentences by line; a line that has none is left out.
+        Warnings by line; lines without any are left out.
 
     Raises:
         StorageFailed: The library of voices can't be read.
     """
-    document = session.document
-    cast = project_cast(studio, document)
-    backend = speaking(studio, document)
-    can = backend.capabilities
-    lacking = backend.lacks if isinstance(backend, TellsLanguages) else None
-    spoken = session.render_context.pronouncing.spoken
-    reader = _LineReader(can, can.limits(), cast, _first_lines(document), spoken, lacking)
-    hints = {}
-    for line in document:
+    check = _LineChecker(session)
+    found = {}
+    for line in session.document:
         if line_ids is not None and line.line_id not in line_ids:
             continue
         if line.kind is LineKind.AUDIO:
-            hints[line.line_id] = _missing(session, line)
+            found[line.line_id] = _check_audio(session, line)
         elif normalize_spoken_text(line.text):
-            hints[line.line_id] = reader.check(line)
-    return {line_id: messages for line_id, messages in hints.items() if messages}
+            found[line.line_id] = check.list_warnings(line)
+    return {line_id: messages for line_id, messages in found.items() if messages}
 
 
-def project_cast(studio: Studio, document: Document) -> Cast:
-    """Who speaks a project with which voice."""
-    assigned = {name: one for name, one in document.cast.items() if one is not None}
-    language = document.settings.language
-    return Cast(studio.speakers, {}, assigned, document.first_names, language=language)
-
-
-def speaking(studio: Studio, document: Document) -> Backend:
-    """The backend that speaks a project."""
-    models = studio.engine.models
-    try:
-        manager = models.get_manager(document.settings.backend or studio.backend_name)
-    except SettingError:
-        manager = models.get_manager(studio.backend_name)
-    return manager.backend
-
-
-def _first_lines(document: Document) -> frozenset[str]:
-    """The first line of each speaker in each language, and the first that names none."""
+def _find_first_lines(document: Document) -> frozenset[str]:
+    """The first line of each speaker in each language, and the first without a language."""
     first: dict[tuple[str, str | None], str] = {}
     for line in document:
         if line.speaker is not None and normalize_spoken_text(line.text):
@@ -80,8 +59,8 @@ def _first_lines(document: Document) -> frozenset[str]:
     return frozenset(first.values())
 
 
-def _missing(session: ProjectSession, line: ProjectLine) -> list[str]:
-    """Whether the file of an audio line still has to be brought in."""
+def _check_audio(session: ProjectSession, line: ProjectLine) -> list[str]:
+    """Warn if the file of an audio line is missing."""
     view = session.get_view(line.line_id)
     if view is None or view.take is not None:
         return []
@@ -94,85 +73,131 @@ def _missing(session: ProjectSession, line: ProjectLine) -> list[str]:
     return [f"“{line.path}” isn't in this project yet. Choose the file, or drop it on this line."]
 
 
-@dataclass(slots=True)
-class _LineReader:
-    """Plans lines one by one; what is asked of the library is asked once."""
+class _LineChecker:
+    """Plans lines one by one; looks up each speaker in the library once."""
 
-    can: Capabilities
-    limits: SpeechLimits
-    cast: Cast
-    first_lines: Collection[str]
-    pronounce: Pronounce
-    lacking: Callable[[str], str | None] | None = None
-    moods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    lacks: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
+    def __init__(self, session: ProjectSession) -> None:
+        backend = session.backend
+        self._can = backend.capabilities
+        self._limits = self._can.limits()
+        self._kinds = self._can.voice_kinds()
+        self._find_lack = backend.lacks if isinstance(backend, TellsLanguages) else None
+        self._cast = session.cast
+        self._list_languages = cache(self._cast.list_languages)
+        self._pronounce = session.render_context.pronouncing.spoken
+        self._first_lines = _find_first_lines(session.document)
+        self._of_voices: dict[tuple[str, str], list[str]] = {}
 
-    def check(self, line: ProjectLine) -> list[str]:
+    def list_warnings(self, line: ProjectLine) -> list[str]:
         planned = plan(
             Dialog((line.to_dialog_line(),)),
-            self.limits,
-            languages_of=self._languages,
-            pronounce=self.pronounce,
+            self._limits,
+            languages_of=self._list_languages,
+            pronounce=self._pronounce,
         )
-        failed = [one.message for one in planned.segments if isinstance(one, FailedSegment)]
-        notices = [notice.message for notice in planned.notices]
         return [
-            *failed,
-            *notices,
-            *self._voice_hints(planned.segments),
-            *self._mood_hints(planned.segments),
-            *self._language_hints(line),
-            *self._lacking_hints(line),
+            *_list_plan_warnings(planned),
+            *self._check_voice(planned),
+            *self._check_language(line),
         ]
 
-    def _languages(self, name: str) -> tuple[str, ...]:
-        if name not in self.languages:
-            self.languages[name] = self.cast.list_languages(name)
-        return self.languages[name]
-
-    def _language_hints(self, line: ProjectLine) -> list[str]:
-        """Once a speaker: a person who writes English need not say it line by line."""
-        is_first = line.language is None and line.line_id in self.first_lines
-        if not self.can.asks_language or not is_first:
+    def _check_voice(self, planned: Plan) -> list[str]:
+        """Warn if the speaker has no voice on this backend, or no sample of the line's mood."""
+        spoken = [one for one in planned.segments if isinstance(one, SpeechSegment)][:1]
+        if not spoken:
             return []
-        languages = self._languages(line.speaker or "")
-        if not is_read_as_english(line.text, languages, self.limits):
-            return []
-        return [
-            "Nobody says which language this speaker's lines are in, so they are read as English."
-            " Choose the language of the script above the cast, or that of the voice or the line."
-        ]
+        key = (name_key(spoken[0].speaker), name_key(spoken[0].mood or ""))
+        if key not in self._of_voices:
+            notices = self._cast.find_notices(spoken, self._kinds)
+            self._of_voices[key] = [notice.message for notice in notices]
+        return self._of_voices[key]
 
-    def _lacking_hints(self, line: ProjectLine) -> list[str]:
-        """What the voice lacks for a language; once a speaker."""
-        if self.lacking is None or line.line_id not in self.first_lines:
+    def _check_language(self, line: ProjectLine) -> list[str]:
+        """Warn once for each speaker: nobody has to set the language of each English line."""
+        if line.line_id not in self._first_lines:
             return []
-        languages = (line.language, *self._languages(line.speaker or ""))
-        language = next(filter(None, languages), None)
-        lack = self.lacking(language) if language else None
-        return [] if lack is None else [lack]
+        found = []
+        known = self._list_languages(line.speaker or "")
+        if (
+            line.language is None
+            and self._can.asks_language
+            and is_read_as_english(line.text, known, self._limits)
+        ):
+            found.append(
+                "Nobody says which language this speaker's lines are in, so they are read as"
+                " English. Choose the language of the script above the cast, or that of the voice"
+                " or the line."
+            )
+        language = next(filter(None, (line.language, *known)), None)
+        lack = self._find_lack(language) if self._find_lack and language else None
+        return [*found, lack] if lack else found
 
-    def _voice_hints(self, segments: Iterable[Segment]) -> list[str]:
-        """Why the speaker has no voice on this backend."""
-        for segment in segments:
-            if isinstance(segment, SpeechSegment):
-                key = (name_key(segment.speaker), segment.mood)
-                if key not in self.lacks:
-                    kinds = self.can.voice_kinds()
-                    self.lacks[key] = self.cast.explain_missing_voice(
-                        segment.speaker, segment.mood, kinds
-                    )
-                lack = self.lacks[key]
-                return [] if lack is None else [lack]
+
+def _list_plan_warnings(planned: Plan) -> list[str]:
+    """The errors of a plan, then its notices."""
+    failed = [one.message for one in planned.segments if isinstance(one, FailedSegment)]
+    return [*failed, *(notice.message for notice in planned.notices)]
+
+
+_TAG_STARTS = frozenset("[(<")
+
+
+@dataclass(frozen=True, slots=True)
+class PronunciationEffects:
+    """The effects of a list of pronunciations.
+
+    Attributes:
+        lines: How many lines each entry changes, by the word; has all entries. A disabled entry
+            counts as if it were enabled.
+        hints: Warnings about entries, by the word.
+        example: A line's text with its spoken form, if a word was asked about.
+    """
+
+    lines: Mapping[str, int]
+    hints: Mapping[str, list[str]]
+    example: tuple[str, str] | None = None
+
+
+def find_pronunciation_effects(
+    document: Document, limits: SpeechLimits, asked: Pronunciation | None = None
+) -> PronunciationEffects:
+    """Find the effects on a document's lines.
+
+    Args:
+        document: Lines and their pronunciations.
+        limits: The backend's.
+        asked: An entry that is being written; it counts as if it were saved.
+    """
+    entries = {**document.pronunciations, **({asked.written: asked} if asked else {})}
+    texts = [normalize_spoken_text(line.text) for line in document if line.kind is LineKind.SPEECH]
+    uses = PronunciationRules(_enable_entry(one) for one in entries.values()).uses(texts)
+    return PronunciationEffects(
+        {written: uses[written] for written in entries},
+        {
+            written: hints
+            for written, one in entries.items()
+            if (hints := _find_warnings(one, limits))
+        },
+        _find_example(texts, PronunciationRules(entries.values()), asked),
+    )
+
+
+def _enable_entry(entry: Pronunciation) -> Pronunciation:
+    return Pronunciation(entry.written, entry.spoken, entry.match_case)
+
+
+def _find_warnings(entry: Pronunciation, limits: SpeechLimits) -> list[str]:
+    """Warn about tags in a spoken form."""
+    if _TAG_STARTS.isdisjoint(entry.spoken):
         return []
+    return _list_plan_warnings(plan(Dialog((Speech("Voice", entry.spoken),)), limits))
 
-    def _mood_hints(self, segments: Iterable[Segment]) -> list[str]:
-        for segment in segments:
-            if isinstance(segment, SpeechSegment) and segment.mood is not None:
-                key = (name_key(segment.speaker), name_key(segment.mood))
-                if key not in self.moods:
-                    notices = self.cast.find_notices((segment,))
-                    self.moods[key] = [notice.message for notice in notices]
-                return self.moods[key]
-        return []
+
+def _find_example(
+    texts: list[str], pronouncing: PronunciationRules, asked: Pronunciation | None
+) -> tuple[str, str] | None:
+    if asked is None:
+        return None
+    found = (text for text in texts if asked.written in pronouncing.used(text))
+    text = next(found, None)
+    return None if text is None else (text, pronouncing.spoken(text))

@@ -1,27 +1,22 @@
-"""Trying voices out on the engine: a sentence of one's own, and a line acted for a speaker."""
+"""Voice previews and voice conversion on the engine."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from studio.audio.clip import Clip
+from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
-from studio.audio.encode import write_wav
 from studio.audio.guarded_decode import decode_guarded
-from studio.dialog.model import Dialog, Speech
-from studio.dialog.names import clean_name
+from studio.dialog.model import Dialog, Speech, clean_name
 from studio.dialog.planning import MOOD, plan
-from studio.engine.engine import SpeechEngine
-from studio.engine.job import Job, JobSpec, JobState
-from studio.engine.job_results import export_job
+from studio.engine.engine import Render, SpeechEngine
+from studio.engine.job import Job, JobSpec, JobState, build_scene
 from studio.engine.voice_conversion import check_can_convert
-from studio.errors import AudioRejected, BadInput, Cancelled, SpeechFailed
+from studio.errors import BadInput, Cancelled, SpeechFailed
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 
@@ -32,7 +27,7 @@ _PREVIEWED = "This voice"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What a preview says, and with which of a speaker's moods."""
+    """The text of a preview, and the mood and language to speak it in."""
 
     text: str
     mood: str | None = None
@@ -40,51 +35,51 @@ class Sentence:
 
 
 class VoicePreviews:
-    """Previews and acted lines, on any event loop; cancelling the call stops the work.
+    """Previews and voice conversion, from any event loop; cancelling the call stops the work.
 
-    A preview is a small job that takes its turn among all others. It is no render: no page lists
-    it, and its files are gone when it has been sent.
+    A preview is a small job, queued like any other. No page lists it, and its files are deleted
+    when it has been sent.
     """
 
     def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
-        """Try out a library's voices."""
+        """Preview the voices of a library."""
         self._library = library
         self._engine = engine
 
     async def preview(self, speaker_id: str, sentence: Sentence, backend_name: str) -> Clip:
-        """Let a speaker of the library say a sentence.
+        """Speak a sentence in the voice of a speaker of the library.
 
         Args:
-            speaker_id: Whose voice.
+            speaker_id: The speaker.
             sentence: Its text has at most `MAX_PREVIEW_CHARS` characters.
-            backend_name: Who speaks.
+            backend_name: The backend.
 
         Raises:
-            NotFound: The speaker isn't there any more.
+            NotFound: The speaker doesn't exist any more.
             BadInput: The text is empty or too long.
-            SpeechFailed: It could not be spoken; says why.
+            SpeechFailed: The backend can't speak it; says why.
         """
         speaker = await asyncio.to_thread(self._library.get_by_id, speaker_id)
         cast = Cast(self._library, {}, {speaker.name: speaker_id})
         return await self._say(speaker.name, cast, sentence, backend_name)
 
     async def speak_as(self, cast: Cast, name: str, text: str, backend_name: str) -> Clip:
-        """Let a name of a cast say a text, whether it has a voice of the library or not.
+        """Speak a text in the voice of a cast's speaker, who needn't be in the library.
 
         Args:
-            cast: Who speaks with which voice.
-            name: Whose voice.
+            cast: The cast.
+            name: The speaker's name.
             text: At most `MAX_PREVIEW_CHARS` characters.
-            backend_name: Who speaks.
+            backend_name: The backend.
 
         Raises:
-            BadInput: The text is empty or too long, or no speaker can have that name.
-            SpeechFailed: It could not be spoken; says why.
+            BadInput: The text is empty or too long, or the name is invalid.
+            SpeechFailed: The backend can't speak it; says why.
         """
         return await self._say(clean_name(name), cast, Sentence(text), backend_name)
 
     async def preview_clip(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
-        """Let a voice that isn't in the library yet say a sentence; as `preview` otherwise."""
+        """Speak a sentence in the voice of a clip that isn't in the library, as `preview` does."""
         with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
             path = Path(folder) / "sample.wav"
             await asyncio.to_thread(write_wav, path, clip)
@@ -94,18 +89,18 @@ class VoicePreviews:
     async def convert(
         self, speaker_id: str, recording: Path, backend_name: str, mood: str | None = None
     ) -> Clip:
-        """Say a recording again in a speaker's voice, with its own words and timing.
+        """Convert a recording to a speaker's voice; words and timing stay.
 
         Args:
-            speaker_id: Whose voice.
-            recording: In any format `decode` takes.
-            backend_name: One that converts voices.
-            mood: As in a line.
+            speaker_id: The speaker.
+            recording: In any format that `decode` reads.
+            backend_name: A backend that converts voices.
+            mood: Chooses the sample, as in a line.
 
         Raises:
-            NotFound: The speaker isn't there any more.
-            BadInput: The backend converts no voices.
-            AudioRejected: The recording can't be read, or is too short or too long.
+            NotFound: The speaker doesn't exist any more.
+            BadInput: The backend can't convert voices.
+            AudioRejected: The recording can't be decoded, or is too short or too long.
             ModelUnavailable: The backend can't be loaded.
         """
         stopped = threading.Event()
@@ -131,46 +126,23 @@ class VoicePreviews:
 
     async def _say(self, name: str, cast: Cast, sentence: Sentence, backend_name: str) -> Clip:
         capabilities = self._engine.models.get_manager(backend_name).backend.capabilities
-        line = _line(name, sentence)
-        with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
-            order = JobSpec(
-                plan=plan(
-                    Dialog((line,)), capabilities.limits(), seed=0, languages_of=cast.list_languages
-                ),
-                backend_name=backend_name,
-                cast=cast,
-                folder=Path(folder),
-                resolve_audio=_no_audio,
-            )
-            return await self._render(Job(secrets.token_hex(8), order))
-
-    async def _render(self, job: Job) -> Clip:
-        submitting = asyncio.ensure_future(asyncio.to_thread(self._engine.submit, job, listen=True))
-        try:
-            await asyncio.shield(submitting)
-            async for _ in job.events.afollow():
-                pass
-        except BaseException:
-            await submitting  # what hasn't begun can't be stopped, and would begin afterwards
-            await asyncio.to_thread(self._stop, job)
-            raise
-        if job.state is JobState.CANCELLED:
-            raise Cancelled("The preview was stopped.")
-        failures = job.list_failures()
-        if failures:
-            raise SpeechFailed(failures[0].message)
-        return await asyncio.to_thread(_whole, job)
-
-    def _stop(self, job: Job) -> None:
-        """Cancel a job and wait until nothing of it runs: its folder is about to go."""
-        self._engine.cancel(job)
-        for _ in job.events.follow():
-            pass
+        dialog, limits = Dialog((_line(name, sentence),)), capabilities.limits()
+        planned = plan(dialog, limits, seed=0, languages_of=cast.list_languages)
+        folder = Path(tempfile.mkdtemp(prefix="tableread-"))
+        async with Render(self._engine, JobSpec(planned, backend_name, cast, folder)) as render:
+            await asyncio.to_thread(render.start, listen=True)
+            await render.wait()
+            if render.job.state is JobState.CANCELLED:
+                raise Cancelled("The preview was stopped.")
+            failures = render.job.list_failures()
+            if failures:
+                raise SpeechFailed(failures[0].message)
+            return await asyncio.to_thread(_whole, render.job)
 
 
 def _whole(job: Job) -> Clip:
     path = job.spec.folder / "preview.wav"
-    export_job(job, path)
+    build_scene(job).write(path)
     return decode(path)
 
 
@@ -184,7 +156,3 @@ def _line(name: str, sentence: Sentence) -> Speech:
         )
     params = {} if sentence.mood is None else {MOOD: sentence.mood}
     return Speech(name, text, sentence.language, params=params, line_number=1)
-
-
-def _no_audio(written: str) -> NoReturn:
-    raise AudioRejected(f"The audio file “{written}” can't be used here.")

@@ -1,10 +1,8 @@
-"""Speech for other programs: readings apart from the page's renders, on the same queue."""
+"""Speech for other programs: jobs that no page lists, on the same queue as the renders."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -12,21 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16
-from studio.audio.export import MAX_SILENCE_S
+from studio.audio.clip import Clip, Samples
+from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
-from studio.backends.aliases import canonical_name
-from studio.dialog.line_text import Pronounce
-from studio.dialog.model import Dialog
-from studio.dialog.names import name_key
+from studio.backends.base import canonical_name
+from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
-from studio.engine.job import Job, JobSpec, SegmentRecord, SegmentState
-from studio.engine.job_results import read_segment_pcm
+from studio.engine.engine import QueueLimit, Render
+from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
 from studio.errors import (
     AudioRejected,
     BadInput,
     Cancelled,
-    EngineBusy,
     ModelUnavailable,
     OutOfMemory,
     SampleRejected,
@@ -36,30 +31,27 @@ from studio.errors import (
 from studio.services.studio import Studio
 from studio.storage.workspace import READINGS
 from studio.voices.cast import Cast
-from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Voice
 
-MAX_QUEUED_SEGMENTS = 5_000
-"""Segments of all jobs that may wait before a program is refused."""
+QUEUE_LIMIT = QueueLimit(5_000, "The queue is full; try again in half a minute.", retry_after_s=30)
 
-_BLOCK_SAMPLES = STUDIO_RATE_HZ
 _KINDS: dict[str, type[StudioError]] = {
     kind.__name__: kind
     for kind in (AudioRejected, ModelUnavailable, OutOfMemory, SampleRejected, SpeechFailed)
 }
-"""What a segment's failure is raised as; a fault of another kind is nobody's but the studio's."""
+"""The error that a segment's failure is raised as, by its recorded name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechOptions:
-    """How something is read.
+    """How to speak a dialog.
 
     Attributes:
         backend_name: None for the studio's own choice.
-        seed: For lines without one of their own.
-        voices: Whose voice a name has; a name that isn't here is looked up in the library.
-        pronounce: What a voice hears of a text; None for the text itself.
-        mastering: What becomes of the level where the whole is written to a file.
+        seed: For lines without a seed of their own.
+        voices: Voices by name; a name that isn't here is looked up in the library.
+        pronounce: Applies pronunciations to a text; None leaves it unchanged.
+        mastering: The loudness of the whole when it is written to a file.
     """
 
     backend_name: str | None = None
@@ -70,65 +62,60 @@ class SpeechOptions:
 
 
 class SpeechStream:
-    """A job in a folder of its own, which `close` removes."""
+    """A render whose audio is read while it runs; its owner has to close it."""
 
     def __init__(self, studio: Studio, dialog: Dialog, options: SpeechOptions) -> None:
-        """Begin to read; returns at once.
+        """Submit the job; returns at once.
 
         Raises:
-            BadInput: Nothing of it can be spoken.
-            EngineBusy: Too much is waiting already.
+            BadInput: No line can be spoken.
+            EngineBusy: Too much is queued already.
             SettingError: There is no such backend.
         """
-        self._engine = studio.engine
         self.mastering = options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
-        backend = self._engine.models.get_manager(backend_name).backend
-        if self._engine.renderer.queued >= MAX_QUEUED_SEGMENTS:
-            raise EngineBusy("The queue is full; try again in half a minute.", retry_after_s=30)
-        cast = _GivenCast(studio.speakers, options.voices)
+        capabilities = studio.engine.models.get_manager(backend_name).backend.capabilities
+        QUEUE_LIMIT.check(studio.engine)
+        cast = Cast(studio.speakers, {}, given=options.voices)
         planned = plan(
             dialog,
-            backend.capabilities.limits(),
+            capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
             pronounce=options.pronounce,
         )
         _check_speakable(planned.segments)
-        self._folder = Path(tempfile.mkdtemp(prefix="reading-", dir=_items(studio)))
-        self.job = Job(
-            secrets.token_hex(8),
-            JobSpec(
-                plan=planned,
-                backend_name=backend_name,
-                cast=cast,
-                folder=self._folder,
-                resolve_audio=_refuse_audio,
-            ),
-        )
-        try:
-            self._engine.submit(self.job, listen=False)
-        except BaseException:
-            shutil.rmtree(self._folder)
-            raise
+        readings = studio.options.workspace / READINGS
+        readings.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="reading-", dir=readings))
+        self.render = Render(studio.engine, JobSpec(planned, backend_name, cast, folder))
+        self.job = self.render.job
+        self.render.start()
 
     async def chunks(self) -> AsyncIterator[Samples]:
-        """What is read, in order, as soon as it is made; float32 [samples] at the studio's rate.
+        """The audio in order, as soon as it is generated; float32 [samples] at the studio's rate.
 
         Raises:
             SpeechFailed: The backend can't speak a segment.
             StudioError: A segment failed for another reason.
-            Cancelled: It was stopped.
+            Cancelled: The job was stopped.
         """
         for record in self.job.records:
-            async for chunk in _chunks(record):
+            audio = SegmentAudio(record)
+            async for chunk in audio.stream():
                 yield chunk
+            if audio.is_withdrawn:
+                # The retry would follow audio that has been sent already and can't be taken back.
+                raise SpeechFailed(record.retry_reason or "This line was cut.")
+            _raise_failure(record)
+            if not audio.is_whole:  # it was cut, and will be recorded as failed
+                raise SpeechFailed("This line was cut.")
 
     def clip(self) -> Clip:
-        """All of it, once it is made; from threads.
+        """Wait for all of the audio; to be called in a thread.
 
         Raises:
-            SpeechFailed: A segment could not be spoken.
+            SpeechFailed: The backend can't speak a segment.
         """
 
         async def joined() -> list[Samples]:
@@ -136,79 +123,12 @@ class SpeechStream:
 
         return Clip(np.concatenate(asyncio.run(joined())))
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing of it runs any more."""
-        return self.job.events.closed
-
-    async def aclose(self) -> None:
-        """Stop it as `close` does, and hold no thread while what is in flight comes to its end."""
-        await asyncio.to_thread(self._engine.cancel, self.job)
-        async for _ in self.job.events.afollow():
-            pass
-        await asyncio.to_thread(self.close)
-
-    def close(self) -> None:
-        """Stop what still runs and remove the folder."""
-        if not self.is_over:
-            self._engine.cancel(self.job)
-            # What is in flight ends at its next step and may still write its file.
-            for _ in self.job.events.follow():
-                pass
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-class _GivenCast(Cast):
-    """A cast in which some names have a voice that came with the request."""
-
-    def __init__(self, library: SpeakerLibrary, voices: Mapping[str, Voice]) -> None:
-        super().__init__(library, {})
-        self._given = {name_key(name): voice for name, voice in voices.items()}
-
-    def load_voice(self, name: str, mood: str | None = None) -> Voice:
-        given = self._given.get(name_key(name))
-        return given if given is not None else super().load_voice(name, mood)
-
 
 def _check_speakable(segments: tuple[object, ...]) -> None:
     failed = [one for one in segments if isinstance(one, FailedSegment)]
     if failed and len(failed) == len(segments):
         raise BadInput(failed[0].message)
-    silence_s = sum(one.duration_s for one in segments if isinstance(one, SilenceSegment))
-    if silence_s > MAX_SILENCE_S:
-        raise BadInput(
-            f"The pauses last {silence_s / 3600:,.0f} hours; {MAX_SILENCE_S / 3600:.0f} are the "
-            "most. Shorten them."
-        )
-
-
-def _items(studio: Studio) -> Path:
-    folder = studio.options.workspace / READINGS
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _refuse_audio(written: str) -> Path:
-    raise AudioRejected(f"The audio file “{written}” can't be used here.")
-
-
-async def _chunks(record: SegmentRecord) -> AsyncIterator[Samples]:
-    # The feed before the path: once the feed is replaced, the path is there.
-    live, path = record.live, record.path
-    if path is not None:
-        pcm = await asyncio.to_thread(read_segment_pcm, path)
-        yield from_pcm16(np.frombuffer(pcm, dtype=np.int16))
-    elif isinstance(record.segment, SilenceSegment):
-        for start in range(0, record.samples or 0, _BLOCK_SAMPLES):
-            length = min(_BLOCK_SAMPLES, (record.samples or 0) - start)
-            yield np.zeros(length, dtype=np.float32)
-    else:
-        async for chunk in live.afollow():
-            yield chunk
-        if live.withdrawn:
-            # What was sent can't be taken back, and the second try would follow it.
-            raise SpeechFailed(record.retry_reason or "This line was cut.")
-    _raise_failure(record)
+    check_silence(sum(one.duration_s for one in segments if isinstance(one, SilenceSegment)))
 
 
 def _raise_failure(record: SegmentRecord) -> None:

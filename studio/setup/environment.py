@@ -1,4 +1,4 @@
-"""Which Python environment the studio runs in, and making one."""
+"""Chooses the Python environment that the studio runs in, and creates it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from studio.errors import SetupFailed
 SUPPORTED_MINORS = range(11, 15)
 
 _HALF_MADE = "INSTALLER"
-"""pip writes this file of a package's record last but one; without it the package isn't whole."""
+"""The file of a package's record that pip writes last but one: without it the package is broken."""
 
 
 def uses_running(
     repo: Path, prefix: Path, environ: Mapping[str, str], *, complete: Callable[[], bool]
 ) -> bool:
-    """Whether the running environment serves, rather than the `.venv` beside launch.py.
+    """Whether to use the running environment rather than the `.venv` next to launch.py.
 
     Args:
         repo: Folder of launch.py.
         prefix: `sys.prefix`.
         environ: The process environment.
-        complete: Tells whether the running environment has all of the studio's part.
+        complete: Returns whether the running environment has all of the studio's packages.
     """
     return is_own(repo, prefix) or bool(environ.get("SPACE_ID")) or complete()
 
 
 def is_own(repo: Path, prefix: Path) -> bool:
-    """Whether `prefix` is the environment that the launcher itself looks after."""
+    """Whether `prefix` is the environment that the launcher created."""
     return prefix.resolve() == (repo / ".venv").resolve()
 
 
@@ -43,13 +43,13 @@ def python_of(root: Path) -> Path:
 
 
 def ensure_venv(root: Path) -> bool:
-    """Make the environment, or mend one that is broken or half made.
+    """Create the environment, or repair an incomplete one.
 
     Returns:
-        Whether anything had to be done.
+        Whether there was anything to do.
 
     Raises:
-        SetupFailed: It can't be made; names the remedy.
+        SetupFailed: It can't be created; names the remedy.
     """
     if _is_whole(root):
         return False
@@ -62,13 +62,13 @@ def ensure_venv(root: Path) -> bool:
 
 
 def forget_half_installed(site: Path) -> list[str]:
-    """Drop the records of packages whose installation was cut short, so that pip redoes them.
+    """Delete the records of packages whose installation was interrupted; pip installs them again.
 
     Args:
         site: The environment's site-packages folder.
 
     Returns:
-        Names of the records dropped.
+        Names of the deleted records.
     """
     broken = [record for record in site.glob("*.dist-info") if not (record / _HALF_MADE).is_file()]
     for record in broken:
@@ -84,7 +84,7 @@ def _is_whole(root: Path) -> bool:
 
 
 def _has_python(root: Path) -> bool:
-    """A supported interpreter is there; a link into a Python that was removed is not."""
+    """Whether the environment has a supported interpreter, not a link to one that was removed."""
     try:
         configuration = (root / "pyvenv.cfg").read_text(encoding="utf-8")
     except OSError:

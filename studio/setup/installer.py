@@ -1,4 +1,4 @@
-"""Installs one part of the requirements: locked, resumable, and only when it is missing."""
+"""Installs one part of the requirements if it is missing: locked, and resumable."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from studio.setup.requirements import MEGABYTE, Part, Pin, standing_pins
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A small file in the environment's own folder, so that it goes when the environment goes."""
+    """A file that marks a part as installed; it is in the environment, and is deleted with it."""
 
     root: Path
     part: Part
 
     @property
     def path(self) -> Path:
-        """Where it is kept."""
+        """The file's path."""
         return self.root / f"tableread-{self.part.name}.json"
 
     def is_current(self) -> bool:
-        """Whether this very part, for this Python, was completed here."""
+        """Whether exactly this part was installed here, for this Python."""
         try:
             held = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -48,7 +48,7 @@ class Stamp:
         return isinstance(held, dict) and held.get("fingerprint") == self.part.fingerprint()
 
     def write(self) -> None:
-        """Mark the part complete; the file appears whole or not at all."""
+        """Mark the part as installed; the file appears whole or not at all."""
         content = {
             "part": self.part.name,
             "fingerprint": self.part.fingerprint(),
@@ -59,7 +59,7 @@ class Stamp:
         draft.replace(self.path)
 
     def remove(self) -> None:
-        """Take the mark away before the packages change."""
+        """Remove the mark, before packages change."""
         self.path.unlink(missing_ok=True)
 
 
@@ -70,15 +70,15 @@ _POLL_S = 0.2
 def install_lock(
     path: Path, *, waiting: Callable[[], None], stop: threading.Event | None = None
 ) -> Iterator[int]:
-    """Hold the lock on `path`; the system frees it when its last holder ends, crashes included.
+    """Hold the lock on `path`; the system releases it when its last holder ends or crashes.
 
     Args:
-        path: Lock file; made with its folder when absent, and never removed.
-        waiting: Called once when another process holds the lock.
+        path: Lock file; created with its folder if absent, and never deleted.
+        waiting: Called once if another process holds the lock.
         stop: Ends the wait.
 
     Yields:
-        The file's descriptor, for handing on to a child that must keep the lock if we die.
+        The file's descriptor, to be inherited by a child that must hold the lock if we die.
 
     Raises:
         Cancelled: `stop` was set during the wait.
@@ -141,12 +141,12 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where the running environment is, and where the launcher keeps its lock, log and lists.
+    """The folders of the running environment and of the launcher's own files.
 
     Attributes:
         root: The environment's folder, `sys.prefix`.
-        state: The launcher's own folder.
-        owned: Whether the launcher made the environment and may mend it and renew its pip.
+        state: The launcher's folder, for its lock, logs and constraints.
+        owned: Whether the launcher created the environment, and may repair it and upgrade its pip.
     """
 
     root: Path
@@ -154,7 +154,7 @@ class Home:
     owned: bool
 
     def log(self, part: Part) -> Path:
-        """Where pip's output of a part goes."""
+        """The log of pip's output for a part."""
         return self.state / f"{part.name}.log"
 
 
@@ -162,12 +162,12 @@ class Installer:
     """One installation of one part; `stop` may come from another thread."""
 
     def __init__(self, home: Home, part: Part, *, keep: Sequence[Pin] = ()) -> None:
-        """Prepare; nothing is touched yet.
+        """Prepare; nothing changes yet.
 
         Args:
             home: The environment.
             part: What to install.
-            keep: Packages that, with all they brought, must keep the version they have.
+            keep: Packages whose versions, and those of their dependencies, must not change.
         """
         self._home = home
         self._part = part
@@ -177,21 +177,21 @@ class Installer:
         self._pip: Pip | None = None
 
     def is_ready(self) -> bool:
-        """Whether the part is complete here; takes milliseconds.
+        """Whether the part is installed; takes milliseconds.
 
-        In an environment of our own the stamp decides, since an installation that was cut short
-        may lack what the named packages need. Elsewhere others install, and don't stamp.
+        In the launcher's own environment only the stamp counts, because an interrupted
+        installation may lack dependencies. Any other environment has no stamp.
         """
         if self._stamp.is_current():
             return True
         return not self._home.owned and not self._part.missing()
 
     def run(self, report: Report) -> None:
-        """Install the part unless it is complete.
+        """Install the part unless it is installed.
 
         Raises:
-            SetupFailed: With cause and remedy.
-            NoSpace: The disk has less room than the part needs.
+            SetupFailed: pip failed; has the cause and the remedy.
+            NoSpace: The disk has less space than the part needs.
             Cancelled: `stop` was called.
         """
         if self.is_ready():
@@ -244,11 +244,11 @@ class Installer:
         self._stamp.write()
 
     def _renew_pip(self, pip: Pip, report: Report) -> None:
-        """Take a pip that tells bytes, where a long download is worth the seconds it costs."""
+        """Upgrade pip to one that reports bytes, if the download is long enough to be worth it."""
         if self._part.name != "models" or pip_version() >= RAW_PROGRESS_SINCE:
             return
         report(InstallProgress("Renewing pip, so that it can show its progress."))
-        # The old pip installs too and counts packages instead of bytes, so a failure is no end.
+        # A failure does no harm: the old pip installs as well, and counts packages, not bytes.
         with suppress(SetupFailed):
             pip.install("--upgrade", str(PIP_PIN), watch=lambda _: None)
 
@@ -262,14 +262,14 @@ class Installer:
 
 
 class NoSpace(SetupFailed):
-    """The disk has less room than a part needs; nothing was begun."""
+    """The disk has less space than a part needs; nothing was changed."""
 
 
 def check_space(root: Path, part: Part) -> None:
-    """Refuse to begin what the disk can't hold.
+    """Refuse an installation that the disk has no space for.
 
     Raises:
-        NoSpace: Names the space needed and found.
+        NoSpace: Names the space that is needed and that is free.
     """
     free_bytes = shutil.disk_usage(root).free
     if free_bytes < part.disk_bytes:

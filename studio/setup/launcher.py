@@ -1,4 +1,4 @@
-"""From a command line to the running studio, by way of an environment that has what it needs."""
+"""Sets up the environment that a command needs, then runs the command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EVERY_S = 5.0
 
 
 class Console:
-    """Prints progress: every new message, and details a few times a minute."""
+    """Prints the progress: each new message, and details a few times a minute."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         """Print to `stream`; `clock` counts seconds."""
@@ -52,7 +52,7 @@ class Console:
             self._stream.flush()
 
     def show(self, progress: InstallProgress) -> None:
-        """Print a step, unless it says little new."""
+        """Print a step, unless it repeats the last message too soon."""
         now_s = self._clock()
         if progress.message == self._message and now_s - self._said_s < _EVERY_S:
             return
@@ -66,7 +66,7 @@ class Console:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the seconds of a stage for `summary`."""
+        """Measure the seconds of a stage for `summary`."""
         began_s = self._clock()
         try:
             yield
@@ -74,7 +74,7 @@ class Console:
             self._took[name] = self._took.get(name, 0.0) + self._clock() - began_s
 
     def summary(self) -> None:
-        """Print the seconds every stage took, if any did."""
+        """Print how many seconds each stage took, if there was one."""
         if self._took:
             stages = ", ".join(f"{name} {took_s:.1f} s" for name, took_s in self._took.items())
             self.say(f"Set up: {stages}.")
@@ -87,9 +87,9 @@ EXIT_SETUP_FAILED = 3
 EXIT_INTERRUPTED = 130
 
 _MADE_VENV_S = "TABLEREAD_MADE_VENV_S"
-"""Tells the next process how long making its environment took, for the summary."""
+"""Variable for the next process: how long creating its environment took, for the summary."""
 
-# Whole files go to a worker, so that what a module shares is made once in it.
+# By file, so that the fixtures of a module are built once, in one worker.
 WHOLE_SUITE = ("-n", "2", "--dist", "loadfile")
 FAST_SUITE = (*WHOLE_SUITE, "-m", "not browser and not models and not slow and not campaign")
 
@@ -112,8 +112,8 @@ class Launcher:
 
         Args:
             repo: The repository's folder.
-            console: Takes all messages.
-            run_studio: Runs a command of the studio; called once its packages are there.
+            console: Prints all messages.
+            run_studio: Runs a command of the studio; called once its packages are installed.
         """
         self._repo = repo
         self._run_studio = run_studio
@@ -132,7 +132,7 @@ class Launcher:
 
         Returns:
             The command's exit status; 2 for a command line that can't be used, 3 when the
-            environment can't be made.
+            environment can't be created.
         """
         try:
             request = read_request(argv, os.environ)
@@ -154,7 +154,8 @@ class Launcher:
             return EXIT_INTERRUPTED
 
     def _run(self, request: Request, argv: Sequence[str]) -> int:
-        parts = self._parts()
+        parts = read_parts(self._repo / "requirements.txt")
+        parts |= read_parts(self._repo / "tests" / "requirements.txt")
         studio = parts["studio"]
         if not uses_running(
             self._repo, self._home.root, os.environ, complete=lambda: not studio.missing()
@@ -165,13 +166,8 @@ class Launcher:
             return self._develop(request, parts)
         return self._hand_over(request, parts)
 
-    def _parts(self) -> dict[str, Part]:
-        parts = read_parts(self._repo / "requirements.txt")
-        parts |= read_parts(self._repo / "tests" / "requirements.txt")
-        return parts
-
     def _enter_venv(self, argv: Sequence[str]) -> int:
-        """Go on in the environment's Python; on POSIX this process becomes it."""
+        """Start again with the environment's Python; on POSIX it replaces this process."""
         root = self._repo / ".venv"
         began_s = time.monotonic()
         if not python_of(root).exists():
@@ -244,14 +240,11 @@ class Launcher:
         """Install what the whole suite needs; returns the variables that it runs with."""
         models = self._models(request, parts)
         try:
-            # Without them the tests that need them say so, and the others still run.
+            # Without them, the tests that need them are skipped with the reason.
             if request.models == "first":
                 self._models_first(models)
         finally:
             models.close()
-        return self._test_environment()
-
-    def _test_environment(self) -> dict[str, str]:
         with self._console.stage("browser"):
             browser = find_browser(os.environ) or bring_browser(self._console.say)
         if browser:
@@ -263,7 +256,7 @@ class Launcher:
         return dict(os.environ)
 
     def _lint(self) -> int:
-        """Run every check, so that one start shows all there is to mend."""
+        """Run every check, even after one fails, so that one run shows all faults."""
         tools = python_of(Path(sys.prefix)).parent
         codes = []
         for name, *arguments in LINT:
@@ -272,7 +265,7 @@ class Launcher:
         return max(*codes, self._check_page_types())
 
     def _check_page_types(self) -> int:
-        """Hold the page's scripts against their JSDoc types; node is no part of the set-up."""
+        """Check the page's scripts against their JSDoc types, if node is installed."""
         npx = shutil.which("npx")
         if npx is None:
             self._console.say("The types of the page's scripts aren't checked: node isn't here.")
@@ -282,9 +275,9 @@ class Launcher:
 
 
 def run_out(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> int:
-    """Run a command to its own end, also after Ctrl+C, which it is sent as we are.
+    """Run a command until it ends by itself, even after Ctrl+C, which reaches it as well.
 
-    `subprocess.call` would kill it a quarter of a second later.
+    `subprocess.call` would kill it a quarter of a second after Ctrl+C.
     """
     with subprocess.Popen(command, env=env, cwd=cwd) as child:
         while True:

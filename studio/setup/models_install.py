@@ -1,85 +1,71 @@
-"""The model packages: installed while the studio runs, and reported to the page."""
+"""Installs the model packages while the studio runs, and reports the progress to the page."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from studio.errors import Cancelled, SetupFailed
-from studio.setup.installer import NoSpace
+from studio.setup.installer import Installer, NoSpace
 from studio.setup.pip import InstallProgress, Report
 
 
 class SetupReport(Protocol):
-    """What the launcher tells the running studio about the second part of the installation."""
+    """The launcher's report to the running studio about the installation of the model packages."""
 
     def snapshot(self) -> dict[str, Any]:
-        """How it stands now.
+        """The current state.
 
         Returns:
             `state` (missing, installing, ready, failed or skipped), `message` (a sentence),
-            `fraction` in [0, 1] or None while it can't be told, and `detail`.
+            `fraction` in [0, 1] or None if unknown, and `detail`.
         """
         ...
 
     def start(self) -> None:
-        """Begin or retry; harmless while it runs or when it is done."""
+        """Start the installation, or retry; does nothing while it runs or once it is done."""
         ...
 
 
+def _snapshot(state: str, progress: InstallProgress) -> dict[str, Any]:
+    return {"state": state, **asdict(progress)}
+
+
 class NothingToSetUp:
-    """For a studio that runs in an environment somebody else looks after."""
+    """The report for a studio in an environment that the launcher doesn't manage."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Say that the launcher installs nothing here."""
-        return {
-            "state": "skipped",
-            "message": "The model packages are not installed by this start.",
-            "fraction": None,
-            "detail": "",
-        }
+        """Report that nothing is installed here."""
+        return _snapshot(
+            "skipped", InstallProgress("The model packages are not installed by this start.")
+        )
 
     def start(self) -> None:
         """Do nothing."""
 
 
-class PartInstaller(Protocol):
-    """What `ModelsInstall` needs of an installer; a new one is made for every try."""
-
-    def is_ready(self) -> bool:
-        """Whether nothing is left to do."""
-        ...
-
-    def run(self, report: Report) -> None:
-        """Install, telling every step."""
-        ...
-
-    def stop(self) -> None:
-        """End `run` soon."""
-        ...
-
-
 class ModelsInstall:
-    """Installs the model packages in a thread and tells how it goes.
+    """Installs the model packages in a thread, and reports the progress.
 
-    Fills the studio's `SetupReport`. Safe to call from any thread.
+    Implements the studio's `SetupReport`. Safe from any thread.
     """
 
     def __init__(
         self,
-        make_installer: Callable[[], PartInstaller],
+        make_installer: Callable[[], Installer],
         *,
         allowed: bool = True,
         listener: Report = lambda _: None,
     ) -> None:
-        """Look whether the part is there; install nothing yet.
+        """Check whether the packages are installed; install nothing yet.
 
         Args:
-            make_installer: Makes an installer of the models part.
-            allowed: False when the person asked for no installation; `start` still installs,
-                since it is asked for too.
-            listener: Called in the installing thread with every step, for the command line.
+            make_installer: Makes an installer of the model packages, for each attempt a new one.
+            allowed: False if the user declined the installation; `start` still installs, because
+                the user has to ask for it.
+            listener: Called with each step in the installing thread, for the command line.
         """
         self._make_installer = make_installer
         self._listener = listener
@@ -90,20 +76,12 @@ class ModelsInstall:
         self._state, self._progress = self._first_state(allowed)
 
     def snapshot(self) -> dict[str, Any]:
-        """How it stands now: `state`, `message`, `fraction` and `detail`.
-
-        `state` is one of missing, installing, ready, failed and skipped.
-        """
+        """The current state, as in `SetupReport`."""
         with self._lock:
-            return {
-                "state": self._state,
-                "message": self._progress.message,
-                "fraction": self._progress.fraction,
-                "detail": self._progress.detail,
-            }
+            return _snapshot(self._state, self._progress)
 
     def start(self) -> None:
-        """Begin, or try again after a failure; harmless while it runs and when it is done."""
+        """Start, or retry after a failure; does nothing while it runs or once it is done."""
         with self._lock:
             if self._closed or self._state in {"ready", "installing"}:
                 return
@@ -116,10 +94,10 @@ class ModelsInstall:
             self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of a try.
+        """Wait for the end of an attempt.
 
         Returns:
-            Whether the packages are there now.
+            Whether the packages are installed now.
         """
         with self._lock:
             thread = self._thread
@@ -129,7 +107,7 @@ class ModelsInstall:
             return self._state == "ready"
 
     def close(self) -> None:
-        """Stop the installation, if one runs; the next start of the studio resumes it."""
+        """Stop a running installation; the next start of the studio resumes it."""
         with self._lock:
             self._closed = True
             installer, thread = self._installer, self._thread
@@ -146,7 +124,7 @@ class ModelsInstall:
             "The model packages are not installed, as asked at the start."
         )
 
-    def _run(self, installer: PartInstaller) -> None:
+    def _run(self, installer: Installer) -> None:
         try:
             installer.run(self._step)
         except NoSpace as error:

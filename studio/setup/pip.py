@@ -1,4 +1,4 @@
-"""One run of pip in the environment: its progress, its end, and what a failure means."""
+"""Runs pip in the environment: follows its progress, and explains its failures."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNPACK = re.compile(r"Installing collected packages: (?P<names>.+)")
 _NAME = re.compile(r"[A-Za-z0-9._]+(?:-[A-Za-z]\w*)*")
 _UNIT_BYTES = {"bytes": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _DOWNLOAD_SHARE = 0.7
-"""Part of the bar that downloading takes; unpacking gives no sign until it ends."""
+"""Share of the progress for the download; unpacking reports nothing until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallProgress:
-    """One state of an installation; `fraction` in [0, 1], None while it can't be told."""
+    """The state of an installation; `fraction` in [0, 1], None if unknown."""
 
     message: str
     fraction: float | None = None
@@ -41,14 +41,14 @@ Report = Callable[[InstallProgress], None]
 
 
 class PipProgress:
-    """Follows one run of pip line by line."""
+    """Follows the output of one run of pip."""
 
     def __init__(self, label: str, download_bytes: int) -> None:
-        """Start at nothing.
+        """Start with no output.
 
         Args:
-            label: What is installed, in plain words, such as "the model packages".
-            download_bytes: About how much will be downloaded; 0 when unknown.
+            label: What is installed, such as "the model packages".
+            download_bytes: Approximate size of the download; 0 if unknown.
         """
         self._label = label
         self._expected_bytes = download_bytes
@@ -60,7 +60,7 @@ class PipProgress:
         self._name = ""
 
     def feed(self, line: str) -> InstallProgress:
-        """Take one line of pip's output and tell the state after it."""
+        """Read a line of pip's output; returns the state after it."""
         if match := _RAW.match(line):
             self._current_bytes = int(match["done"])
         elif match := _DOWNLOAD.match(line):
@@ -74,7 +74,7 @@ class PipProgress:
         return self.state()
 
     def state(self) -> InstallProgress:
-        """Where it stands."""
+        """The current state."""
         if self._unpacking:
             detail = f"unpacking {self._unpacking} packages, which shows no steps"
             return InstallProgress(f"Installing {self._label}.", _DOWNLOAD_SHARE, detail)
@@ -100,7 +100,7 @@ class PipProgress:
 
 
 RAW_PROGRESS_SINCE = (24, 1)
-"""From this version on pip can tell bytes while it downloads (`--progress-bar raw`)."""
+"""The first version of pip that reports bytes during a download (`--progress-bar raw`)."""
 
 _TAIL_LINES = 8
 _TAIL_CHARS = 160
@@ -127,7 +127,7 @@ _CAUSES = (
 
 
 def pip_version() -> tuple[int, ...]:
-    """Version of the environment's pip, (0,) when it has none."""
+    """Version of the environment's pip, (0,) if it has none."""
     try:
         version = metadata.version("pip")
     except metadata.PackageNotFoundError:
@@ -139,11 +139,11 @@ class Pip:
     """Runs pip for the running Python; `stop` may come from another thread."""
 
     def __init__(self, log: Path, *, keep_open: Sequence[int] = ()) -> None:
-        """Prepare.
+        """Prepare to run.
 
         Args:
-            log: File that takes all of pip's output.
-            keep_open: Descriptors the child inherits, where the system can do that.
+            log: File for all of pip's output.
+            keep_open: File descriptors that pip inherits, on systems that can do that.
         """
         self._log = log
         self._keep_open = tuple(keep_open)
@@ -152,14 +152,14 @@ class Pip:
         self._stopped = False
 
     def install(self, *arguments: str, watch: Callable[[str], object]) -> None:
-        """Run `pip install` with arguments.
+        """Run `pip install`.
 
         Args:
             arguments: As on pip's command line.
-            watch: Called with every line of output, line end removed.
+            watch: Called with each line of output, without its line end.
 
         Raises:
-            SetupFailed: pip failed; with the cause, its last lines and the place of the log.
+            SetupFailed: pip failed; has the cause, pip's last lines and the path of the log.
             Cancelled: `stop` was called.
         """
         bar = "raw" if pip_version() >= RAW_PROGRESS_SINCE else "off"
@@ -181,7 +181,7 @@ class Pip:
             raise SetupFailed(self._explain(began, tail))
 
     def stop(self) -> None:
-        """End the run, and refuse further ones."""
+        """End the run, and refuse any further one."""
         with self._lock:
             self._stopped = True
             process = self._process
@@ -222,7 +222,7 @@ class Pip:
 
 
 def likely_cause(output: str) -> str:
-    """One clause with what went wrong and the remedy, from all that a run of pip printed."""
+    """A clause with the cause of a failure and the remedy, found in pip's output."""
     for pattern, remedy in _CAUSES:
         if re.search(pattern, output):
             return remedy

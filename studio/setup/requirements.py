@@ -1,4 +1,4 @@
-"""The parts of a requirements file, and whether they are there."""
+"""The parts of a requirements file, and whether their packages are installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -27,19 +27,19 @@ class Pin:
     version: str
 
     def __str__(self) -> str:
-        """As pip takes it."""
+        """The requirement as pip takes it."""
         return f"{self.name}=={self.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A set of packages that is installed in one go.
+    """A set of packages that is installed together.
 
     Attributes:
-        pins: What pip installs with everything that they need.
-        no_deps: What pip installs afterwards, alone.
-        download_bytes: About how much comes over the network, for the progress; 0 unknown.
-        disk_bytes: Free space that the installation wants.
+        pins: Packages that pip installs with their dependencies.
+        no_deps: Packages that pip installs afterwards, without dependencies.
+        download_bytes: Approximate size of the download, for the progress; 0 if unknown.
+        disk_bytes: Free disk space that the installation needs.
     """
 
     name: str
@@ -49,24 +49,24 @@ class Part:
     disk_bytes: int = 0
 
     def fingerprint(self) -> str:
-        """Changes with the packages of this part and with Python's minor version."""
+        """A digest of the part's packages and of Python's minor version."""
         lines = [f"python {sys.version_info.major}.{sys.version_info.minor}"]
         lines += sorted(str(pin) for pin in self.pins)
         lines += sorted(f"no-deps {pin}" for pin in self.no_deps)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def missing(self, installed: Callable[[str], str | None] | None = None) -> tuple[Pin, ...]:
-        """Packages that are absent or of another version in the running environment.
+        """The packages that are absent or of another version in the running environment.
 
         Args:
-            installed: Gives a package's version, None when absent; for other environments.
+            installed: Returns a package's version, None if absent; for another environment.
         """
         look = installed or installed_version
         return tuple(pin for pin in (*self.pins, *self.no_deps) if look(pin.name) != pin.version)
 
 
 def installed_version(name: str) -> str | None:
-    """Version of a package here without its build label ("+cu130"), None when absent."""
+    """Version of an installed package without its build label ("+cu130"); None if absent."""
     try:
         return metadata.version(name).partition("+")[0]
     except metadata.PackageNotFoundError:
@@ -74,10 +74,10 @@ def installed_version(name: str) -> str | None:
 
 
 def standing_pins(roots: Iterable[Pin]) -> tuple[Pin, ...]:
-    """Exact versions of packages and all that they brought, as they are installed here.
+    """The installed versions of packages and of all their dependencies.
 
-    What a package wants on another platform only is followed too when it happens to be here:
-    holding one more package in place is harmless.
+    Dependencies for other platforms count, too, if they happen to be installed: it does no harm to
+    keep the version of one more package.
     """
     found: dict[str, Pin] = {}
     waiting = [pin.name for pin in roots]
@@ -99,66 +99,49 @@ def _wanted_by(name: str) -> Iterator[str]:
             yield match[0]
 
 
-@dataclass(slots=True)
-class _PartDraft:
-    name: str
-    pins: list[Pin] = field(default_factory=list)
-    no_deps: list[Pin] = field(default_factory=list)
-    size_bytes: dict[str, int] = field(default_factory=dict)
-
-    def part(self) -> Part:
-        return Part(
-            self.name,
-            tuple(self.pins),
-            tuple(self.no_deps),
-            self.size_bytes.get("download", 0),
-            self.size_bytes.get("disk", 0),
-        )
-
-
 def read_parts(path: Path) -> dict[str, Part]:
-    """Read a requirements file that is divided by `# part: name` comments.
+    """Read a requirements file that `# part: name` comments divide into parts.
 
     Raises:
-        SetupFailed: The file is absent, or a line is no `name==version`; names file and line.
+        SetupFailed: The file is missing, or a line isn't `name==version`; names file and line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise SetupFailed(f"{path} can't be read ({error}). Get the repository anew.") from error
-    drafts: list[_PartDraft] = []
+        raise SetupFailed(f"{path} can't be read ({error}). Clone the repository again.") from error
+    parts: list[Part] = []
     for number, line in enumerate(lines, start=1):
         try:
-            _read_line(line.strip(), drafts)
+            _read_line(line.strip(), parts)
         except ValueError as error:
             raise SetupFailed(f"{path}, line {number}: {error}") from error
-    return {draft.name: draft.part() for draft in drafts}
+    return {part.name: part for part in parts}
 
 
-def _read_line(line: str, drafts: list[_PartDraft]) -> None:
+def _read_line(line: str, parts: list[Part]) -> None:
     mark = _MARK.fullmatch(line)
     if mark and mark["key"] == "part":
-        drafts.append(_PartDraft(mark["value"].strip()))
-    elif mark:
-        _read_mark(mark["key"], mark["value"].strip(), _last(drafts, line))
-    elif line and not line.startswith("#"):
-        _last(drafts, line).pins.append(_pin(line))
+        parts.append(Part(mark["value"].strip()))
+    elif mark or (line and not line.startswith("#")):
+        if not parts:
+            raise ValueError(f"'{line}' stands before the first '# part: name' comment.")
+        part = parts[-1]
+        if mark:
+            parts[-1] = _with_mark(part, mark["key"], mark["value"].strip())
+        else:
+            parts[-1] = replace(part, pins=(*part.pins, _pin(line)))
 
 
-def _read_mark(key: str, value: str, draft: _PartDraft) -> None:
+def _with_mark(part: Part, key: str, value: str) -> Part:
     if key == "no-deps":
-        draft.no_deps.append(_pin(value))
-        return
+        return replace(part, no_deps=(*part.no_deps, _pin(value)))
     number, _, unit = value.partition(" ")
     if not number.isdecimal() or unit != "MB":
         raise ValueError(f"write '{key}: 600 MB' instead of '{key}: {value}'.")
-    draft.size_bytes[key] = int(number) * MEGABYTE
-
-
-def _last(drafts: list[_PartDraft], line: str) -> _PartDraft:
-    if not drafts:
-        raise ValueError(f"'{line}' stands before the first '# part: name' comment.")
-    return drafts[-1]
+    size_bytes = int(number) * MEGABYTE
+    if key == "download":
+        return replace(part, download_bytes=size_bytes)
+    return replace(part, disk_bytes=size_bytes)
 
 
 def _pin(text: str) -> Pin:

@@ -1,8 +1,9 @@
-"""The shared engine as one visitor of a shared studio has it."""
+"""The engine of a shared studio as one visitor may use it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from studio.audio.clip import Clip
 from studio.backends.base import FetchesWeights
@@ -10,8 +11,6 @@ from studio.backends.registry import offer_of
 from studio.engine.engine import ManagedEngine
 from studio.engine.job import Job
 from studio.engine.model_manager import ModelState
-from studio.engine.model_pool import ModelPool
-from studio.engine.renderer import Renderer
 from studio.errors import NotAllowed
 from studio.sharing.quota import RateLimits
 from studio.voices.speaker import Voice
@@ -19,86 +18,64 @@ from studio.voices.speaker import Voice
 OWNERS_ONLY = "Only the owner of this studio may do that."
 
 MOST_RESIDENT = 2
-"""Models with weights that visitors' choices keep in memory together, as far as they are idle."""
+"""Models with weights that stay in memory when visitors load others; more only while in use."""
 
 
 class MeteredEngine:
-    """A `ManagedEngine` on which what is spoken counts, and nothing is downloaded for it.
+    """A `ManagedEngine` that charges what it speaks to a visitor's limits, and downloads nothing.
 
-    Models are the owner's to load and to unload; the engine is the owner's to start and to close.
+    Only the owner may load and unload models, change the engine's settings, start it and close it.
     """
 
     def __init__(self, shared: ManagedEngine, rate_limits: RateLimits) -> None:
-        """Put a visitor before an engine."""
+        """Meter a shared engine for one visitor."""
         self._shared = shared
         self._rate_limits = rate_limits
         self._jobs: list[Job] = []
-
-    @property
-    def models(self) -> ModelPool:
-        """The shared engine's."""
-        return self._shared.models
-
-    @property
-    def renderer(self) -> Renderer:
-        """The shared engine's."""
-        return self._shared.renderer
+        # What costs nothing is the shared engine's own.
+        self.models, self.renderer, self.changes = shared.models, shared.renderer, shared.changes
+        self.focus, self.cancel, self.drain = shared.focus, shared.cancel, shared.drain
+        self.report_render = shared.report_render
 
     @property
     def max_concurrency(self) -> int:
-        """Segments in flight on a backend without slots, as the owner chose."""
+        """Segments in flight on a backend without slots, as set by the owner."""
         return self._shared.max_concurrency
 
     @property
     def is_at_work(self) -> bool:
-        """Whether anything of this visitor's is being spoken or waits to be."""
+        """Whether a job of this visitor is running or queued."""
         return any(not job.events.closed for job in list(self._jobs))
 
     def submit(self, job: Job, *, listen: bool) -> None:
-        """Let a job begin, if the visitor has that much left.
+        """Submit a job, if the visitor's limits allow it.
 
         Raises:
-            LimitReached: Not now.
-            NotAllowed: Its model isn't here yet.
+            LimitReached: They don't for now.
+            NotAllowed: Its model would have to be downloaded.
         """
         name = job.spec.backend_name
         self._check_fetched(name)
         self._rate_limits.spend_job(job)
         self._make_room(name)
-        # Replaced whole: others look at it meanwhile.
+        # A new list, because other threads read it.
         self._jobs = [one for one in self._jobs if not one.events.closed] + [job]
         self._shared.submit(job, listen=listen)
 
     def convert(
         self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
     ) -> Clip:
-        """As the shared engine does.
+        """Convert a recording as the shared engine does.
 
         Raises:
-            NotAllowed: The model isn't here yet.
+            NotAllowed: The model would have to be downloaded.
         """
         self._check_fetched(backend_name)
         self._make_room(backend_name)
         return self._shared.convert(backend_name, recording, voice, is_stopped)
 
-    def focus(self, job: Job, segment_idx: int) -> None:
-        """As the shared engine does."""
-        self._shared.focus(job, segment_idx)
-
-    def cancel(self, job: Job) -> None:
-        """As the shared engine does."""
-        self._shared.cancel(job)
-
-    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
-        """As the shared engine does."""
-        self._shared.report_render(wall_s, first_audio_s)
-
-    def drain(self) -> None:
-        """As the shared engine does."""
-        self._shared.drain()
-
     def check_choice(self, name: str) -> None:
-        """See that a backend may be chosen.
+        """Check that the visitor may choose a backend.
 
         Raises:
             SettingError: There is no such backend.
@@ -109,7 +86,7 @@ class MeteredEngine:
         self._shared.check_choice(name)
 
     def retire(self, name: str) -> None:
-        """Leave the model to the others; the idle check unloads it."""
+        """Do nothing: others may be using the model, and the idle check unloads it."""
 
     def start(self) -> None:
         """Do nothing: the owner's studio has started the engine."""
@@ -117,32 +94,18 @@ class MeteredEngine:
     def close(self) -> None:
         """Do nothing: others use the engine."""
 
-    def load(self, name: str) -> None:
-        """Refuse.
+    def refuse(self, *_: object, **__: object) -> NoReturn:
+        """Leave it to the owner.
 
         Raises:
             NotAllowed: Always.
         """
         raise NotAllowed(OWNERS_ONLY)
 
-    def cancel_load(self, name: str) -> bool:
-        """Refuse, as `load`."""
-        raise NotAllowed(OWNERS_ONLY)
-
-    def unload(self, name: str) -> None:
-        """Refuse, as `load`."""
-        raise NotAllowed(OWNERS_ONLY)
-
-    def set_idle_timeout(self, idle_timeout_s: float) -> None:
-        """Refuse, as `load`."""
-        raise NotAllowed(OWNERS_ONLY)
-
-    def set_max_concurrency(self, max_concurrency: int) -> None:
-        """Refuse, as `load`."""
-        raise NotAllowed(OWNERS_ONLY)
+    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = refuse
 
     def _check_fetched(self, name: str) -> None:
-        """See that a backend can speak without a download.
+        """Check that a backend can speak without a download.
 
         Raises:
             SettingError: There is no such backend.
@@ -152,7 +115,7 @@ class MeteredEngine:
         if manager.state is ModelState.LOADED:
             return
         offer = offer_of(manager.backend)
-        # One that can't run here at all says so itself.
+        # A backend that can't run here at all says so when it is used.
         if offer.unavailable is None and offer.to_fetch is not None:
             raise NotAllowed(
                 f"{offer.title} isn't on this studio yet, and only its owner can fetch it. Choose "
@@ -160,15 +123,14 @@ class MeteredEngine:
             )
 
     def _make_room(self, name: str) -> None:
-        """Before another model is loaded, unload those that were not used for the longest."""
+        """Before another model is loaded, unload those that have been idle for the longest."""
         wanted = self.models.get_manager(name)
         if wanted.state is ModelState.LOADED or not isinstance(wanted.backend, FetchesWeights):
             return
+        known = [self.models.get_manager(one.name) for one in self.models.list_statuses()]
         loaded = [
             manager
-            for manager in (
-                self.models.get_manager(one.name) for one in self.models.list_statuses()
-            )
+            for manager in known
             if manager.state is ModelState.LOADED and isinstance(manager.backend, FetchesWeights)
         ]
         idle = sorted((one for one in loaded if not one.active), key=lambda one: one.last_used_s)

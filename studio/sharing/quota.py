@@ -1,4 +1,4 @@
-"""How much one visitor of a shared studio may have."""
+"""The limits of one visitor of a shared studio, enforced by token buckets."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from studio.engine.job import Job
 from studio.errors import LimitReached
 
 _CHARS_A_SECOND = 14.0
-"""Of speech in most languages; what a job will take is not known before it is spoken."""
+"""Speech in most languages; estimates a job's audio, whose length isn't known beforehand."""
 
 _SEGMENTS_A_LINE = 4
-"""Lines and the pauses between them; each segment takes memory, also one that is never spoken."""
+"""Bounds a job's segments, pauses included, because each takes memory even if never spoken."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitLimits:
-    """What one visitor may have; each refills evenly over its time.
+    """The limits of one visitor; each refills evenly over its period.
 
     Attributes:
         lines_an_hour: Segments spoken.
         audio_s_an_hour: Seconds of audio: silences, and speech as estimated from the text.
         uploads_an_hour: Recordings sent.
         requests_a_minute: Requests of any kind.
-        visitors: Workspaces there may be at once.
-        workspace_bytes: What one workspace may take of the disk.
+        visitors: Sessions at once, of all visitors.
+        workspace_bytes: Disk space of one workspace.
     """
 
     lines_an_hour: int = 3_000
@@ -40,7 +40,7 @@ class VisitLimits:
 
 
 class TokenBucket:
-    """Fills evenly up to its size; what is taken must be in it. Safe from many threads."""
+    """A token bucket, which refills evenly up to its size. Safe from any thread."""
 
     def __init__(
         self, size: float, per_s: float, *, clock: Callable[[], float] = time.monotonic
@@ -55,11 +55,11 @@ class TokenBucket:
         self._at_s = clock()
 
     def take(self, amount: float) -> float:
-        """Take an amount, or nothing where it isn't there.
+        """Take an amount, or nothing if the bucket has less.
 
         Returns:
-            0 when it was taken, else the seconds until it will be there; what is above the
-            bucket's size will never be.
+            0 if it was taken, else the seconds until the bucket has that much; it never has more
+            than its size.
         """
         with self._lock:
             now_s = self._clock()
@@ -71,34 +71,31 @@ class TokenBucket:
             return (amount - self._held) / self._per_s
 
     def give_back(self, amount: float) -> None:
-        """Put back what was taken and isn't used."""
+        """Put back what was taken and not used."""
         with self._lock:
             self._held = min(self._size, self._held + amount)
 
 
 class RateLimits:
-    """One visitor's buckets."""
+    """One visitor's token buckets."""
 
     def __init__(self, limits: VisitLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with all of it."""
-        hour_s = 3600.0
+        """Start with full buckets."""
+
+        def bucket(size: int, period_s: float) -> TokenBucket:
+            return TokenBucket(size, size / period_s, clock=clock)
+
         self._limits = limits
-        self._lines = TokenBucket(limits.lines_an_hour, limits.lines_an_hour / hour_s, clock=clock)
-        self._audio = TokenBucket(
-            limits.audio_s_an_hour, limits.audio_s_an_hour / hour_s, clock=clock
-        )
-        self._uploads = TokenBucket(
-            limits.uploads_an_hour, limits.uploads_an_hour / hour_s, clock=clock
-        )
-        self._requests = TokenBucket(
-            limits.requests_a_minute, limits.requests_a_minute / 60.0, clock=clock
-        )
+        self._lines = bucket(limits.lines_an_hour, 3600.0)
+        self._audio = bucket(limits.audio_s_an_hour, 3600.0)
+        self._uploads = bucket(limits.uploads_an_hour, 3600.0)
+        self._requests = bucket(limits.requests_a_minute, 60.0)
 
     def spend_job(self, job: Job) -> None:
-        """Take what a job will use.
+        """Charge a job's lines and its estimated audio.
 
         Raises:
-            LimitReached: It isn't there now; nothing of the job runs.
+            LimitReached: The visitor has less than that left; nothing is charged.
         """
         lines, audio_s = _size_of(job)
         self._check_size(len(job.spec.plan.segments), lines, audio_s)
@@ -124,18 +121,18 @@ class RateLimits:
         )
 
     def spend_upload(self) -> None:
-        """Take one upload.
+        """Charge one upload.
 
         Raises:
-            LimitReached: There is none left now.
+            LimitReached: None is left for now.
         """
         _spend(self._uploads, 1, "uploads")
 
     def spend_request(self) -> None:
-        """Take one request.
+        """Charge one request.
 
         Raises:
-            LimitReached: There is none left now.
+            LimitReached: None is left for now.
         """
         _spend(self._requests, 1, "requests")
 
@@ -151,7 +148,7 @@ def _spend(bucket: TokenBucket, amount: float, what: str) -> None:
 
 
 def _size_of(job: Job) -> tuple[int, float]:
-    """The lines a job speaks, and the seconds of audio it will be."""
+    """The number of lines that a job speaks, and the estimated seconds of its audio."""
     segments = job.spec.plan.segments
     chars = [len(one.text) for one in segments if isinstance(one, SpeechSegment)]
     silence_s = sum(one.duration_s for one in segments if isinstance(one, SilenceSegment))

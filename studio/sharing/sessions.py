@@ -26,12 +26,13 @@ class VisitorSession:
     """One visitor's session.
 
     Attributes:
-        rate_limits: None for the owner, who may have everything.
-        disk_quota: How much of the disk the workspace may take.
+        rate_limits: None for the owner, who has no limits.
+        disk_quota: Limits the size of the workspace.
         seen_s: When the last request came, on the sessions' clock.
+        open_requests: Requests under way; a page that follows its project has one all the time.
         cookie_sent_s: When the cookie was last sent.
         marked_s: When the workspace was last marked as in use.
-        has_returned: Whether the token was ever shown again.
+        has_returned: Whether a later request has sent the cookie.
     """
 
     def __init__(
@@ -41,42 +42,43 @@ class VisitorSession:
         open_studio: Callable[[], Studio],
         rate_limits: RateLimits | None,
     ) -> None:
-        """Start a session; the workspace is made when it is first needed."""
+        """Start a session; the workspace is created when it is first needed."""
         self.workspace = workspace
         self.rate_limits = rate_limits
         self.disk_quota = disk_quota
         self.seen_s = 0.0
+        self.open_requests = 0
         self.cookie_sent_s = -math.inf
         self.marked_s = -math.inf
         self.has_returned = False
         self._open_studio = open_studio
-        # Lets one thread at a time open the workspace.
+        # Held while the workspace is opened, so that one thread does it.
         self._lock = threading.Lock()
         self._studio: Studio | None = None
 
     @property
     def is_owner(self) -> bool:
-        """Whether it is who started the studio."""
+        """Whether it is the session of the person who started the studio."""
         return self.rate_limits is None
 
     @property
     def is_open(self) -> bool:
-        """Whether the workspace can be had without waiting for the disk."""
+        """Whether the workspace is open, so that nobody waits for the disk."""
         return self._studio is not None
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something is being spoken for them."""
+        """Whether the engine has work for this visitor."""
         studio = self._studio
         engine = studio.engine if studio is not None else None
         return isinstance(engine, MeteredEngine) and engine.is_at_work
 
     @property
     def studio(self) -> Studio:
-        """The workspace this one sees.
+        """The visitor's studio, on a workspace of its own.
 
         Raises:
-            StorageFailed: It can't be made.
+            StorageFailed: The workspace can't be created.
         """
         with self._lock:
             if self._studio is None:
@@ -85,12 +87,12 @@ class VisitorSession:
             return self._studio
 
     def touch_workspace(self) -> None:
-        """Leave a trace in the workspace that it is in use; one that isn't is removed one day."""
-        with suppress(OSError):  # not made yet, or a disk that takes no times
+        """Mark the workspace as in use; one that isn't is removed after `KEPT_S`."""
+        with suppress(OSError):  # not created yet, or on a disk that can't set times
             os.utime(self.workspace)
 
     def close(self) -> None:
-        """Close what is open of the workspace; it is opened again when the visitor comes back."""
+        """Close the workspace; it is opened again when the visitor comes back."""
         with self._lock:
             studio, self._studio = self._studio, None
         if studio is not None:
@@ -100,7 +102,7 @@ class VisitorSession:
 log = logging.getLogger(__name__)
 
 KEPT_S = 30 * 24 * 3600.0
-"""How long a workspace and the token that leads to it are kept without a visit."""
+"""How long a workspace and its token last without a visit."""
 
 _DAY_S = 24 * 3600.0
 _IDLE_S = 3600.0
@@ -110,16 +112,16 @@ _PROGRAMS = "programs"
 
 
 class VisitorSessions:
-    """Finds the session that a token belongs to. Safe from many threads.
+    """Finds the session of a token. Safe from any thread.
 
-    The token is what the browser keeps; folders are named by its digest, so that who reads their
-    names learns no token.
+    The browser keeps the token in a cookie. A workspace's folder is named by the token's digest, so
+    that nobody who can list the folders learns a token.
 
     Attributes:
-        owner: Who started the studio.
-        programs: The one session of all that call without a token. What they make has ids that
-            nobody can guess, and no list shows it.
-        newcomer_limits: What all who come for the first time have together until they come back.
+        owner: The session of the person who started the studio.
+        programs: The one session of all callers without a token. The ids of what they make can't
+            be guessed, and no list shows them.
+        newcomer_limits: Limits that all new visitors share until their cookie comes back.
     """
 
     def __init__(
@@ -133,9 +135,9 @@ class VisitorSessions:
         """Set up around the owner's studio.
 
         Args:
-            studio: The owner's; visitors' workspaces lie in `visitors` of its workspace.
-            limits: What one visitor may have.
-            prepare: Called for each new workspace.
+            studio: The owner's; the visitors' workspaces are in `visitors` of its workspace.
+            limits: Of one visitor.
+            prepare: Called with each new studio.
             clock: Monotonic seconds.
         """
         workspace = studio.options.workspace
@@ -156,11 +158,11 @@ class VisitorSessions:
         _remove_forgotten(self._root)
 
     def start(self) -> None:
-        """Begin to close idle sessions once a minute."""
+        """Close idle sessions once a minute from now on."""
         self._closer.start()
 
     def find_open(self, token: str | None) -> VisitorSession | None:
-        """The session of a token if it is open; never waits for the disk."""
+        """The session of a token, if it is in memory; never waits for the disk."""
         if not token:
             return None
         if secrets.compare_digest(token.encode(), self.owner_token.encode()):
@@ -169,10 +171,10 @@ class VisitorSessions:
             return self._touch(self._visitors.get(_folder_name(token)))
 
     def find(self, token: str | None) -> VisitorSession | None:
-        """The session of a token; None for a token that nobody was given.
+        """The session of a token; None if no such token was ever issued.
 
         Raises:
-            EngineBusy: It is put away, and there are too many visitors already.
+            EngineBusy: It isn't in memory, and there are too many sessions already.
         """
         visitor = self.find_open(token)
         if visitor is not None or not token:
@@ -187,10 +189,10 @@ class VisitorSessions:
         return visitor
 
     def create(self) -> tuple[str, VisitorSession]:
-        """A new session, and the token that leads to it.
+        """Create a session; returns it with its token.
 
         Raises:
-            EngineBusy: There are too many visitors already.
+            EngineBusy: There are too many sessions already.
         """
         token = secrets.token_urlsafe(24)
         name = _folder_name(token)
@@ -202,7 +204,7 @@ class VisitorSessions:
         return token, visitor
 
     def is_cookie_due(self, visitor: VisitorSession) -> bool:
-        """Whether the cookie has to be sent again, which renews its lifetime: once a day."""
+        """Whether to send the cookie again, which renews its lifetime; true once a day."""
         now_s = self._clock()
         is_due = now_s - visitor.cookie_sent_s >= _DAY_S
         if is_due:
@@ -215,19 +217,19 @@ class VisitorSessions:
         with self._lock:
             gone = [name for name, one in self._visitors.items() if self._is_idle(one, _IDLE_S)]
             closed = [self._visitors.pop(name) for name in gone]
-            sitting = [*self._visitors.values(), self.programs]
-        for visitor in sitting:
+            active = [*self._visitors.values(), self.programs]
+        for visitor in active:
             if visitor.is_open and now_s - visitor.marked_s >= _IDLE_S:
                 visitor.marked_s = now_s
                 visitor.touch_workspace()
         self._close_sessions(closed)
         if now_s - self._swept_s >= _DAY_S:
             self._swept_s = now_s
-            open_now = {visitor.workspace.name for visitor in sitting}
+            open_now = {visitor.workspace.name for visitor in active}
             _remove_forgotten(self._root, but=open_now)
 
     def close(self) -> None:
-        """Close all visitors' workspaces; before the engine."""
+        """Close all visitors' workspaces; to be called before the engine is closed."""
         self._ended.set()
         if self._closer.is_alive():
             self._closer.join()
@@ -263,10 +265,11 @@ class VisitorSessions:
         return visitor
 
     def _is_idle(self, visitor: VisitorSession, idle_s: float) -> bool:
-        return self._clock() - visitor.seen_s > idle_s and not visitor.is_at_work
+        in_use = visitor.open_requests or visitor.is_at_work
+        return self._clock() - visitor.seen_s > idle_s and not in_use
 
     def _make_room(self) -> list[VisitorSession]:
-        """Forget who has not been seen for long; who once came back is found again."""
+        """Take idle sessions out of memory; `find` opens those again that have returned once."""
         if len(self._visitors) < self._limits.visitors:
             return []
         gone = [
@@ -275,7 +278,7 @@ class VisitorSessions:
             if self._is_idle(visitor, _IDLE_S if visitor.has_returned else _PASSING_S)
         ]
         if not gone:
-            # Who only looked in has nothing to lose: the next request brings another token.
+            # One without a workspace loses nothing: its next request gets another token.
             gone = [name for name, one in self._visitors.items() if not one.workspace.exists()][:1]
         if not gone:
             raise EngineBusy(
@@ -284,7 +287,7 @@ class VisitorSessions:
         return [self._visitors.pop(name) for name in gone]
 
     def _close_sessions(self, visitors: list[VisitorSession]) -> None:
-        """Close sessions; the workspace of a token that was never shown again is removed."""
+        """Close sessions; delete the workspaces of those whose cookie never came back."""
         for visitor in visitors:
             visitor.close()
             if visitor.has_returned or visitor is self.programs:
@@ -298,7 +301,7 @@ def _folder_name(token: str) -> str:
 
 
 def _remove_forgotten(root: Path, but: set[str] | None = None) -> None:
-    """Remove workspaces that nobody has used for a month."""
+    """Delete workspaces that nobody has used for `KEPT_S`."""
     if not root.is_dir():
         return
     oldest_s = time.time() - KEPT_S
@@ -308,7 +311,7 @@ def _remove_forgotten(root: Path, but: set[str] | None = None) -> None:
 
 
 def _used_s(folder: Path) -> float:
-    """When a workspace was used last: when it was marked, or a project or speaker changed."""
+    """When a workspace was last marked, or a project or speaker in it last changed."""
     files = [folder, *folder.glob("*/*/*.json*")]
     return max(file.lstat().st_mtime for file in files)
 

@@ -1,52 +1,45 @@
-"""Files written whole or not at all, strict JSON, and how much of the disk files take."""
+"""Atomic files, strict JSON, a cache by the state of files, and their sizes on disk."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from studio.errors import StorageFailed
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of `path` when the block ends without an error.
+    """Open a new, seekable file that replaces `path` when the block ends without an error.
 
-    The file is seekable, lies beside `path` until then, and is gone again after any error, which
-    leaves an earlier file at `path` as it was.
+    After any error the new file is deleted, and an earlier file at `path` is untouched.
 
     Raises:
         StorageFailed: The folder is missing, can't be written or is full.
     """
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
-    with storage_errors(path):
-        try:
-            with unfinished.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+    with Disk().replacing(path, synced=True) as file:
+        yield file
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Tell an `OSError` of the block as a `StorageFailed` that names the file.
+    """Raise a `StorageFailed` that names the file for an `OSError` in the block.
 
-    Its folder goes to the log alone: the reader of the message may be a visitor.
+    The folder's path goes to the log only, as the message may be shown to a visitor.
     """
     try:
         yield
@@ -60,83 +53,88 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 class Disk:
-    """Writes files so that they are either whole or not there.
+    """Writes files so that each is whole or absent.
 
     Raises:
-        StorageFailed: From every method: the disk is full, or may not be written.
+        StorageFailed: From every method: the disk is full, or can't be written.
     """
 
     def write_whole(
         self, path: Path, data: bytes | Iterable[bytes], *, synced: bool = True
     ) -> None:
-        """Replace a file; after any error what was there before is untouched.
+        """Write a file, or replace it; after any error an earlier file is untouched.
 
-        Any error of `data` itself comes through.
+        Errors that `data` raises pass through.
 
         Args:
             path: The file.
-            data: What will be in it.
-            synced: Wait until it is on the disk itself. Else the end of the process can't harm it,
-                and after a power failure it may be empty.
+            data: Its content.
+            synced: Wait until the disk has it. Without that, a crash of the process does the file
+                no harm, but after a power failure it may be empty.
         """
-        blocks = (data,) if isinstance(data, bytes) else data
+        with self.replacing(path, synced=synced) as file:
+            for block in (data,) if isinstance(data, bytes) else data:
+                self._write(file, block)
+        if synced:
+            self._sync_folder(path.parent)
+
+    @contextmanager
+    def replacing(self, path: Path, *, synced: bool) -> Iterator[BinaryIO]:
+        """Open a new file that replaces `path` when the block ends, and is deleted on an error."""
         unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
         with storage_errors(path):
             try:
                 with unfinished.open("xb") as file:
-                    for block in blocks:
-                        self._write(file, block)
+                    yield file
                     if synced:
                         self._sync(file)
                 self._rename(unfinished, path)
             except BaseException:
                 unfinished.unlink(missing_ok=True)
                 raise
-        if synced:
-            self._sync_folder(path.parent)
 
     def append(self, file: BinaryIO, data: bytes, path: Path) -> None:
-        """Add to an open, unbuffered file; after an error a part of it may be there."""
+        """Append to an open, unbuffered file; after an error it may have a part of the data."""
         with storage_errors(path):
             self._write(file, data)
 
     def sync(self, file: BinaryIO, path: Path) -> None:
-        """See that what was added is on the disk itself."""
+        """Wait until the disk has what was appended."""
         with storage_errors(path):
             self._sync(file)
 
     def move(self, source: Path, target: Path) -> None:
-        """Give a finished file its place."""
+        """Move a finished file to its place."""
         with storage_errors(target):
             self._rename(source, target)
         self._sync_folder(target.parent)
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it."""
+        """Create a folder and its parents."""
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
 
     def remove(self, path: Path) -> None:
-        """Remove a file or a folder with all in it; one that isn't there is no fault."""
+        """Delete a file or a whole folder; no error if it doesn't exist."""
         with storage_errors(path):
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
 
     def check_free_space(self, folder: Path, wanted_bytes: int) -> None:
-        """See that the disk of a folder, which need not be there yet, has room."""
-        there = next(one for one in (folder, *folder.parents) if one.exists())
+        """Refuse a write for which the disk has no room; the folder need not exist yet."""
+        existing = next(one for one in (folder, *folder.parents) if one.exists())
         with storage_errors(folder):
-            free_bytes = shutil.disk_usage(there).free
+            free_bytes = shutil.disk_usage(existing).free
         if wanted_bytes > free_bytes:
             raise StorageFailed(
-                f"This needs {_format_bytes(wanted_bytes)}, and the disk has "
-                f"{_format_bytes(free_bytes)} left. Free some space first."
+                f"This needs {format_bytes(wanted_bytes)}, and the disk has "
+                f"{format_bytes(free_bytes)} left. Free some space first."
             )
 
     def copy(self, source: Path, target: Path) -> None:
-        """Copy a file into a folder that is being filled; one that is gone by then is left out."""
+        """Copy a file; does nothing if the source has been deleted meanwhile."""
         with storage_errors(target), suppress(FileNotFoundError):
             self._copy(source, target)
 
@@ -156,7 +154,7 @@ class Disk:
         source.replace(target)
 
     def _sync_folder(self, folder: Path) -> None:
-        """A new name is on the disk when its folder is; Windows has nothing of the kind."""
+        """Sync a folder, which holds the names of its files; Windows can't do that."""
         if os.name != "posix":
             return
         with storage_errors(folder):
@@ -167,20 +165,21 @@ class Disk:
                 os.close(handle)
 
 
-def _format_bytes(size_bytes: int) -> str:
+def format_bytes(size_bytes: int) -> str:
+    """A size for people, in GB or MB."""
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
 
 
 _SURROGATE_ESCAPE = b"\\ud"
-"""Begins every half of a character that JSON can hold and UTF-8 can't."""
+"""Start of a lone surrogate's escape, which JSON can hold and UTF-8 can't."""
 
 
 def read_json(data: bytes) -> Any:
-    """Read JSON that this studio could have written.
+    """Read JSON that the studio itself could have written.
 
     Raises:
-        ValueError: It isn't JSON, or holds what other JSON can't: NaN, endless numbers, halves of
-            characters, endless nesting.
+        ValueError: It isn't valid JSON, or holds NaN, infinite numbers, lone surrogates, or too
+            deep a nesting.
     """
     try:
         value = json.loads(data, parse_constant=_reject_number, parse_float=_parse_finite)
@@ -200,28 +199,59 @@ def _reject_number(text: str) -> float:
     raise ValueError(f"{text} is no number that can be kept")
 
 
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class FileCache(Generic[T]):
+    """Caches values computed from files, for each state of a file; safe from any thread."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._known: dict[Path, tuple[tuple[int, int, int], T]] = {}
+
+    def get(self, path: Path, compute: Callable[[Path], T]) -> T:
+        """The value of `compute` for a file; computed again if the file has changed.
+
+        Raises:
+            OSError: The file doesn't exist.
+        """
+        status = path.stat()
+        state = (status.st_ino, status.st_mtime_ns, status.st_size)
+        known = self._known.get(path)
+        if known is None or known[0] != state:
+            known = self._known[path] = (state, compute(path))
+        return known[1]
+
+
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """A number of files, or of projects, and their bytes together."""
+    """A number of files, or of projects, and their total size."""
 
     count: int = 0
     size_bytes: int = 0
 
     def __add__(self, other: DiskUsage) -> DiskUsage:
-        """Both together."""
+        """The sum of both."""
         return DiskUsage(self.count + other.count, self.size_bytes + other.size_bytes)
 
 
 def measure_folder(folder: Path) -> DiskUsage:
-    """All files of a folder."""
-    # Not `rglob`, which trips over what is deleted or moved back while it looks.
+    """Count and measure all files of a folder."""
+    # Not `rglob`, which fails on a folder that is deleted or moved during the walk.
     return measure_files(Path(at) / name for at, _, names in os.walk(folder) for name in names)
 
 
 def measure_files(files: Iterable[Path]) -> DiskUsage:
-    """Those of some files that are there."""
+    """Count and measure those of some files that exist."""
     sizes: list[int] = []
     for path in files:
-        with suppress(FileNotFoundError):  # a render finishes its files while they are counted
+        with suppress(FileNotFoundError):  # a render may rename its files meanwhile
             sizes.append(path.stat().st_size)
     return DiskUsage(len(sizes), sum(sizes))

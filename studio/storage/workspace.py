@@ -1,4 +1,4 @@
-"""The folders of a studio, and how much of the disk one workspace may take."""
+"""The studio's folders: its own files, its workspace, and how much of the disk that may take."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from studio.errors import NoRoom, StorageFailed
-from studio.storage.disk import measure_folder
+from studio.storage.disk import format_bytes, measure_folder
 
 
 def ensure_writable(folder: Path) -> Path:
-    """Make a folder and see that files can be written to it.
+    """Create a folder, and check that files can be written to it.
 
     Raises:
-        StorageFailed: They can't; says how to choose another workspace.
+        StorageFailed: They can't; the message says how to choose another workspace.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,18 +35,18 @@ def ensure_writable(folder: Path) -> Path:
 
 _MEASURED_EVERY_S = 30.0
 _SPARE = 0.05
-"""Of the room, kept for edits: what is deleted to make room is deleted by an edit."""
+"""Share of the quota reserved for edits, since making room takes an edit, too: a deletion."""
 
 EXPORTS = "exports"
 READINGS = "readings"
 TEMP_DIRS = (EXPORTS, READINGS)
-"""Folders of a workspace whose files are gone with the answer they are made for."""
+"""Folders of a workspace whose files are deleted with the response that they are made for."""
 
 
 class DiskQuota:
-    """Measures a workspace now and then, and counts what is sent to it meanwhile.
+    """Limits the size of a workspace: measured at times, and counted by request in between.
 
-    Safe from many threads; measuring takes milliseconds for every thousand files.
+    Safe from any thread; measuring takes milliseconds for every thousand files.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DiskQuota:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is measured yet; `size_bytes` None for one without a bound."""
+        """Start unmeasured; `size_bytes` is the limit, None for no limit."""
         self._workspace = workspace
         self._size_bytes = size_bytes
         self._clock = clock
@@ -67,7 +67,7 @@ class DiskQuota:
 
     @property
     def left_bytes(self) -> int | None:
-        """What is left of it now, measured; None without a bound."""
+        """The bytes left now, measured; None without a limit."""
         if self._size_bytes is None:
             return None
         self.invalidate()
@@ -80,18 +80,18 @@ class DiskQuota:
         return self._size_bytes is None or unmeasured_s < _MEASURED_EVERY_S
 
     def invalidate(self) -> None:
-        """Forget the size, which has changed."""
+        """Have the workspace measured again when its size is next needed."""
         self._measured_s = -math.inf
 
     def reserve(self, more_bytes: int, *, as_edit: bool = False) -> None:
-        """Count what is about to come.
+        """Count bytes that are about to be written.
 
         Args:
-            more_bytes: How much may be written.
-            as_edit: It may use what is kept for edits.
+            more_bytes: How many.
+            as_edit: Whether they may use the share reserved for edits.
 
         Raises:
-            NoRoom: There isn't that much left.
+            NoRoom: There aren't that many left.
         """
         if self._size_bytes is None:
             return
@@ -99,7 +99,12 @@ class DiskQuota:
         held_bytes = self._held()
         with self._lock:
             if held_bytes + more_bytes > most_bytes:
-                raise NoRoom(_full(held_bytes, self._size_bytes))
+                raise NoRoom(
+                    f"A visitor may keep {format_bytes(self._size_bytes)} here, and "
+                    f"{format_bytes(held_bytes)} are in use. Delete projects, takes or voices you "
+                    "don't need, then free their space in the list of projects; or use a studio "
+                    "of your own."
+                )
             self._held_bytes += more_bytes
 
     def _held(self) -> int:
@@ -115,20 +120,25 @@ class DiskQuota:
 
 
 def remove_temp_files(workspace: Path) -> None:
-    """Remove what the end of a process left of files that were made for answers."""
+    """Delete temporary files that remain after the process ended in the middle of a response."""
     for name in TEMP_DIRS:
         shutil.rmtree(workspace / name, ignore_errors=True)
 
 
-def _full(held_bytes: int, size_bytes: int) -> str:
-    return (
-        f"A visitor may keep {_format_bytes(size_bytes)} here, and "
-        f"{_format_bytes(held_bytes)} are in use. "
-        "Delete projects, takes or voices you don't need, then free their space in the list of "
-        "projects; or use a studio of your own."
-    )
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+IS_PACKAGED = (_PACKAGE / "assets").is_dir()
+"""Whether this is the wheel, which has `assets` inside `studio`; a clone has them next to it."""
+
+ASSETS = (_PACKAGE if IS_PACKAGED else _PACKAGE.parent) / "assets"
+"""Folder of `page` (scripts, styles, HTML) and `dialogs` (samples)."""
 
 
-def _format_bytes(size_bytes: int) -> str:
-    big = size_bytes >= 1_000_000_000
-    return f"{size_bytes / 1e9:.1f} GB" if big else f"{size_bytes / 1e6:.0f} MB"
+def default_workspace() -> Path:
+    """The workspace of somebody who names none.
+
+    Returns:
+        `workspace` in the clone; `Tableread` in the user's home where the studio is a package,
+        because upgrading a package's environment deletes everything in it.
+    """
+    return Path.home() / "Tableread" if IS_PACKAGED else _PACKAGE.parent / "workspace"

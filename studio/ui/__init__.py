@@ -1,1 +1,1 @@
-"""The page: Gradio Blocks, put together from the HTML in `assets/page/html/`."""
+"""The page: Gradio Blocks, assembled from the HTML in `assets/page/html/`."""

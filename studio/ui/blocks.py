@@ -1,21 +1,129 @@
-"""The page: its parts in the order a person meets them; their HTML is in `assets/page/html/`."""
+"""The page: its parts from top to bottom, and its theme; the HTML is in `assets/page/html/`."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import gradio as gr
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS
-from studio.ui.page_templates import render_template
-from studio.ui.theme import theme
+from studio.storage.workspace import ASSETS
 
-# The opening script travels as a prop, never inside the template: Gradio executes templates.
+SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
+MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
+
+PAPER = "#f7f5f0"
+PAPER_DARK = "#14161a"
+INK = "#1d2126"
+INK_DARK = "#e9e6df"
+
+
+def theme() -> gr.themes.Base:
+    """Build the theme, with system fonts only, since the machine may have no network."""
+    look = gr.themes.Base(
+        primary_hue=gr.themes.colors.teal,
+        neutral_hue=gr.themes.colors.stone,
+        radius_size=gr.themes.sizes.radius_md,
+        font=SANS,
+        font_mono=MONO,
+    )
+    return look.set(**_page_colours(), **_controls())
+
+
+def _page_colours() -> dict[str, str]:
+    # Literal values, since Gradio paints these before colours.css is loaded.
+    return {
+        "body_background_fill": PAPER,
+        "body_background_fill_dark": PAPER_DARK,
+        "body_text_color": INK,
+        "body_text_color_dark": INK_DARK,
+    }
+
+
+def _controls() -> dict[str, str]:
+    both = {
+        "block_background_fill": "var(--surface)",
+        "block_border_color": "var(--rule)",
+        "block_border_width": "1px",
+        "block_label_background_fill": "var(--surface)",
+        "block_label_text_color": "var(--ink-soft)",
+        "block_title_text_color": "var(--ink-soft)",
+        "block_shadow": "none",
+        "border_color_primary": "var(--rule)",
+        "background_fill_primary": "var(--surface)",
+        "background_fill_secondary": "var(--paper)",
+        "body_text_color_subdued": "var(--ink-soft)",
+        "input_background_fill": "var(--field)",
+        "input_background_fill_focus": "var(--field)",
+        "input_border_width": "1px",
+        "input_border_color": "var(--rule-strong)",
+        "input_border_color_focus": "var(--accent)",
+        "input_placeholder_color": "var(--ink-soft)",
+        "button_primary_background_fill": "var(--accent)",
+        "button_primary_background_fill_hover": "var(--accent-strong)",
+        "button_primary_text_color": "var(--on-accent)",
+        "button_primary_text_color_hover": "var(--on-accent)",
+        "button_primary_border_color": "var(--accent)",
+        "button_secondary_background_fill": "var(--surface)",
+        "button_secondary_background_fill_hover": "var(--hover)",
+        "button_secondary_text_color": "var(--ink)",
+        "button_secondary_border_color": "var(--rule-strong)",
+        "color_accent": "var(--accent)",
+        "color_accent_soft": "var(--accent-soft)",
+    }
+    known = signature(gr.themes.Base.set).parameters
+    dark = {f"{name}_dark": value for name, value in both.items() if f"{name}_dark" in known}
+    return both | dark
+
+
+_FOLDER = ASSETS / "page" / "html"
+_SPRITE = "icons.svg"
+
+
+def render_template(name: str, **values: object) -> str:
+    """Render a template of the page.
+
+    Args:
+        name: The file's name, such as "header.html"; it may include others.
+        values: The template's variables; HTML in them is escaped.
+    """
+    return _environment().get_template(name).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined
+    )
+    environment.globals["icon"] = icon
+    return environment
+
+
+def icon(name: str) -> Markup:
+    """Refer to an icon of the sprite; the control around it has the name for screen readers."""
+    assert name in _icon_names(), f"no icon is called {name}"
+    return Markup('<svg class="icon" aria-hidden="true"><use href="#icon-{}"></use></svg>').format(
+        name
+    )
+
+
+@cache
+def _icon_names() -> frozenset[str]:
+    sprite = (_FOLDER / _SPRITE).read_text(encoding="utf-8")
+    return frozenset(re.findall(r'<symbol id="icon-(\w+)"', sprite))
+
+
+# The opening script is passed as a prop, not in the template, which Gradio would execute.
 _HAND_OVER = "element.dataset.openingScript = props.opening_script;"
 
 
 def create_ui(*, opening_script: str) -> gr.Blocks:
-    """List the parts of the page; the modules of `assets/page/` fill them.
+    """Build the page's parts, which the modules of `assets/page/` fill.
 
     Args:
         opening_script: The first project of a workspace that has none.
@@ -41,10 +149,10 @@ def create_ui(*, opening_script: str) -> gr.Blocks:
 
 
 def launch_look(head: str) -> dict[str, Any]:
-    """Arguments for `launch()` that make the page look and load as it should.
+    """Arguments of Gradio's `launch()`: the theme, the page's head, and what Gradio shows.
 
     Args:
-        head: HTML that brings the page's styles and scripts.
+        head: HTML that loads the page's styles and scripts.
     """
     return {
         "theme": theme(),

@@ -1,4 +1,4 @@
-"""The one function that programs call by Gradio's own client: a text, spoken."""
+"""The function that programs call through Gradio's own client: it speaks a text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from studio.audio.encode import AudioFormat, encode
-from studio.dialog.line_text import paragraph
-from studio.dialog.model import Dialog, Speech
-from studio.dialog.names import clean_name
+from studio.dialog.model import Dialog, Speech, clean_name, paragraph
 from studio.errors import BadInput, StudioError
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
@@ -21,10 +19,10 @@ MAX_CHARS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SpeakHandler:
-    """A text in, a WAV out; nothing of it stays on the server.
+    """Speaks a text as a WAV; the server stores nothing of it.
 
     Attributes:
-        studio_of_caller: Finds the studio of the caller; raises `NotAllowed` where there is none.
+        studio_of_caller: Finds the caller's studio; raises `NotAllowed` if there is none.
     """
 
     studio_of_caller: Callable[[], Studio]
@@ -33,9 +31,9 @@ class SpeakHandler:
         """Speak a text with a speaker of the library, or with a built-in voice of any name.
 
         Args:
-            text: What is said, at most 5,000 characters.
+            text: At most 5,000 characters.
             voice: A speaker's name.
-            seed: Same seed, same sound.
+            seed: The same seed gives the same audio.
 
         Returns:
             A WAV as a data URL.
@@ -54,10 +52,10 @@ class SpeakHandler:
         try:
             data = encode(reading.clip(), AudioFormat.WAV)
         finally:
-            reading.close()
+            reading.render.close()
         return f"data:audio/wav;base64,{base64.b64encode(data).decode()}"
 
 
 def offer_speak(studio_of_caller: Callable[[], Studio]) -> None:
-    """Offer it as `/speak`; inside the page's Blocks."""
+    """Register it as `/speak`; to be called inside the page's Blocks."""
     gr.api(SpeakHandler(studio_of_caller).speak, api_name="speak", concurrency_limit=16)

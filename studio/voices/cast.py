@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from studio.dialog.model import Notice
-from studio.dialog.names import name_key
+from studio.dialog.model import Notice, name_key
 from studio.dialog.planning import Segment, SpeechSegment
 from studio.errors import NotFound, SampleRejected
+from studio.storage.disk import FileCache
 from studio.voices.library import SpeakerLibrary
-from studio.voices.sample_checks import load_sample
+from studio.voices.samples import load_sample
 from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample
-
-_Stamp = tuple[int, int, int]
 
 
 class Cast:
     """Finds the voice of each name; safe to use from several threads.
 
-    A sample given for this dialog outranks the speaker assigned to a name, and that one the
-    library's speaker of the same name; a name that nobody knows has the backend's built-in voice.
+    A voice or a sample given for this dialog outranks the speaker assigned to a name, and that one
+    the library's speaker of the same name; a name that nobody knows has the backend's built-in
+    voice.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Cast:
         first_names: Mapping[str, str] | None = None,
         *,
         language: str | None = None,
+        given: Mapping[str, Voice] | None = None,
     ) -> None:
         """Cast from a library.
 
@@ -42,15 +44,17 @@ class Cast:
             assigned: Ids of the library's speakers by the name they speak for.
             first_names: What speakers that nobody knows were called at first, by their names now.
             language: Of the script, where lines and voices don't say.
+            given: Voices by name, of speakers whose language the library may know nevertheless.
         """
         self._library = library
         self._overrides = {name_key(name): path for name, path in overrides.items()}
         self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
         self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
         self._language = language
+        self._given = {name_key(name): voice for name, voice in (given or {}).items()}
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
-        self._loaded: dict[Path, tuple[_Stamp, Sample]] = {}
+        self._loaded: FileCache[Sample] = FileCache()
 
     def load_voice(self, name: str, mood: str | None = None) -> Voice:
         """The voice for a name as a script writes it.
@@ -65,6 +69,9 @@ class Cast:
                 concerns `name` only.
             StorageFailed: The library can't be read.
         """
+        given = self._given.get(name_key(name))
+        if given is not None:
+            return given
         override = self._overrides.get(name_key(name))
         if override is not None:
             return Voice(name, self._sample(override, name, None))
@@ -122,24 +129,22 @@ class Cast:
             StorageFailed: The library can't be read.
         """
         found: dict[tuple[str, ...], Notice] = {}
-        for segment in segments:
-            if isinstance(segment, SpeechSegment) and kinds is not None:
-                key: tuple[str, ...] = (name_key(segment.speaker),)
-                lack = (
-                    None
-                    if key in found
-                    else self.explain_missing_voice(segment.speaker, segment.mood, kinds)
-                )
+        for one in segments:
+            if not isinstance(one, SpeechSegment):
+                continue
+            name, mood = one.speaker, one.mood
+            key: tuple[str, ...] = (name_key(name),)
+            if kinds is not None and key not in found:
+                lack = self.explain_missing_voice(name, mood, kinds)
                 if lack is not None:
-                    found[key] = Notice(lack, segment.line_number)
-            if isinstance(segment, SpeechSegment) and segment.mood is not None:
-                key = (name_key(segment.speaker), name_key(segment.mood))
-                if key not in found and not self._has_mood(segment.speaker, segment.mood):
-                    found[key] = Notice(
-                        f"{segment.speaker} has no sample for the mood “{segment.mood}”; the main"
-                        " voice is used. Add one under Voices.",
-                        segment.line_number,
-                    )
+                    found[key] = Notice(lack, one.line_number)
+            key = (*key, name_key(mood or ""))
+            if mood is not None and key not in found and not self._has_mood(name, mood):
+                found[key] = Notice(
+                    f"{name} has no sample for the mood “{mood}”; the main voice is used. Add one"
+                    " under Voices.",
+                    one.line_number,
+                )
         return tuple(found.values())
 
     def _has_mood(self, name: str, mood: str) -> bool:
@@ -168,17 +173,12 @@ class Cast:
         """Load a sample, once for each state of its file."""
         with self._lock:
             try:
-                status = path.stat()
+                sample = self._loaded.get(path, partial(load_sample, speaker=speaker))
             except (OSError, ValueError) as error:
                 raise SampleRejected(
                     f"The sample of {speaker} can't be found at {path}. Choose a recording again."
                 ) from error
-            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-            known = self._loaded.get(path)
-            if known is None or known[0] != stamp:
-                known = self._loaded[path] = (stamp, load_sample(path, speaker=speaker))
-        sample = known[1]
-        return Sample(sample.clip, sample.sha256, transcript)
+        return replace(sample, transcript=transcript)
 
 
 def _can_voice(speaker: Speaker, mood: str | None, kinds: VoiceKinds) -> bool:

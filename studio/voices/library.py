@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Unpack
 
-from studio.audio.clip import Clip
-from studio.audio.encode import write_wav
-from studio.dialog.names import clean_name, name_key, same_name
-from studio.errors import NameRejected, NotFound, SampleRejected, SpeakerExists, StorageFailed
-from studio.voices.sample_checks import check_sample
-from studio.voices.sample_history import Clock, SampleHistory, get_utc_now, remove_version
+from studio.audio.clip import Clip, write_wav
+from studio.dialog.model import clean_name, name_key, same_name
+from studio.errors import NameRejected, NotFound, SpeakerExists, StorageFailed
+from studio.voices.samples import check_sample
 from studio.voices.speaker import RemovedSpeaker, Speaker, choose_colour
 from studio.voices.speaker_record import (
     MAIN_SAMPLE,
     SpeakerDetails,
     SpeakerRecord,
-    add_mood,
-    change_mood,
-    find_mood,
-    remove_mood,
+    read_record,
+    write_record,
 )
-from studio.voices.speaker_store import SpeakerStore
+from studio.voices.speaker_store import (
+    RECORD_FILE,
+    Clock,
+    SpeakerEdit,
+    SpeakerStore,
+    build_speaker,
+    get_utc_now,
+)
 
 
-class SpeakerCatalog:
-    """Speakers on disk. Readers need no lock: a folder appears and vanishes whole."""
+class SpeakerLibrary:
+    """All speakers of a workspace; safe from several threads and processes at once.
 
-    def __init__(self, root: Path) -> None:
-        """Use `root` as the library's folder; it is made with the first speaker."""
-        self._shelf = SpeakerStore(root)
+    Names are unique whatever their case. Folder and file names are generated and never made from
+    outside text. What is changed or removed can be brought back for a while. Readers need no lock:
+    a folder appears and vanishes whole.
+
+    Raises:
+        NotFound: From every method that changes a speaker: there is none of that name.
+        StorageFailed: From every method: the library can't be read or written.
+    """
+
+    def __init__(self, root: Path, *, now: Clock = get_utc_now) -> None:
+        """Use `root` as the library's folder; `now` dates what is changed.
+
+        The folder is made with the first speaker.
+        """
+        self._store = SpeakerStore(root)
+        # What only reads a speaker's folder is the store's own.
+        self.folder, self.read_record = self._store.folder, self._store.read
+        self.measure_length_s = self._store.measure_length_s
+        self._now = now
+
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Call `on_change` after each change made here, in the thread that made it."""
+        self._store.on_change = on_change
 
     def list(self) -> tuple[Speaker, ...]:
         """All speakers that can be read, in the order of their names.
 
         A speaker whose `sample.wav` is missing is among them and keeps its path, so that its lines
         fail with the reason instead of taking another voice.
-
-        Raises:
-            StorageFailed: The library's folder can't be read.
         """
         return self._scan()[0]
 
@@ -65,7 +85,7 @@ class SpeakerCatalog:
         """
         speaker = self.find(name)
         if speaker is None:
-            raise NotFound(f"There is no speaker “{name}” in the library. {self._hint(name)}")
+            raise NotFound(f"There is no speaker “{name}” in the library. {self._suggest(name)}")
         return speaker
 
     def get_by_id(self, speaker_id: str) -> Speaker:
@@ -79,23 +99,242 @@ class SpeakerCatalog:
                 return speaker
         raise NotFound("This speaker isn't in the library any more.")
 
-    def read_record(self, speaker_id: str) -> SpeakerRecord:
-        """What a speaker's `speaker.json` holds.
+    def add(
+        self, name: str, *, sample: Path | Clip | None = None, **details: Unpack[SpeakerDetails]
+    ) -> Speaker:
+        """Keep a new speaker; without a colour it gets one that few others have.
+
+        Args:
+            name: Free in the library, whatever its case.
+            sample: The main recording, as a file in any format or as a clip already checked.
+            details: As in `Speaker`.
 
         Raises:
-            StorageFailed: It can't be read.
+            NameRejected: The name can't be written in a script.
+            SpeakerExists: It is taken, in whatever case.
+            AudioRejected: The sample can't be decoded.
+            SampleRejected: The sample has a fatal problem.
+            BadInput: A detail can't be used.
         """
-        return self._shelf.read(speaker_id)
+        clip = _load_usable_clip(sample) if sample is not None else None
+        with self._store.lock_for_writing():
+            self._check_free(clean_name(name))
+            if not details.get("colour"):
+                details["colour"] = choose_colour(one.colour for one in self.list())
+            record = SpeakerRecord.create(name, has_sample=clip is not None, details=details)
+            return self._store.create(record, {} if clip is None else {MAIN_SAMPLE: clip})
 
-    def folder(self, speaker_id: str) -> Path:
-        """Where a speaker's files are."""
-        return self._shelf.folder(speaker_id)
+    def add_imported(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
+        """Keep a speaker as another library had it, under a name that is free here.
 
-    def measure_length_s(self, sample: Path) -> float | None:
-        """Seconds of a speaker's recording, None when it can't be read."""
-        return self._shelf.measure_length_s(sample)
+        Args:
+            record: Checked; every recording it names has a clip.
+            clips: By file name, as in the speaker's folder.
+        """
+        with self._store.lock_for_writing():
+            return self._store.create(self._with_free_name(record), clips)
 
-    def _hint(self, name: str) -> str:
+    def set_sample(
+        self,
+        name: str,
+        sample: Path | Clip | None,
+        *,
+        transcript: str | None = None,
+        consent_at: str | None = None,
+    ) -> Speaker:
+        """Give a speaker another main sample with what belongs to it, or none; the last is kept.
+
+        Raises:
+            AudioRejected: The sample can't be decoded; the earlier one stays.
+            SampleRejected: The sample has a fatal problem; the earlier one stays.
+        """
+        clip = _load_usable_clip(sample) if sample is not None else None
+        with self._edit(name) as edit:
+            edit.save_version(None, removed=clip is None)
+            edit.record = edit.record.with_fields(
+                has_sample=clip is not None, transcript=transcript, consent_at=consent_at
+            )
+            if clip is not None:
+                write_wav(edit.folder / MAIN_SAMPLE, clip)
+        return edit.speaker
+
+    def add_mood(
+        self,
+        name: str,
+        mood: str,
+        sample: Path | Clip,
+        *,
+        transcript: str | None = None,
+        consent_at: str | None = None,
+    ) -> Speaker:
+        """Give a speaker one more sample, for the lines that name its mood.
+
+        Raises:
+            BadInput: The mood can't be written in a script, or the speaker has too many.
+            Conflict: The speaker has a sample of that mood.
+            AudioRejected: The sample can't be decoded.
+            SampleRejected: The sample has a fatal problem.
+        """
+        clip = _load_usable_clip(sample)
+        with self._edit(name) as edit:
+            edit.record = edit.record.with_mood(mood, transcript=transcript, consent_at=consent_at)
+            write_wav(edit.folder / edit.record.recordings[-1], clip)
+        return edit.speaker
+
+    def update_mood(self, name: str, sample_id: str, **fields: str | None) -> Speaker:
+        """Change `mood`, `transcript` or `consent_at` of a further sample, and no other.
+
+        Raises:
+            NotFound: There is no such sample.
+            BadInput: The mood or the transcript can't be used.
+            Conflict: Another sample has that mood.
+        """
+        with self._edit(name) as edit:
+            edit.record = edit.record.with_changed_mood(sample_id, **fields)
+        return edit.speaker
+
+    def replace_sample(
+        self, name: str, sample_id: str | None, clip: Clip, *, transcript: str | None
+    ) -> Speaker:
+        """Put another recording, already checked, in the place of a sample that stays otherwise.
+
+        The one before is kept.
+
+        Args:
+            name: Whose sample it is.
+            sample_id: None for the main one.
+            clip: The recording.
+            transcript: What is said in it.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        with self._edit(name) as edit:
+            edit.save_version(sample_id, removed=False)
+            if sample_id is None:
+                edit.record = edit.record.with_fields(transcript=transcript)
+            else:
+                edit.record = edit.record.with_changed_mood(sample_id, transcript=transcript)
+            write_wav(edit.folder / edit.record.recording_of(sample_id), clip)
+        return edit.speaker
+
+    def remove_mood(self, name: str, sample_id: str) -> Speaker:
+        """Take one of a speaker's further samples away; its recording is kept for a while.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        with self._edit(name) as edit:
+            edit.save_version(sample_id, removed=True)
+            edit.record = edit.record.without_mood(sample_id)
+        return edit.speaker
+
+    def restore_version(self, name: str, version_id: str) -> Speaker:
+        """Bring back a recording that was changed or removed.
+
+        Raises:
+            NotFound: The recording isn't kept any more.
+            Conflict: Another sample has its mood now.
+        """
+        with self._edit(name) as edit:
+            edit.restore_version(version_id)
+        return edit.speaker
+
+    def delete_version(self, name: str, version_id: str) -> Speaker:
+        """Delete for good a recording that was changed or removed.
+
+        Raises:
+            NotFound: The recording isn't kept any more.
+        """
+        with self._edit(name) as edit:
+            edit.record = edit.record.without_version(version_id)
+        return edit.speaker
+
+    def update(self, name: str, **details: Unpack[SpeakerDetails]) -> Speaker:
+        """Change the given details and no others; None clears one.
+
+        Raises:
+            BadInput: A detail can't be used.
+        """
+        with self._edit(name) as edit:
+            edit.record = edit.record.with_fields(**details)
+        return edit.speaker
+
+    def rename(self, old: str, new: str) -> Speaker:
+        """Give a speaker another name; its folder and samples stay.
+
+        Raises:
+            NotFound: There is no speaker `old`.
+            NameRejected: `new` can't be written in a script.
+            SpeakerExists: Another speaker has `new`, in whatever case.
+        """
+        with self._edit(old) as edit:
+            name = clean_name(new)
+            if not same_name(edit.record.name, name):
+                self._check_free(name)
+            edit.record = edit.record.with_name(name)
+        return edit.speaker
+
+    def remove(self, name: str) -> None:
+        """Put a speaker with its samples into the trash, from where it is deleted after 30 days."""
+        with self._store.lock_for_writing():
+            self._store.trash.put(self.folder(self.get(name).speaker_id))
+
+    def list_removed(self) -> tuple[RemovedSpeaker, ...]:
+        """Speakers in the trash that can be read, the latest first."""
+        found = []
+        for folder, removed_s in self._store.trash.list_removed():
+            with suppress(StorageFailed):  # it can't be brought back, and goes in time
+                name = read_record(folder / RECORD_FILE).name
+                found.append(RemovedSpeaker(folder.name, name, removed_s))
+        return tuple(found)
+
+    def restore_removed(self, speaker_id: str) -> Speaker:
+        """Take a speaker out of the trash, under its name or one that is free, with its old id.
+
+        Raises:
+            NotFound: It isn't there any more.
+        """
+        with self._store.lock_for_writing():
+            removed = self._store.trash.get(speaker_id) / RECORD_FILE
+            record = self._with_free_name(read_record(removed))
+            write_record(removed, record)
+            self._store.trash.restore(speaker_id, self.folder(speaker_id))
+            return build_speaker(self.folder(speaker_id), record)
+
+    def delete_removed(self, speaker_id: str) -> None:
+        """Delete a speaker in the trash for good.
+
+        Raises:
+            NotFound: It isn't there any more.
+        """
+        with self._store.lock_for_writing():
+            self._store.trash.delete(speaker_id)
+
+    @contextmanager
+    def _edit(self, name: str) -> Iterator[SpeakerEdit]:
+        """Change a speaker under the library's lock; nothing is written after an error."""
+        with self._store.lock_for_writing():
+            edit = SpeakerEdit(self.folder(self.get(name).speaker_id), self._now)
+            yield edit
+            edit.commit()
+
+    def _check_free(self, name: str) -> None:
+        taken = self.find(name)
+        if taken is not None:
+            raise SpeakerExists(
+                f"There is a speaker “{taken.name}” already. Choose another name, or change that"
+                " speaker."
+            )
+
+    def _with_free_name(self, record: SpeakerRecord) -> SpeakerRecord:
+        """The record, with a number behind its name where that is taken."""
+        taken, name = {name_key(one.name) for one in self.list()}, record.name
+        names = (name, *(f"{name[:55]} {number}" for number in range(2, len(taken) + 3)))
+        free = next(one for one in names if name_key(clean_name(one)) not in taken)
+        return record.model_copy(update={"name": free})
+
+    def _suggest(self, name: str) -> str:
         names = {name_key(one.name): one.name for one in self.list()}
         near = difflib.get_close_matches(name_key(name), names, n=3)
         if near:
@@ -105,9 +344,9 @@ class SpeakerCatalog:
     def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         speakers: dict[str, Speaker] = {}
         problems: list[str] = []
-        for folder in self._shelf.folders():
+        for folder in self._store.folders():
             try:
-                speaker = self._shelf.speaker(folder.name, self._shelf.read(folder.name))
+                speaker = self._store.load(folder.name)
             except StorageFailed as error:
                 problems.append(str(error))
                 continue
@@ -132,320 +371,5 @@ def _find_missing_samples(speaker: Speaker) -> list[str]:
     ]
 
 
-class SpeakerTrash(SpeakerCatalog):
-    """A catalogue that knows what was in it."""
-
-    def __init__(self, root: Path, *, now: Clock = get_utc_now) -> None:
-        """Use `root` as the library's folder; `now` dates what is changed and removed."""
-        super().__init__(root)
-        self._now = now
-
-    def restore_version(self, name: str, former_id: str) -> Speaker:
-        """Bring back a recording that was changed or removed.
-
-        Raises:
-            NotFound: There is no such speaker, or the recording isn't kept any more.
-            Conflict: Another sample has its mood now.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            formers = self._formers(speaker_id)
-            changed = formers.restore(record, former_id)
-            speaker = self._shelf.rewrite(speaker_id, changed)
-            formers.sweep(changed)
-        return speaker
-
-    def delete_version(self, name: str, former_id: str) -> Speaker:
-        """Delete for good a recording that was changed or removed.
-
-        Raises:
-            NotFound: There is no such speaker, or the recording isn't kept any more.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            changed = remove_version(record, former_id)
-            speaker = self._shelf.rewrite(speaker_id, changed)
-            self._formers(speaker_id).sweep(changed)
-        return speaker
-
-    def list_removed(self) -> tuple[RemovedSpeaker, ...]:
-        """Speakers in the trash that can be read, the latest first."""
-        found = []
-        for speaker_id, thrown_s in self._shelf.list_trash().items():
-            with suppress(StorageFailed):  # it can't be brought back, and goes in time
-                name = self._shelf.read_trashed_record(speaker_id).name
-                found.append(RemovedSpeaker(speaker_id, name, thrown_s))
-        return tuple(sorted(found, key=lambda one: -one.removed_s))
-
-    def restore_removed(self, speaker_id: str) -> Speaker:
-        """Take a speaker out of the trash, under its name or one that is free, with its old id.
-
-        Raises:
-            NotFound: It isn't there any more.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            self._check_thrown(speaker_id)
-            record = self._shelf.read_trashed_record(speaker_id)
-            record = record.model_copy(update={"name": self._free(record.name)})
-            return self._shelf.restore(speaker_id, record)
-
-    def delete_removed(self, speaker_id: str) -> None:
-        """Delete a speaker in the trash for good.
-
-        Raises:
-            NotFound: It isn't there any more.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            self._check_thrown(speaker_id)
-            self._shelf.delete_trashed(speaker_id)
-
-    def _check_thrown(self, speaker_id: str) -> None:
-        # The id comes from outside, so it is looked up, never made a path of.
-        if speaker_id not in self._shelf.list_trash():
-            raise NotFound("This voice isn't among the removed ones any more.")
-
-    def _formers(self, speaker_id: str) -> SampleHistory:
-        return SampleHistory(self._shelf.folder(speaker_id), self._now)
-
-    def _record_of(self, name: str) -> tuple[str, SpeakerRecord]:
-        speaker_id = self.get(name).speaker_id
-        return speaker_id, self._shelf.read(speaker_id)
-
-    def _free(self, name: str) -> str:
-        """The name itself, or with the first number behind it that makes it free."""
-        taken = {name_key(one.name) for one in self.list()}
-        tries = (name, *(f"{name[:55]} {number}" for number in range(2, len(taken) + 3)))
-        return next(one for one in tries if name_key(clean_name(one)) not in taken)
-
-
-class SpeakerLibrary(SpeakerTrash):
-    """The catalogue with all that changes it; safe from several threads and processes at once.
-
-    Names are unique whatever their case. Folder and file names are generated and never made from
-    outside text. What is changed or removed can be brought back for a while.
-    """
-
-    def add(
-        self, name: str, *, sample: Path | Clip | None = None, **details: Unpack[SpeakerDetails]
-    ) -> Speaker:
-        """Keep a new speaker; without a colour it gets one that few others have.
-
-        Args:
-            name: Free in the library, whatever its case.
-            sample: The main recording, as a file in any format or as a clip already checked.
-            details: As in `Speaker`.
-
-        Raises:
-            NameRejected: The name can't be written in a script.
-            SpeakerExists: It is taken, in whatever case.
-            AudioRejected: The sample can't be decoded.
-            SampleRejected: The sample has a fatal problem.
-            BadInput: A detail can't be used.
-            StorageFailed: The library can't be written.
-        """
-        clip = _load_usable_clip(sample) if sample is not None else None
-        with self._shelf.lock_for_writing():
-            self._check_free(clean_name(name))
-            if not details.get("colour"):
-                details["colour"] = choose_colour(one.colour for one in self.list())
-            record = SpeakerRecord.create(name, has_sample=clip is not None, details=details)
-            return self._place(record, {} if clip is None else {MAIN_SAMPLE: clip})
-
-    def add_imported(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
-        """Keep a speaker as another library had it, under a name that is free here.
-
-        Args:
-            record: Checked; every recording it names has a clip.
-            clips: By file name, as in the speaker's folder.
-
-        Raises:
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            return self._place(record.model_copy(update={"name": self._free(record.name)}), clips)
-
-    def set_sample(
-        self,
-        name: str,
-        sample: Path | Clip | None,
-        *,
-        transcript: str | None = None,
-        consent_at: str | None = None,
-    ) -> Speaker:
-        """Give a speaker another main sample with what belongs to it, or none; the former is kept.
-
-        Raises:
-            NotFound: There is no such speaker.
-            AudioRejected: The sample can't be decoded; the earlier one stays.
-            SampleRejected: The sample has a fatal problem; the earlier one stays.
-            StorageFailed: The library can't be written.
-        """
-        clip = _load_usable_clip(sample) if sample is not None else None
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            formers = self._formers(speaker_id)
-            record = formers.save_version(record, None, removed=clip is None)
-            changed = record.with_fields(
-                has_sample=clip is not None, transcript=transcript, consent_at=consent_at
-            )
-            path = self._shelf.folder(speaker_id) / MAIN_SAMPLE
-            if clip is not None:
-                write_wav(path, clip)
-            speaker = self._shelf.rewrite(speaker_id, changed)
-            if clip is None:
-                path.unlink(missing_ok=True)
-            formers.sweep(changed)
-        return speaker
-
-    def add_mood(
-        self,
-        name: str,
-        mood: str,
-        sample: Path | Clip,
-        *,
-        transcript: str | None = None,
-        consent_at: str | None = None,
-    ) -> Speaker:
-        """Give a speaker one more sample, for the lines that name its mood.
-
-        Raises:
-            NotFound: There is no such speaker.
-            BadInput: The mood can't be written in a script, or the speaker has too many.
-            Conflict: The speaker has a sample of that mood.
-            AudioRejected: The sample can't be decoded.
-            SampleRejected: The sample has a fatal problem.
-            StorageFailed: The library can't be written.
-        """
-        clip = _load_usable_clip(sample)
-        fields = {"transcript": transcript, "consent_at": consent_at}
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            changed, fresh = add_mood(record, mood, fields)
-            write_wav(self._shelf.folder(speaker_id) / fresh.file_name, clip)
-            return self._shelf.rewrite(speaker_id, changed)
-
-    def update_mood(self, name: str, sample_id: str, **fields: str | None) -> Speaker:
-        """Change `mood`, `transcript` or `consent_at` of a further sample, and no other.
-
-        Raises:
-            NotFound: There is no such speaker or sample.
-            BadInput: The mood or the transcript can't be used.
-            Conflict: Another sample has that mood.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            return self._shelf.rewrite(speaker_id, change_mood(record, sample_id, fields))
-
-    def replace_sample(
-        self, name: str, sample_id: str | None, clip: Clip, *, transcript: str | None
-    ) -> Speaker:
-        """Put another recording, already checked, in the place of a sample that stays otherwise.
-
-        The former one is kept.
-
-        Args:
-            name: Whose sample it is.
-            sample_id: None for the main one.
-            clip: The recording.
-            transcript: What is said in it.
-
-        Raises:
-            NotFound: There is no such speaker or sample.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            formers = self._formers(speaker_id)
-            record = formers.save_version(record, sample_id, removed=False)
-            if sample_id is None:
-                changed = record.with_fields(transcript=transcript)
-            else:
-                changed = change_mood(record, sample_id, {"transcript": transcript})
-            write_wav(self._shelf.folder(speaker_id) / record.recording_of(sample_id), clip)
-            speaker = self._shelf.rewrite(speaker_id, changed)
-            formers.sweep(changed)
-        return speaker
-
-    def remove_mood(self, name: str, sample_id: str) -> Speaker:
-        """Take one of a speaker's further samples away; its recording is kept for a while.
-
-        Raises:
-            NotFound: There is no such speaker or sample.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            gone = find_mood(record, sample_id)
-            formers = self._formers(speaker_id)
-            changed = remove_mood(formers.save_version(record, sample_id, removed=True), sample_id)
-            speaker = self._shelf.rewrite(speaker_id, changed)
-            formers.sweep(changed)
-            (self._shelf.folder(speaker_id) / gone.file_name).unlink(missing_ok=True)
-        return speaker
-
-    def update(self, name: str, **details: Unpack[SpeakerDetails]) -> Speaker:
-        """Change the given details and no others; None clears one.
-
-        Raises:
-            NotFound: There is no such speaker.
-            BadInput: A detail can't be used.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(name)
-            return self._shelf.rewrite(speaker_id, record.with_fields(**details))
-
-    def rename(self, old: str, new: str) -> Speaker:
-        """Give a speaker another name; its folder and samples stay.
-
-        Raises:
-            NotFound: There is no speaker `old`.
-            NameRejected: `new` can't be written in a script.
-            SpeakerExists: Another speaker has `new`, in whatever case.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            speaker_id, record = self._record_of(old)
-            name = clean_name(new)
-            if not same_name(record.name, name):
-                self._check_free(name)
-            return self._shelf.rewrite(speaker_id, record.with_name(name))
-
-    def remove(self, name: str) -> None:
-        """Put a speaker with its samples into the trash, from where it is deleted after 30 days.
-
-        Raises:
-            NotFound: There is no such speaker.
-            StorageFailed: The library can't be written.
-        """
-        with self._shelf.lock_for_writing():
-            self._shelf.move_to_trash(self.get(name).speaker_id)
-
-    def _place(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
-        def fill(folder: Path) -> None:
-            for file_name, clip in clips.items():
-                write_wav(folder / file_name, clip)
-
-        return self._shelf.speaker(self._shelf.create(record, fill), record)
-
-    def _check_free(self, name: str) -> None:
-        taken = self.find(name)
-        if taken is not None:
-            raise SpeakerExists(
-                f"There is a speaker “{taken.name}” already. Choose another name, or change that"
-                " speaker."
-            )
-
-
 def _load_usable_clip(sample: Path | Clip) -> Clip:
-    if isinstance(sample, Clip):
-        return sample
-    report = check_sample(sample)
-    if report.fatal:
-        raise SampleRejected(report.fatal.message)
-    return report.clip
+    return sample if isinstance(sample, Clip) else check_sample(sample).get_usable_clip()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studio.audio.clip import Clip
-from studio.dialog.names import name_key
+from studio.dialog.model import name_key
 
 NEUTRAL = "neutral"
 """How a line names the mood of a speaker's main sample; the same as naming none."""

@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from studio.dialog.names import clean_name, name_key
+from studio.dialog.model import clean_name, name_key
 from studio.errors import BadInput, Conflict, NameRejected, NotFound, StorageFailed
 from studio.storage.disk import open_atomic
 from studio.voices.speaker import NEUTRAL
@@ -161,9 +161,33 @@ class SpeakerRecord(BaseModel):
         return MAIN_SAMPLE if sample_id is None else f"mood-{sample_id}.wav"
 
     @property
+    def recordings(self) -> tuple[str, ...]:
+        """Names of its samples' recordings in the speaker's folder, the main one first."""
+        main = (MAIN_SAMPLE,) if self.has_sample else ()
+        return (*main, *(one.file_name for one in self.moods))
+
+    @property
     def builtin_name(self) -> str:
         """As in `Speaker`."""
         return self.first_name or self.name
+
+    @classmethod
+    def create(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
+        """Check and make a record; empty texts count as None.
+
+        Raises:
+            NameRejected: The name breaks the rule of `clean_name`.
+            BadInput: A detail can't be used.
+        """
+        return _validate({"name": clean_name(name), "has_sample": has_sample, **details})
+
+    def with_fields(self, **fields: object) -> SpeakerRecord:
+        """A record with other values in the given fields.
+
+        Raises:
+            BadInput: A value can't be used.
+        """
+        return _validate(dict(self) | fields)
 
     def with_name(self, name: str) -> SpeakerRecord:
         """A record with another name, which remembers the first one.
@@ -174,31 +198,116 @@ class SpeakerRecord(BaseModel):
         name, first = clean_name(name), self.builtin_name
         return self.with_fields(name=name, first_name=None if first == name else first)
 
-    @classmethod
-    def create(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
-        """Check and make a record; empty texts count as None.
+    def find_mood(self, sample_id: str) -> MoodRecord:
+        """A further sample by its id.
 
         Raises:
-            NameRejected: The name breaks the rule of `clean_name`.
-            BadInput: A detail can't be used.
+            NotFound: There is none.
         """
-        try:
-            return cls.model_validate(
-                {"name": clean_name(name), "has_sample": has_sample, **details}
-            )
-        except ValidationError as error:
-            raise _build_error(name, error) from error
+        for one in self.moods:
+            if one.sample_id == sample_id:
+                return one
+        raise NotFound(f"This sample of {self.name} isn't there any more.")
 
-    def with_fields(self, **fields: object) -> SpeakerRecord:
-        """A record with other values in the given fields.
+    def with_mood(self, mood: str, **fields: str | None) -> SpeakerRecord:
+        """A record with one more mood, its last; that mood's file isn't there yet.
+
+        Args:
+            mood: As a person writes it.
+            fields: `transcript` and `consent_at`.
 
         Raises:
+            BadInput: The mood or a field can't be used, or there are too many.
+            Conflict: There is a sample of that mood.
+        """
+        if len(self.moods) == MAX_MOODS:
+            raise BadInput(f"{self.name} has {MAX_MOODS} moods already. Remove one first.")
+        fresh = {"sample_id": secrets.token_hex(4), "mood": self._check_free(mood), **fields}
+        return self.with_fields(moods=(*self.moods, fresh))
+
+    def with_changed_mood(self, sample_id: str, **fields: str | None) -> SpeakerRecord:
+        """A record with other values in a mood's `mood`, `transcript` or `consent_at`.
+
+        Raises:
+            NotFound: There is no such sample.
             BadInput: A value can't be used.
+            Conflict: Another sample has that mood.
         """
-        try:
-            return SpeakerRecord.model_validate(dict(self) | fields)
-        except ValidationError as error:
-            raise _build_error(self.name, error) from error
+        mine = self.find_mood(sample_id)
+        values = {**dict(mine), **fields}
+        values["mood"] = self._check_free(str(values["mood"]), mine)
+        return self.with_fields(moods=tuple(values if one is mine else one for one in self.moods))
+
+    def without_mood(self, sample_id: str) -> SpeakerRecord:
+        """A record without one of its moods.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        gone = self.find_mood(sample_id)
+        return self.with_fields(moods=tuple(one for one in self.moods if one is not gone))
+
+    def find_version(self, version_id: str) -> SampleVersionRecord:
+        """An earlier recording by its id.
+
+        Raises:
+            NotFound: There is none.
+        """
+        for one in self.formers:
+            if one.former_id == version_id:
+                return one
+        raise NotFound(f"This recording of {self.name} isn't kept any more.")
+
+    def without_version(self, version_id: str) -> SpeakerRecord:
+        """A record that doesn't name an earlier recording.
+
+        Raises:
+            NotFound: There is no such recording.
+        """
+        gone = self.find_version(version_id)
+        return self.with_fields(formers=tuple(one for one in self.formers if one is not gone))
+
+    def with_version_restored(self, version_id: str) -> SpeakerRecord:
+        """A record with a sample as it was, and without the earlier recording it was kept as.
+
+        Raises:
+            NotFound: There is no such recording.
+            BadInput: The speaker has too many moods.
+            Conflict: Another sample has its mood now.
+        """
+        version, record = self.find_version(version_id), self.without_version(version_id)
+        said = {"transcript": version.transcript, "consent_at": version.consent_at}
+        if version.sample_id is None:
+            return record.with_fields(has_sample=True, **said)
+        if any(one.sample_id == version.sample_id for one in record.moods):
+            return record.with_changed_mood(version.sample_id, **said)
+        mood = record._check_free(version.mood or "")
+        back = {"sample_id": version.sample_id, "mood": mood, **said}
+        return record.with_fields(moods=(*record.moods, back))
+
+    def _check_free(self, mood: str, mine: MoodRecord | None = None) -> str:
+        """A mood as it is kept; a sample may have the one it has.
+
+        Raises:
+            BadInput: It can't be used.
+            Conflict: Another sample has it.
+        """
+        mood = clean_mood(mood)
+        if any(name_key(one.mood) == name_key(mood) for one in self.moods if one is not mine):
+            raise Conflict(
+                f"{self.name} has a sample for “{mood}” already. Choose another mood, or remove"
+                " that sample."
+            )
+        return mood
+
+
+def _validate(fields: Mapping[str, object]) -> SpeakerRecord:
+    try:
+        return SpeakerRecord.model_validate(fields)
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        message = f"The {field} of {fields['name']} can't be used. {_REMEDIES[field]}"
+        raise BadInput(message) from error
 
 
 def clean_mood(text: str) -> str:
@@ -257,89 +366,8 @@ def write_record(path: Path, record: SpeakerRecord) -> None:
         file.write(record.model_dump_json(indent=2).encode() + b"\n")
 
 
-def _build_error(name: str, error: ValidationError) -> BadInput:
-    field = str(error.errors()[0]["loc"][0])
-    return BadInput(f"The {field} of {name} can't be used. {_REMEDIES[field]}")
-
-
 def _summarize_error(error: OSError | ValidationError | BadInput) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return ": ".join([*map(str, first["loc"]), first["msg"]])
     return (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
-
-
-def find_mood(record: SpeakerRecord, sample_id: str) -> MoodRecord:
-    """A further sample by its id.
-
-    Raises:
-        NotFound: There is none.
-    """
-    for one in record.moods:
-        if one.sample_id == sample_id:
-            return one
-    raise NotFound(f"This sample of {record.name} isn't there any more.")
-
-
-def add_mood(
-    record: SpeakerRecord, mood: str, fields: Mapping[str, str | None]
-) -> tuple[SpeakerRecord, MoodRecord]:
-    """A record with one more mood, and that mood's own; its file isn't there yet.
-
-    Args:
-        record: What the speaker has so far.
-        mood: As a person writes it.
-        fields: `transcript` and `consent_at`.
-
-    Raises:
-        BadInput: The mood or a field can't be used, or there are too many.
-        Conflict: There is a sample of that mood.
-    """
-    if len(record.moods) == MAX_MOODS:
-        raise BadInput(f"{record.name} has {MAX_MOODS} moods already. Remove one first.")
-    free = check_mood_is_free(record.moods, mood, record.name)
-    fresh = {"sample_id": secrets.token_hex(4), "mood": free, **fields}
-    changed = record.with_fields(moods=(*record.moods, fresh))
-    return changed, changed.moods[-1]
-
-
-def change_mood(
-    record: SpeakerRecord, sample_id: str, fields: Mapping[str, str | None]
-) -> SpeakerRecord:
-    """A record with other values in a mood's `mood`, `transcript` or `consent_at`.
-
-    Raises:
-        NotFound: There is no such sample.
-        BadInput: A value can't be used.
-        Conflict: Another sample has that mood.
-    """
-    mine = find_mood(record, sample_id)
-    values = {**dict(mine), **fields}
-    others = tuple(one for one in record.moods if one is not mine)
-    values["mood"] = check_mood_is_free(others, str(values["mood"]), record.name)
-    return record.with_fields(moods=tuple(values if one is mine else one for one in record.moods))
-
-
-def remove_mood(record: SpeakerRecord, sample_id: str) -> SpeakerRecord:
-    """A record without one of its moods.
-
-    Raises:
-        NotFound: There is no such sample.
-    """
-    gone = find_mood(record, sample_id)
-    return record.with_fields(moods=tuple(one for one in record.moods if one is not gone))
-
-
-def check_mood_is_free(taken: tuple[MoodRecord, ...], mood: str, name: str) -> str:
-    """A mood as it is kept.
-
-    Raises:
-        BadInput: It can't be used.
-        Conflict: One of those taken is the same.
-    """
-    mood = clean_mood(mood)
-    if any(name_key(one.mood) == name_key(mood) for one in taken):
-        raise Conflict(
-            f"{name} has a sample for “{mood}” already. Choose another mood, or remove that sample."
-        )
-    return mood

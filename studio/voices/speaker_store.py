@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import soundfile
 from filelock import FileLock, Timeout
 
-from studio.errors import StorageFailed
-from studio.storage.disk import storage_errors
+from studio.audio.clip import Clip, write_wav
+from studio.errors import NotFound, StorageFailed
+from studio.storage.disk import Disk, FileCache, open_atomic, storage_errors
+from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.speaker import MoodSample, SampleVersion, Speaker
-from studio.voices.speaker_record import MAIN_SAMPLE, SpeakerRecord, read_record, write_record
+from studio.voices.speaker_record import (
+    MAIN_SAMPLE,
+    MoodRecord,
+    SampleVersionRecord,
+    SpeakerRecord,
+    read_record,
+    write_record,
+)
 
 RECORD_FILE = "speaker.json"
-TRASH_FOLDER = ".trash"
 
-_TRASH_RETENTION_S = 30 * 24 * 3600.0
+MAX_VERSIONS = 10
+VERSION_RETENTION_DAYS = 30
+
+Clock = Callable[[], datetime]
 
 _LOCK_TIMEOUT_S = 10.0
-
-_Stamp = tuple[int, int, int]
 
 
 class SpeakerStore:
     """Folders on disk; safe to use from several threads and processes at once.
 
-    Readers need no lock: a folder appears and vanishes whole. Whoever writes does so in `writing`.
+    Readers need no lock: a folder appears and vanishes whole. Whoever writes holds
+    `lock_for_writing`.
+
+    Attributes:
+        trash: Speakers that were removed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -39,8 +51,12 @@ class SpeakerStore:
         self._root = root
         # One writer at a time, among threads and among processes.
         self._lock = FileLock(root / ".lock", timeout=_LOCK_TIMEOUT_S)
-        self._read: dict[Path, tuple[_Stamp, SpeakerRecord]] = {}
-        self._lengths: dict[Path, tuple[_Stamp, float | None]] = {}
+        self.trash = TrashFolder(
+            root / ".trash", Disk(), "This voice isn't among the removed ones any more."
+        )
+        self._speakers: FileCache[Speaker] = FileCache()
+        self._lengths_s: FileCache[float | None] = FileCache()
+        self.on_change: Callable[[], None] = lambda: None
 
     def folder(self, speaker_id: str) -> Path:
         """Where a speaker's files are."""
@@ -67,68 +83,26 @@ class SpeakerStore:
             ) from error
 
     def read(self, speaker_id: str) -> SpeakerRecord:
-        """A speaker's record, read once for each state of its file.
+        """A speaker's record.
 
         Raises:
             StorageFailed: It is missing or can't be understood.
         """
-        path = self.folder(speaker_id) / RECORD_FILE
-        stamp = _read_stamp(path)
-        known = self._read.get(path)
-        if stamp is None or known is None or known[0] != stamp:
-            record = read_record(path)
-            if stamp is not None:
-                self._read[path] = (stamp, record)
-            return record
-        return known[1]
+        return read_record(self.folder(speaker_id) / RECORD_FILE)
 
-    def speaker(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
-        """A record with the places of its recordings."""
-        folder = self.folder(speaker_id)
-        return Speaker(
-            speaker_id,
-            record.name,
-            folder / MAIN_SAMPLE if record.has_sample else None,
-            record.transcript,
-            record.language,
-            record.preset,
-            record.description,
-            record.colour,
-            record.tags,
-            record.consent_at,
-            tuple(
-                MoodSample(
-                    one.sample_id,
-                    one.mood,
-                    folder / one.file_name,
-                    one.transcript,
-                    one.consent_at,
-                )
-                for one in record.moods
-            ),
-            record.first_name,
-            tuple(
-                SampleVersion(
-                    one.former_id,
-                    one.sample_id,
-                    one.mood,
-                    folder / one.file_name,
-                    one.removed,
-                    one.at,
-                )
-                for one in record.formers
-            ),
-        )
+    def load(self, speaker_id: str) -> Speaker:
+        """A speaker, read once for each state of its record; as `read` otherwise."""
+        try:
+            return self._speakers.get(self.folder(speaker_id) / RECORD_FILE, _load_speaker)
+        except OSError:
+            return build_speaker(self.folder(speaker_id), self.read(speaker_id))
 
     def measure_length_s(self, sample: Path) -> float | None:
         """Seconds of a kept recording, None when it can't be read; looked up once a state."""
-        stamp = _read_stamp(sample)
-        if stamp is None:
+        try:
+            return self._lengths_s.get(sample, _read_length_s)
+        except OSError:
             return None
-        known = self._lengths.get(sample)
-        if known is None or known[0] != stamp:
-            known = self._lengths[sample] = (stamp, _read_length_s(sample))
-        return known[1]
 
     @contextmanager
     def lock_for_writing(self) -> Iterator[None]:
@@ -140,86 +114,144 @@ class SpeakerStore:
                     for pattern in (".new-*", ".gone-*"):
                         for leftover in self._root.glob(pattern):
                             shutil.rmtree(leftover)
-                    self._empty_trash()
-                    yield
+                    self.trash.empty(older_than_s=TRASH_RETENTION_S)
+                    try:
+                        yield
+                    finally:
+                        self.on_change()
             except Timeout as error:
                 raise StorageFailed(
                     f"Another process has held the speaker library at {self._root} for"
                     f" {_LOCK_TIMEOUT_S:g} s. Close it, then try again."
                 ) from error
 
-    def create(self, record: SpeakerRecord, fill: Callable[[Path], None]) -> str:
-        """Make a speaker's folder, which appears whole; returns its new id.
+    def create(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
+        """Make a speaker's folder, which appears whole, under a new id.
 
         Args:
             record: What goes into `speaker.json`.
-            fill: Writes the recordings into the folder it is given.
+            clips: Its recordings by file name.
         """
         speaker_id = secrets.token_hex(6)
         unfinished = self._root / f".new-{speaker_id}"
         unfinished.mkdir()
-        fill(unfinished)
+        for file_name, clip in clips.items():
+            write_wav(unfinished / file_name, clip)
         write_record(unfinished / RECORD_FILE, record)
         unfinished.rename(self.folder(speaker_id))
-        return speaker_id
+        return build_speaker(self.folder(speaker_id), record)
 
-    def rewrite(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
-        """Put another record in the place of a speaker's."""
-        write_record(self.folder(speaker_id) / RECORD_FILE, record)
-        return self.speaker(speaker_id, record)
 
-    def move_to_trash(self, speaker_id: str) -> None:
-        """Move a speaker's folder into the trash, where it waits for 30 days."""
-        thrown = self._root / TRASH_FOLDER / speaker_id
-        thrown.parent.mkdir(exist_ok=True)
-        self.folder(speaker_id).rename(thrown)
-        os.utime(thrown)
+def build_speaker(folder: Path, record: SpeakerRecord) -> Speaker:
+    """A record with the places of its recordings; the folder's name is the speaker's id."""
+    return Speaker(
+        speaker_id=folder.name,
+        sample=folder / MAIN_SAMPLE if record.has_sample else None,
+        moods=tuple(
+            MoodSample(path=folder / one.file_name, **one.model_dump()) for one in record.moods
+        ),
+        formers=tuple(
+            SampleVersion(
+                path=folder / one.file_name, **one.model_dump(exclude={"transcript", "consent_at"})
+            )
+            for one in record.formers
+        ),
+        **record.model_dump(exclude={"version", "has_sample", "moods", "formers"}),
+    )
 
-    def list_trash(self) -> dict[str, float]:
-        """Ids of the speakers in the trash, and when they came there, in seconds since 1970."""
-        try:
-            return {
-                path.name: path.stat().st_mtime
-                for path in sorted((self._root / TRASH_FOLDER).iterdir())
-                if path.is_dir() and not path.is_symlink()
-            }
-        except FileNotFoundError:
-            return {}
 
-    def read_trashed_record(self, speaker_id: str) -> SpeakerRecord:
-        """The record of a speaker in the trash.
+def get_utc_now() -> datetime:
+    """The time of day."""
+    return datetime.now(UTC)
+
+
+class SpeakerEdit:
+    """A speaker's record and recordings while they are changed, under the library's lock.
+
+    Recordings that are replaced or removed are kept for a while as earlier versions.
+
+    Attributes:
+        folder: Where the speaker's files are.
+        record: What it is changed to, written by `commit`.
+    """
+
+    def __init__(self, folder: Path, now: Clock) -> None:
+        """Read a speaker's record; `now` dates the versions that are kept.
 
         Raises:
             StorageFailed: It can't be read.
         """
-        return read_record(self._root / TRASH_FOLDER / speaker_id / RECORD_FILE)
+        self.folder = folder
+        self.record = self._before = read_record(folder / RECORD_FILE)
+        self._now = now
 
-    def restore(self, speaker_id: str, record: SpeakerRecord) -> Speaker:
-        """Move a speaker's folder out of the trash, with another record."""
-        thrown = self._root / TRASH_FOLDER / speaker_id
-        write_record(thrown / RECORD_FILE, record)
-        thrown.rename(self.folder(speaker_id))
-        return self.speaker(speaker_id, record)
+    @property
+    def speaker(self) -> Speaker:
+        """The speaker with the record as it is now."""
+        return build_speaker(self.folder, self.record)
 
-    def delete_trashed(self, speaker_id: str) -> None:
-        """Delete a folder in the trash for good; it vanishes whole."""
-        gone = self._root / f".gone-{speaker_id}"
-        (self._root / TRASH_FOLDER / speaker_id).rename(gone)
-        shutil.rmtree(gone)
+    def save_version(self, sample_id: str | None, *, removed: bool) -> None:
+        """Copy a sample's recording, before it is changed or removed; the oldest make room.
 
-    def _empty_trash(self) -> None:
-        now_s = time.time()
-        for speaker_id, thrown_s in self.list_trash().items():
-            if now_s - thrown_s > _TRASH_RETENTION_S:
-                self.delete_trashed(speaker_id)
+        Args:
+            sample_id: None for the main sample.
+            removed: Whether the sample goes with its recording.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        mood: MoodRecord | None = None if sample_id is None else self.record.find_mood(sample_id)
+        sample = mood or self.record
+        path = self.folder / self.record.recording_of(sample_id)
+        if not path.is_file():
+            return
+        fresh = SampleVersionRecord(
+            former_id=secrets.token_hex(4),
+            sample_id=sample_id,
+            mood=mood.mood if mood else None,
+            transcript=sample.transcript,
+            consent_at=sample.consent_at,
+            removed=removed,
+            at=self._now().isoformat(),
+        )
+        _copy_recording(path, self.folder / fresh.file_name)
+        kept = [one for one in self.record.formers if not self._is_expired(one)]
+        self.record = self.record.with_fields(formers=(*kept, fresh)[-MAX_VERSIONS:])
+
+    def restore_version(self, version_id: str) -> None:
+        """Put a recording back where it was.
+
+        Raises:
+            NotFound: The recording isn't kept any more.
+            BadInput: The speaker has too many moods.
+            Conflict: Another sample has its mood now.
+        """
+        version = self.record.find_version(version_id)
+        source = self.folder / version.file_name
+        if not source.is_file():
+            raise NotFound(f"This recording of {self.record.name} isn't kept any more.")
+        restored = self.record.with_version_restored(version_id)
+        if version.removed and version.sample_id is None and self.record.has_sample:
+            self.save_version(None, removed=True)  # the present one gives way
+        kept = tuple(one for one in self.record.formers if one.former_id != version_id)
+        self.record = restored.with_fields(formers=kept)
+        _copy_recording(source, self.folder / restored.recording_of(version.sample_id))
+
+    def commit(self) -> None:
+        """Write the record, then delete the recordings that it doesn't name any more."""
+        write_record(self.folder / RECORD_FILE, self.record)
+        versions = {path.name for path in self.folder.glob("former-*.wav")}
+        named = {*self.record.recordings, *(one.file_name for one in self.record.formers)}
+        for name in {*self._before.recordings, *versions} - named:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _is_expired(self, version: SampleVersionRecord) -> bool:
+        age = self._now() - datetime.fromisoformat(version.at)
+        return age > timedelta(days=VERSION_RETENTION_DAYS)
 
 
-def _read_stamp(path: Path) -> _Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return (status.st_ino, status.st_mtime_ns, status.st_size)
+def _load_speaker(path: Path) -> Speaker:
+    return build_speaker(path.parent, read_record(path))
 
 
 def _read_length_s(path: Path) -> float | None:
@@ -227,3 +259,8 @@ def _read_length_s(path: Path) -> float | None:
         return float(soundfile.info(path).duration)
     except (OSError, RuntimeError):
         return None
+
+
+def _copy_recording(source: Path, target: Path) -> None:
+    with source.open("rb") as recording, open_atomic(target) as file:
+        shutil.copyfileobj(recording, file)

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.errors import AudioRejected, BadInput, SampleRejected
-from studio.storage.disk import storage_errors
+from studio.storage.disk import hash_file, storage_errors
 from studio.voices.library import SpeakerLibrary
-from studio.voices.sample_checks import check_sample
+from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
-from studio.voices.speaker_record import MAIN_SAMPLE, MAX_MOODS, SpeakerRecord, parse_record
+from studio.voices.speaker_record import MAX_MOODS, SpeakerRecord, parse_record
 from studio.voices.speaker_store import RECORD_FILE
 
 VOICE_PACK_SUFFIX = ".voice.zip"
@@ -58,7 +58,7 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
     record = library.read_record(speaker.speaker_id).with_fields(formers=())
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
         pack.writestr(RECORD_FILE, record.model_dump_json(indent=2) + "\n")
-        for name in list_recordings(record):
+        for name in record.recordings:
             try:
                 pack.write(library.folder(speaker.speaker_id) / name, name)
             except FileNotFoundError as error:
@@ -83,7 +83,7 @@ def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
     try:
         with zipfile.ZipFile(file) as pack, tempfile.TemporaryDirectory() as folder:
             record = _read_member_record(pack)
-            wanted = list_recordings(record)
+            wanted = record.recordings
             _check_names(pack, {RECORD_FILE, *wanted})
             clips = {name: _read_clip(pack, name, Path(folder)) for name in wanted}
     except _UNREADABLE_ERRORS as error:
@@ -102,21 +102,20 @@ def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
     try:
         with zipfile.ZipFile(file) as pack:
             record = _read_member_record(pack)
-            return record, {name: _hash_member(pack, name) for name in list_recordings(record)}
+            return record, {name: _hash_member(pack, name) for name in record.recordings}
     except (*_UNREADABLE_ERRORS, KeyError) as error:
         raise BadInput(f"This is no voice file: {error}.") from error
 
 
 def hash_recordings(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
     """The SHA-256 of each of a speaker's recordings by its name; "" for one that is missing."""
-    folder, record = library.folder(speaker_id), library.read_record(speaker_id)
-    return {name: _hash_file(folder / name) for name in list_recordings(record)}
-
-
-def list_recordings(record: SpeakerRecord) -> tuple[str, ...]:
-    """Names of a speaker's recordings in its folder, the main one first."""
-    main = (MAIN_SAMPLE,) if record.has_sample else ()
-    return (*main, *(one.file_name for one in record.moods))
+    folder, digests = library.folder(speaker_id), dict[str, str]()
+    for name in library.read_record(speaker_id).recordings:
+        try:
+            digests[name] = hash_file(folder / name)
+        except OSError:
+            digests[name] = ""
+    return digests
 
 
 def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
@@ -151,14 +150,6 @@ def _hash_member(pack: zipfile.ZipFile, name: str) -> str:
     for block in _read_member(pack, name, _RECORDING_LIMITS.max_bytes):
         digest.update(block)
     return digest.hexdigest()
-
-
-def _hash_file(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
 
 
 def _read_clip(pack: zipfile.ZipFile, name: str, folder: Path) -> Clip:

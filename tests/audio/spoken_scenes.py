@@ -9,8 +9,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
-from studio.audio.encode import write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, write_wav
 from studio.audio.export import Caption
 from studio.audio.timeline import SilencePart, TakePart, Timeline, TimelinePart, lay_out
 from studio.backends.base import SpeechRequest

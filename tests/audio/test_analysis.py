@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.analysis import (
-    FLOOR_DB,
     compute_outline,
     estimate_fundamental_hz,
     find_silences,
     measure_levels,
     shorten_silences,
 )
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, from_pcm16
+from studio.audio.clip import FLOOR_DB, STUDIO_RATE_HZ, Clip, from_pcm16
 
 NOISE = np.random.default_rng(3).normal(size=48_000).astype(np.float32)
 

@@ -10,8 +10,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.audio.encode import AudioFormat, write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.export import Caption, export_audio, export_zip
 from studio.audio.timeline import FailedPart, SilencePart, TakePart, lay_out
 from studio.errors import BadInput, Cancelled, StorageFailed
@@ -86,11 +85,10 @@ def test_the_zip_holds_segments_joined_audio_and_manifest(tmp_path, scene):
     assert manifest["segments"][2]["message"] == "The line is empty."
 
 
-@pytest.mark.parametrize("joined_format", AudioFormat)
-def test_the_joined_audio_of_the_zip_can_be_any_format(tmp_path, scene, joined_format):
-    export_zip(tmp_path / "scene.zip", scene, CAPTIONS, joined_format=joined_format)
+def test_the_joined_audio_of_the_zip_is_the_whole_scene(tmp_path, scene):
+    export_zip(tmp_path / "scene.zip", scene, CAPTIONS)
     with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
-        samples, _ = soundfile.read(io.BytesIO(archive.read(f"scene.{joined_format.value}")))
+        samples, _ = soundfile.read(io.BytesIO(archive.read("scene.wav")))
     assert len(samples) == scene.n_samples
 
 

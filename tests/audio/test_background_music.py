@@ -11,7 +11,7 @@ from studio.audio.analysis import measure_background_tones
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
-from studio.voices.sample_checks import MAX_BACKGROUND_TONES
+from studio.voices.samples import MAX_BACKGROUND_TONES
 from studio.voices.speaker import Voice
 
 pytestmark = pytest.mark.slow

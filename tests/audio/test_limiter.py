@@ -10,7 +10,7 @@ from spoken_scenes import true_peak_db
 from voice_like import voice_like
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.limiter import limit_peaks
+from studio.audio.mastering import limit_peaks
 
 
 def cut(samples, size):

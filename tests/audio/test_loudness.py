@@ -9,8 +9,8 @@ import pytest
 from independent_meter import lufs
 from spoken_scenes import spoken, true_peak_db
 
-from studio.audio.clip import STUDIO_RATE_HZ
-from studio.audio.loudness import FLOOR_DB, LoudnessMeter, measure_loudness
+from studio.audio.clip import FLOOR_DB, STUDIO_RATE_HZ
+from studio.audio.loudness import LoudnessMeter, measure_loudness
 
 
 def sine(hz, level_db, duration_s=6.0):

@@ -12,19 +12,18 @@ import soundfile
 from independent_meter import lufs
 from spoken_scenes import laid, read, spoken, true_peak_db
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.audio.encode import write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.export import Caption, export_audio
 from studio.audio.loudness import Loudness, find_acx_faults, measure_loudness
 from studio.audio.mastering import MAX_VOICE_GAIN_DB, Mastering, parse_target, plan_master
 from studio.audio.scene_file import (
     ExportOptions,
+    Scene,
     check_export_options,
     describe_result,
-    write_scene,
 )
 from studio.audio.timeline import SilencePart, TakePart, lay_out
-from studio.errors import BadInput, Cancelled
+from studio.errors import BadInput, Cancelled, Conflict
 
 LSB = 1 / 32_768
 
@@ -51,7 +50,7 @@ def choice(loudness, *, even=False, tracks=False, measured=True):
 def test_the_decoded_file_is_at_its_target(tmp_path, scene, suffix, loudness, wanted, ceiling_db):
     timeline, captions = scene
     path = tmp_path / f"scene.{suffix}"
-    found = write_scene(path, timeline, captions, choice(loudness))
+    found = Scene(timeline, captions).write(path, choice(loudness))
     samples = read(path)
     assert len(samples) == timeline.n_samples
     assert lufs(samples) == pytest.approx(wanted, abs=0.5)
@@ -63,7 +62,7 @@ def test_the_decoded_file_is_at_its_target(tmp_path, scene, suffix, loudness, wa
 
 def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
     timeline, captions = scene
-    found = write_scene(tmp_path / "scene.wav", timeline, captions, choice("-14"))
+    found = Scene(timeline, captions).write(tmp_path / "scene.wav", choice("-14"))
     samples = read(tmp_path / "scene.wav")
     assert lufs(samples) == pytest.approx(-14, abs=0.5)
     assert np.abs(samples).max() <= 10 ** (-1 / 20)
@@ -73,7 +72,7 @@ def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
 
 def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
     timeline, captions = scene
-    found = write_scene(tmp_path / "scene.wav", timeline, captions, choice("-9"))
+    found = Scene(timeline, captions).write(tmp_path / "scene.wav", choice("-9"))
     assert np.abs(read(tmp_path / "scene.wav")).max() <= 10 ** (-1 / 20)
     assert found.lufs <= -9 + 0.5
     if found.lufs < -9.5:
@@ -85,7 +84,7 @@ def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
 def test_an_audiobook_keeps_the_three_limits(tmp_path, scene, suffix):
     timeline, captions = scene
     path = tmp_path / f"scene.{suffix}"
-    found = write_scene(path, timeline, captions, choice("audiobook"))
+    found = Scene(timeline, captions).write(path, choice("audiobook"))
     samples, rate_hz = soundfile.read(path)
     assert rate_hz == (44_100 if suffix == "mp3" else STUDIO_RATE_HZ)
     assert len(samples) == pytest.approx(timeline.n_samples * rate_hz / STUDIO_RATE_HZ, abs=1)
@@ -100,10 +99,8 @@ def test_an_audiobook_keeps_the_three_limits(tmp_path, scene, suffix):
 def test_an_audiobooks_mp3_is_as_its_shops_take_it(tmp_path, scene):
     timeline, captions = scene
     shares = []
-    found = write_scene(
+    found = Scene(timeline, captions).write(
         tmp_path / "chapter.mp3",
-        timeline,
-        captions,
         choice("audiobook"),
         on_progress=shares.append,
     )
@@ -132,14 +129,14 @@ def test_what_breaks_a_limit_of_audiobooks_is_named_with_a_remedy():
 def test_as_rendered_changes_no_byte(tmp_path, scene, suffix):
     timeline, captions = scene
     export_audio(tmp_path / f"plain.{suffix}", timeline)
-    write_scene(tmp_path / f"scene.{suffix}", timeline, captions, choice("rendered"))
+    Scene(timeline, captions).write(tmp_path / f"scene.{suffix}", choice("rendered"))
     plain, scene = (tmp_path / f"{name}.{suffix}" for name in ("plain", "scene"))
     assert plain.read_bytes() == scene.read_bytes()
 
 
 def test_a_gain_is_one_gain_and_nothing_moves(tmp_path, scene):
     timeline, captions = scene
-    write_scene(tmp_path / "scene.wav", timeline, captions, choice("broadcast"))
+    Scene(timeline, captions).write(tmp_path / "scene.wav", choice("broadcast"))
     plain, samples = np.concatenate(list(timeline.blocks())), read(tmp_path / "scene.wav")
     loud = np.abs(plain) > 0.1
     gain = np.median(samples[loud] / plain[loud])
@@ -158,7 +155,7 @@ def heard(timeline, captions, samples, speaker):
 
 def test_voices_are_brought_to_one_loudness(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -10, "Tom": -3})
-    write_scene(tmp_path / "scene.wav", timeline, captions, choice("broadcast", even=True))
+    Scene(timeline, captions).write(tmp_path / "scene.wav", choice("broadcast", even=True))
     samples = read(tmp_path / "scene.wav")
     ida, tom = (lufs(heard(timeline, captions, samples, one)) for one in ("Ida", "Tom"))
     assert ida == pytest.approx(tom, abs=0.3)
@@ -169,7 +166,7 @@ def test_a_whisper_stays_as_far_below_its_speaker_as_it_was(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -6})
     write_wav(timeline.entries[4].source, Clip(clips[2].samples * np.float32(0.1)))
     before = np.concatenate(list(timeline.blocks()))
-    write_scene(tmp_path / "scene.wav", timeline, captions, choice("rendered", even=True))
+    Scene(timeline, captions).write(tmp_path / "scene.wav", choice("rendered", even=True))
     after = read(tmp_path / "scene.wav")
     gains = []
     for entry in (timeline.entries[0], timeline.entries[4]):
@@ -190,7 +187,7 @@ def test_a_voice_is_moved_by_twelve_decibels_at_most(tmp_path, clips):
 def test_recordings_are_not_evened(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -9})
     captions[6] = Caption(4)
-    write_scene(tmp_path / "scene.wav", timeline, captions, choice("rendered", even=True))
+    Scene(timeline, captions).write(tmp_path / "scene.wav", choice("rendered", even=True))
     place = slice(timeline.entries[6].start_sample, timeline.entries[6].end_sample)
     plain = np.concatenate(list(timeline.blocks()))
     assert (read(tmp_path / "scene.wav")[place] == plain[place]).all()
@@ -201,12 +198,12 @@ def test_a_scene_without_a_loudness_says_what_to_do(tmp_path, wish):
     write_wav(tmp_path / "0.wav", Clip(np.zeros(STUDIO_RATE_HZ, dtype=np.float32)))
     timeline = lay_out([TakePart(0, tmp_path / "0.wav"), SilencePart(1, 1.0)])
     with pytest.raises(BadInput, match="Save it as rendered"):
-        write_scene(tmp_path / "scene.wav", timeline, {0: Caption(1, "Ida", "…")}, choice(wish))
+        Scene(timeline, {0: Caption(1, "Ida", "…")}).write(tmp_path / "scene.wav", choice(wish))
     assert not (tmp_path / "scene.wav").exists()
-    silent = write_scene(tmp_path / "scene.wav", timeline, {}, choice("rendered", even=True))
+    silent = Scene(timeline, {}).write(tmp_path / "scene.wav", choice("rendered", even=True))
     assert silent.lufs is None
-    with pytest.raises(BadInput, match="Render at least one line"):
-        write_scene(tmp_path / "none.wav", lay_out([]), {}, choice("rendered"))
+    with pytest.raises(Conflict, match="Nothing has been spoken yet"):
+        Scene(lay_out([]), {}).write(tmp_path / "none.wav", choice("rendered"))
 
 
 @pytest.mark.parametrize("text", ["loud", "", "-8.9", "-30.1", "nan", "-inf", "16", "1e400", "--"])
@@ -232,7 +229,7 @@ def test_tracks_take_a_zip(tmp_path):
 def test_progress_grows_to_one_and_can_stop_every_pass(tmp_path, scene, name, tracks):
     timeline, captions = scene
     wish, shares = choice("podcast", even=True, tracks=tracks), []
-    write_scene(tmp_path / name, timeline, captions, wish, on_progress=shares.append)
+    Scene(timeline, captions).write(tmp_path / name, wish, on_progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     (tmp_path / name).write_bytes(b"earlier")
@@ -243,7 +240,7 @@ def test_progress_grows_to_one_and_can_stop_every_pass(tmp_path, scene, name, tr
                 raise Cancelled("stopped")
 
         with pytest.raises(Cancelled):
-            write_scene(tmp_path / name, timeline, captions, wish, on_progress=stop)
+            Scene(timeline, captions).write(tmp_path / name, wish, on_progress=stop)
         left = {one.name for one in tmp_path.iterdir() if not one.stem.isdigit()}
         assert left == {name}
 
@@ -262,7 +259,7 @@ def test_memory_holds_a_block_however_long_the_scene_is(tmp_path, clips):
     for lines in (8, 40):
         timeline, captions = long_scene(tmp_path, clips, lines)
         tracemalloc.start()
-        write_scene(tmp_path / "scene.zip", timeline, captions, choice("-14", even=True))
+        Scene(timeline, captions).write(tmp_path / "scene.zip", choice("-14", even=True))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(peaks) < 12_000_000
@@ -277,10 +274,8 @@ def test_an_hour_takes_less_than_50_mb(tmp_path, clips, tracks):
     assert timeline.duration_s > 3_600
     wish = choice("podcast", even=True, tracks=tracks)
     process, held_bytes = psutil.Process(), [psutil.Process().memory_info().rss]
-    write_scene(
+    Scene(timeline, captions).write(
         tmp_path / "scene.zip",
-        timeline,
-        captions,
         wish,
         on_progress=lambda _: held_bytes.append(process.memory_info().rss),
     )

@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.clip import STUDIO_RATE_HZ, to_pcm16
-from studio.audio.encode import StreamEncoder, StreamFormat, encode_stream
-from studio.audio.tempo import MAX_SPEED, MIN_SPEED, Tempo
+from studio.audio.encode import (
+    MAX_SPEED,
+    MIN_SPEED,
+    StreamEncoder,
+    StreamFormat,
+    Tempo,
+    encode_stream,
+)
 
 TONE = (0.4 * np.sin(2 * np.pi * 220 * np.arange(2 * STUDIO_RATE_HZ) / STUDIO_RATE_HZ)).astype(
     np.float32

@@ -4,8 +4,8 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, to_pcm16
-from studio.audio.encode import AudioFormat, encode_blocks, write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, to_pcm16, write_wav
+from studio.audio.encode import AudioFormat, encode_blocks
 from studio.audio.timeline import (
     BLOCK_SAMPLES,
     FailedPart,

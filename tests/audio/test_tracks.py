@@ -13,7 +13,7 @@ from spoken_scenes import LINES, laid, read, spoken
 
 from studio.audio.export import Caption
 from studio.audio.mastering import Mastering, parse_target
-from studio.audio.scene_file import ExportOptions, write_scene
+from studio.audio.scene_file import ExportOptions, Scene
 from studio.audio.timeline import SilencePart, TakePart, lay_out
 
 
@@ -48,8 +48,8 @@ def tracks(contents):
 def test_the_tracks_add_up_to_the_scene(tmp_path, scene, loudness):
     timeline, captions = scene
     mastering = Mastering(parse_target(loudness), even_voices=loudness == "podcast")
-    write_scene(tmp_path / "scene.wav", timeline, captions, ExportOptions(mastering))
-    write_scene(tmp_path / "t.zip", timeline, captions, ExportOptions(mastering, tracks=True))
+    Scene(timeline, captions).write(tmp_path / "scene.wav", ExportOptions(mastering))
+    Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(mastering, tracks=True))
     found = tracks(members(tmp_path / "t.zip"))
     assert list(found) == ["01-Ida.wav", "02-Tom.wav", "03-Recordings.wav"]
     assert {len(track) for track in found.values()} == {timeline.n_samples}
@@ -67,7 +67,7 @@ def test_the_tracks_add_up_to_the_scene(tmp_path, scene, loudness):
 def test_lines_of_a_mastered_zip_are_cut_out_of_its_scene(tmp_path, scene):
     timeline, captions = scene
     wish = ExportOptions(Mastering(parse_target("podcast")), is_measured=True)
-    found = write_scene(tmp_path / "scene.zip", timeline, captions, wish)
+    found = Scene(timeline, captions).write(tmp_path / "scene.zip", wish)
     assert found.lufs == pytest.approx(-16, abs=0.5)
     parts = tracks(members(tmp_path / "scene.zip"))
     joined = parts.pop("scene.wav")
@@ -78,7 +78,7 @@ def test_lines_of_a_mastered_zip_are_cut_out_of_its_scene(tmp_path, scene):
 def test_the_labels_name_every_line_in_its_place(tmp_path, scene):
     timeline, captions = scene
     captions[2] = Caption(2, "Tom", "Two\trows\nof text")
-    write_scene(tmp_path / "t.zip", timeline, captions, ExportOptions(tracks=True))
+    Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(tracks=True))
     rows = [
         row.split("\t") for row in members(tmp_path / "t.zip")["labels.txt"].decode().splitlines()
     ]
@@ -97,7 +97,7 @@ def test_the_project_names_every_track_and_its_file(tmp_path, scene):
     timeline, captions = scene
     hostile = "I\"d'a > \n<TRACK"
     captions |= {0: Caption(1, hostile, "One.")}
-    write_scene(tmp_path / "t.zip", timeline, captions, ExportOptions(tracks=True))
+    Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(tracks=True))
     contents = members(tmp_path / "t.zip")
     project = contents["scene.rpp"].decode()
     files = re.findall(r'^ *FILE "([^"]+)"$', project, re.MULTILINE)
@@ -111,7 +111,7 @@ def test_the_project_names_every_track_and_its_file(tmp_path, scene):
 def test_names_that_differ_only_in_case_share_a_track(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips)
     captions[4] = Caption(3, "IDA", "One.")
-    write_scene(tmp_path / "t.zip", timeline, captions, ExportOptions(tracks=True))
+    Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(tracks=True))
     assert list(tracks(members(tmp_path / "t.zip"))) == ["01-Ida.wav", "02-Tom.wav"]
 
 
@@ -121,5 +121,5 @@ def test_names_of_one_spelling_on_disk_get_files_of_their_own(tmp_path, clips):
         [TakePart(0, tmp_path / "0.wav"), SilencePart(1, 1), TakePart(2, tmp_path / "1.wav")]
     )
     captions = {0: Caption(1, "A/B", "One."), 2: Caption(2, "A:B", "Two.")}
-    write_scene(tmp_path / "t.zip", timeline, captions, ExportOptions(tracks=True))
+    Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(tracks=True))
     assert list(tracks(members(tmp_path / "t.zip"))) == ["01-A_B.wav", "02-A_B.wav"]

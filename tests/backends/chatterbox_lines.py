@@ -64,7 +64,8 @@ class Desk:
     ) -> None:
         self.ends = ends
         with small_architecture(variant), one_thread():
-            self.model = ChatterboxModel.load(BY_NAME[variant], folder, device, amp=False)
+            package = load_package(BY_NAME[variant], folder, device)
+            self.model = ChatterboxModel(BY_NAME[variant], package, device, amp=False)
             clips = (None, sample_clip(110, 5.2), sample_clip(190, 5.6))
             self.voices: list[ClonedVoice] = [self.model.voice(clip) for clip in clips]
         self.variant = variant

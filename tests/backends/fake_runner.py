@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
+from studio.backends.base import Priority
 from studio.backends.batching.runner_contract import SlotLayout, SlotProgress, StopReason
 from studio.backends.qwen3.checkpoint import SamplingParams
 from studio.backends.qwen3.prompt import Qwen3Voice, TalkerPrompt
@@ -28,7 +29,8 @@ def codes_of(seed: int, frames: int) -> torch.Tensor:
 def paper_task(
     seed: int, frames: int, *, max_frames: int = FOREVER, **fields: object
 ) -> TalkerRequest:
-    """A line that stops by itself after so many frames."""
+    """A line that stops by itself after so many frames; the longest goes first."""
+    fields.setdefault("priority", lambda: Priority(order=(-frames,)))
     return TalkerRequest(
         tokens=torch.tensor([frames]),
         voice=fields.pop("voice", Qwen3Voice(preset="paper")),
@@ -36,7 +38,6 @@ def paper_task(
         sampling=SamplingParams(),
         seed=seed,
         max_frames=max_frames,
-        expected_frames=frames,
         **fields,
     )
 
@@ -138,6 +139,3 @@ class PaperCore:
 
     def close(self) -> None:
         self.closed = True
-
-    def state_bytes(self) -> int:
-        return 0

@@ -87,12 +87,11 @@ def spoken_twice(case: str, text: str, package: Any, model: Qwen3Model) -> Pair:
         their_audio = package_audio(package, voice, text, language or "auto")
     task = TalkerRequest(
         tokens=model.tokens.line(text),
-        voice=made_backend(kind)._voice(model, voice),
+        voice=made_backend(kind)._make_voice(model, voice),
         language=language,
         seed=0,
         sampling=SamplingParams(temperature=0),
         max_frames=FRAMES,
-        expected_frames=FRAMES,
     )
     ours = torch.stack(collected(model.frames(task)))
     our_audio = np.concatenate(collected(model.speak(task)))

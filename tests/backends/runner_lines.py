@@ -87,7 +87,7 @@ def tokens_of(line: Scripted) -> torch.Tensor:
 def made_core(kind: str = "base", slots: int = 8, **options: Any) -> TalkerRunner:
     kept = {name: options.pop(name) for name in ("positions", "kept_bytes") if name in options}
     layout = SlotLayout(slots, **({"positions": 256, "max_frames": 64} | kept))
-    return TalkerRunner(loaded_model(kind)._model, layout, **options)
+    return TalkerRunner(loaded_model(kind).package, layout, **options)
 
 
 def admission(

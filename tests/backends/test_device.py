@@ -14,8 +14,8 @@ from studio.backends.device import (
     memory_used_bytes,
     model_dtype,
     prepare,
+    speech_faults,
 )
-from studio.backends.faults import speech_faults
 from studio.errors import ModelUnavailable, OutOfMemory
 from studio.server.routes.monitoring import _trouble
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from studio.backends.faults import load_faults, speech_faults
+from studio.backends.device import load_faults, speech_faults
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory
-
-pytestmark = pytest.mark.slow
 
 
 class OutOfMemoryError(RuntimeError):
@@ -130,7 +128,7 @@ def test_what_a_failed_load_held_is_free_when_the_error_is_raised(monkeypatch):
         pass
 
     held, given_back = [], []
-    monkeypatch.setattr("studio.backends.faults.give_back", given_back.append)
+    monkeypatch.setattr("studio.backends.device.give_back", given_back.append)
 
     def load():
         weights = Weights()

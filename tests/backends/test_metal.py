@@ -26,6 +26,8 @@ from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import SpeechFailed
 
+pytestmark = pytest.mark.models
+
 TWO = BatchOptions(slots=2, positions=512, max_wait_s=0.01)
 WORK = ("linear", "embedding", "conv1d", "conv_transpose1d", "scaled_dot_product_attention")
 
@@ -125,7 +127,6 @@ def _folder(name: str, folders: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@pytest.mark.models
 @pytest.mark.parametrize("name", ["qwen3", "qwen3, batched", "chatterbox", "chatterbox, batched"])
 def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) -> None:
     """Two lines and a voice at once, on threads of their own beside the engine's."""

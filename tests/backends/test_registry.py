@@ -3,10 +3,11 @@
 import pytest
 
 from studio.backends import registry
-from studio.backends.aliases import ALIASES, _note_alias
+from studio.backends.base import ALIASES, _note_alias
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.errors import ModelUnavailable, SettingError
+from studio.setup.commands import program
 
 
 class Neural(DraftBackend):
@@ -50,7 +51,7 @@ def test_better_ones_that_were_passed_over_are_named_with_the_way_to_them(regist
     name, reason = registry.choose("auto")
     assert name == "draft"
     assert "better voices: Neural, Neural." in reason
-    assert "doctor" in reason
+    assert f"{program()} doctor" in reason
 
 
 def test_a_server_that_nobody_named_is_no_better_voice(registered):

@@ -15,7 +15,7 @@ import pytest
 from environment import settings_from
 
 from studio.app import _studio
-from studio.backends.base import Conditioning, SpeechRequest
+from studio.backends.base import Conditioning, Priority, SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.zero_gpu import (
     MAX_DURATION_S,
@@ -151,7 +151,7 @@ def lent(forking: Forking):
 
 
 def test_a_request_full_of_functions_of_this_process_is_spoken_in_the_other(lent, forking):
-    request = asked("Hello.", cancelled=lambda: False, urgency=lambda: 0)
+    request = asked("Hello.", cancelled=lambda: False, priority=lambda: Priority(0))
     chunks = list(lent.speak(request))
     assert {*chunks[0].tolist()} == {float(forking.processes[0].pid)}
     assert forking.processes[0].pid != os.getpid()

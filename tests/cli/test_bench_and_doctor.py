@@ -97,7 +97,7 @@ def test_doctor_tells_of_a_driver_that_hangs(
     monkeypatch.setattr(
         "shutil.which", lambda name: str(driver) if name == "nvidia-smi" else find(name)
     )
-    monkeypatch.setattr("studio.cli.doctor._CARD_ANSWERS_S", 0.1)
+    monkeypatch.setattr("studio.cli.doctor._NVIDIA_SMI_S", 0.1)
     assert main(["doctor"]) == 0
     assert re.search(r"graphics card +nvidia-smi didn't answer", capsys.readouterr().out)
 

@@ -166,7 +166,7 @@ def test_a_scene_that_cannot_be_written_leaves_its_lines(
     def full(*_: object) -> None:
         raise StorageFailed("“scene.wav” can't be written: no space left on device.")
 
-    monkeypatch.setattr("studio.cli.render.export_job", full)
+    monkeypatch.setattr("studio.audio.scene_file.Scene.write", full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert command.run(command.write("Ida: One.\nTom: Two.")) == 2
     kept = next(tmp_path.glob("tableread-*"))

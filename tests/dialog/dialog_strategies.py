@@ -2,8 +2,7 @@
 
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_PAUSE_S, Audio, Dialog, Silence, Speech
-from studio.dialog.names import clean_name
+from studio.dialog.model import MAX_PAUSE_S, Audio, Dialog, Silence, Speech, clean_name
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 

@@ -6,7 +6,7 @@ import pytest
 from growth import assert_linear
 
 from studio.dialog.formats.chat import is_chat
-from studio.dialog.formats.importing import import_dialog
+from studio.dialog.formats.dialog_file import import_dialog
 
 SAID = [("Mara", "Are you up?"), ("Tomas", "Since five.")]
 CHATS = {

@@ -1,6 +1,6 @@
 import pytest
 
-from studio.dialog.formats.importing import ImportOptions, import_dialog
+from studio.dialog.formats.dialog_file import ImportOptions, import_dialog
 from studio.dialog.model import Audio, Silence, Speech
 from studio.errors import ScriptError
 

@@ -9,9 +9,7 @@ from growth import assert_linear
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studio.dialog.formats.exporting import export_dialog
-from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.importing import ImportOptions, import_dialog
+from studio.dialog.formats.dialog_file import Format, ImportOptions, export_dialog, import_dialog
 from studio.dialog.model import Dialog, Silence, Speech
 from studio.errors import ScriptError
 

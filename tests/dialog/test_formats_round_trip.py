@@ -7,11 +7,8 @@ from dialog_strategies import dialogs, names, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.formats.exporting import export_dialog, export_notices
-from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.importing import import_dialog
-from studio.dialog.line_text import paragraph
-from studio.dialog.model import Audio, Dialog, Silence, Speech
+from studio.dialog.formats.dialog_file import Format, export_dialog, export_notices, import_dialog
+from studio.dialog.model import Audio, Dialog, Silence, Speech, paragraph
 
 CAPTIONS = (Format.SRT, Format.VTT)
 LOSSLESS = tuple(format_ for format_ in Format if format_ not in CAPTIONS)

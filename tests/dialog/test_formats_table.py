@@ -1,6 +1,6 @@
 import pytest
 
-from studio.dialog.formats.importing import import_dialog
+from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Audio, Silence, Speech
 from studio.errors import ScriptError
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.names import MAX_NAME_CHARS, clean_name, name_key, same_name
+from studio.dialog.model import MAX_NAME_CHARS, clean_name, name_key, same_name
 from studio.errors import NameRejected
 
 

@@ -4,8 +4,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.line_text import is_speakable
-from studio.dialog.model import Audio, Dialog, Silence, Speech
+from studio.dialog.model import Audio, Dialog, Silence, Speech, is_speakable
 from studio.dialog.planning import (
     AudioSegment,
     FailedSegment,

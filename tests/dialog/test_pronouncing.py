@@ -10,9 +10,7 @@ from dialog_strategies import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.limits import SpeechLimits
-from studio.dialog.line_text import normalize_spoken_text
-from studio.dialog.model import MAX_LINE_CHARS, Dialog, Speech
+from studio.dialog.model import MAX_LINE_CHARS, Dialog, Speech, SpeechLimits, normalize_spoken_text
 from studio.dialog.planning import FailedSegment, Plan, SilenceSegment, SpeechSegment, plan
 from studio.dialog.pronunciation import (
     MAX_PRONUNCIATION_CHARS,

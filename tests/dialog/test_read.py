@@ -5,7 +5,7 @@ from dialog_strategies import dialogs, scripts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.formats.importing import read_dialog
+from studio.dialog.formats.dialog_file import read_dialog
 from studio.dialog.items import write_items, write_json_lines
 from studio.dialog.model import Silence, Speech
 from studio.dialog.script import write_script

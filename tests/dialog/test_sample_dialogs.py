@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.dialog.formats.importing import read_dialog
+from studio.dialog.formats.dialog_file import read_dialog
 from studio.dialog.model import Silence, Speech
 from studio.dialog.planning import FailedSegment, SilenceSegment, SpeechLimits, plan
 from studio.dialog.script import parse_script, write_script

@@ -6,7 +6,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.splitting import split_text
+from studio.dialog.planning import split_text
 from studio.errors import ScriptError
 
 WORDS = ["one", "two,", "three.", "Four", "don't", "[clear throat]", "—", "z.B.", "5", "(six)", "…"]

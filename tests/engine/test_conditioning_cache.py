@@ -10,7 +10,7 @@ import pytest
 
 from studio.audio.clip import Clip
 from studio.backends.base import Capabilities, Conditioning
-from studio.engine.conditioning_cache import ConditioningCache, ConditioningStore
+from studio.engine.model_pool import ConditioningCache, ConditioningStore
 from studio.errors import OutOfMemory, SampleRejected
 from studio.voices.speaker import Sample, Voice
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 def cycle(studio: Studio) -> None:
     finish(studio.render(dialog_of(2)))
-    studio.unload_model()
+    studio.engine.unload(studio.backend_name)
     assert studio.engine.models.get_status("draft").state is ModelState.UNLOADED
 
 

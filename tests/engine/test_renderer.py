@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,16 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from gated import GatedDraft
 from scenes import OpenStudio, dialog_of, finish
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
-from studio.audio.encode import write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, write_wav
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Silence, Speech
-from studio.engine.job import Job, JobEvent, JobState, SegmentState
-from studio.engine.job_results import build_job_timeline, export_job, read_segment_pcm
+from studio.engine.job import Job, JobEvent, JobState, SegmentState, build_scene
 from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StorageFailed
 from studio.services.studio import RenderOptions, Studio
 
@@ -42,7 +42,7 @@ def test_a_dialog_becomes_segments_in_order_exact_to_the_sample(
     samples = [record.samples or 0 for record in job.records]
     assert samples[1] == round(0.75 * STUDIO_RATE_HZ)
     assert samples[3] == STUDIO_RATE_HZ
-    timeline = build_job_timeline(job)
+    timeline = build_scene(job).timeline
     assert timeline.n_samples == sum(samples)
     assert [entry.segment_idx for entry in timeline.entries] == [0, 1, 2, 3, 4]
     assert job.summarize().audio_s == timeline.duration_s
@@ -99,7 +99,7 @@ def test_the_bytes_are_the_same_for_1_and_8_in_flight(
         out = tmp_path / f"{bound}.wav"
         job = open_studio(max_concurrency=bound).render(dialog_of(24))
         finish(job)
-        export_job(job, out)
+        build_scene(job).write(out)
         made.append(out.read_bytes())
     assert made[0] == made[1]
 
@@ -156,7 +156,7 @@ def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
     assert states(job) == ["saved", "failed", "failed", "failed", "saved"]
     assert [failure.line_number for failure in job.list_failures()] == [2, 3, 4]
     assert all(failure.message for failure in job.list_failures())
-    timeline = build_job_timeline(job)
+    timeline = build_scene(job).timeline
     assert [entry.segment_idx for entry in timeline.entries] == [0, 4]
     assert [part.segment_idx for part in timeline.skipped] == [1, 2, 3]
 
@@ -247,7 +247,7 @@ def test_cancel_takes_what_was_set_aside(open_studio: OpenStudio) -> None:
     queued_at_first = 3
     assert until(job, SegmentState.QUEUED, queued_at_first + 1)[-1] == 0
     assert studio.engine.renderer.queued == 2, "while line 1 is at the gate nothing else starts"
-    studio.cancel(job)
+    studio.engine.cancel(job)
     finish(job)
     assert states(job) == ["cancelled"] * 3
     assert len(backend.tries) == 1
@@ -278,7 +278,7 @@ def test_a_cancelled_job_waits_for_no_load_and_stops_the_one_it_began(
     studio = open_studio(backend)
     job = studio.render(dialog_of(5))
     assert backend.loading.wait(timeout=60)
-    studio.cancel(job)
+    studio.engine.cancel(job)
     finish(job)
     assert states(job) == ["cancelled"] * 5
     assert studio.engine.renderer.in_flight == 0
@@ -295,7 +295,7 @@ def test_a_cancelled_job_leaves_the_load_to_the_others(open_studio: OpenStudio) 
     first, second = studio.render(dialog_of(2)), studio.render(dialog_of(2))
     assert backend.loading.wait(timeout=60)
     until(second, SegmentState.STARTED, 1)
-    studio.cancel(first)
+    studio.engine.cancel(first)
     finish(first)
     backend.may_end.set()
     finish(second)
@@ -308,7 +308,7 @@ def test_a_stopped_load_cancels_the_jobs_that_wait_for_it(open_studio: OpenStudi
     studio = open_studio(backend, max_concurrency=2)
     jobs = [studio.render(dialog_of(5)) for _ in range(2)]
     assert backend.loading.wait(timeout=60)
-    assert studio.cancel_load()
+    assert studio.engine.cancel_load(studio.backend_name)
     finish(jobs[0])
     assert jobs[0].state is JobState.CANCELLED
     assert states(jobs[0]) == ["cancelled"] * 5
@@ -351,7 +351,7 @@ def test_cancel_stops_what_is_in_flight_and_frees_its_slot(open_studio: OpenStud
     studio = open_studio(backend, max_concurrency=2)
     job = studio.render(dialog_of(6))
     until(job, SegmentState.STARTED, 2)
-    studio.cancel(job)
+    studio.engine.cancel(job)
     assert states(job)[2:] == ["cancelled"] * 4
     events = finish(job)
     assert events[-1].state == JobState.CANCELLED
@@ -366,7 +366,7 @@ def test_cancel_stops_what_is_in_flight_and_frees_its_slot(open_studio: OpenStud
 def test_cancel_after_the_end_changes_nothing(studio: Studio) -> None:
     job = studio.render(dialog_of(2))
     finish(job)
-    studio.cancel(job)
+    studio.engine.cancel(job)
     assert job.state is JobState.DONE
     assert states(job) == ["saved"] * 2
 
@@ -377,10 +377,10 @@ def test_what_was_saved_before_a_cancel_is_kept(open_studio: OpenStudio) -> None
     job = studio.render(dialog_of(5))
     backend.let_through(2)
     until(job, SegmentState.SAVED, 2)
-    studio.cancel(job)
+    studio.engine.cancel(job)
     finish(job)
     assert states(job) == ["saved", "saved", "cancelled", "cancelled", "cancelled"]
-    assert len(build_job_timeline(job).entries) == 2
+    assert len(build_scene(job).timeline.entries) == 2
 
 
 def test_the_play_heads_line_goes_first(open_studio: OpenStudio) -> None:
@@ -388,7 +388,7 @@ def test_the_play_heads_line_goes_first(open_studio: OpenStudio) -> None:
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog_of(8))
     until(job, SegmentState.STARTED, 1)
-    studio.focus(job, 5)
+    studio.engine.focus(job, 5)
     backend.let_through(8)
     assert until(job, SegmentState.STARTED, 8) == [0, 5, 6, 7, 1, 2, 3, 4]
 
@@ -418,28 +418,28 @@ class Slotted(GatedDraft):
 
     @property
     def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, slots=self.slots, beyond_slots=1)
+        return replace(super().capabilities, slots=self.slots, queues_requests=True)
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         super().load(progress)
-        self.slots = 4
+        self.slots = 3
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
         self.asked[request.text] = request
         return super().speak(request)
 
 
-def test_a_batched_backend_takes_what_its_slots_hold_and_a_few_beyond(
+def test_a_batched_backend_takes_what_its_slots_hold_and_as_many_again(
     open_studio: OpenStudio,
 ) -> None:
     backend = Slotted()
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog_of(12))
-    until(job, SegmentState.STARTED, 5)
-    assert studio.engine.renderer.in_flight == 5
+    until(job, SegmentState.STARTED, 6)
+    assert studio.engine.renderer.in_flight == 6
     backend.let_through(12)
     finish(job)
-    assert job.summarize().max_in_flight == 5
+    assert job.summarize().max_in_flight == 6
 
 
 def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
@@ -448,17 +448,17 @@ def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
     backend = Slotted()
     studio = open_studio(backend)
     job = studio.render(dialog_of(10))
-    until(job, SegmentState.STARTED, 5)
-    studio.focus(job, 7)
-    assert until(job, SegmentState.STARTED, 6)[-1] == 7
-    studio.focus(job, 3)
-    studio.focus(job, 9)
-    assert studio.engine.renderer.in_flight == 6, "one at a time"
+    until(job, SegmentState.STARTED, 6)
+    studio.engine.focus(job, 7)
+    assert until(job, SegmentState.STARTED, 7)[-1] == 7
+    studio.engine.focus(job, 3)
+    studio.engine.focus(job, 9)
+    assert studio.engine.renderer.in_flight == 7, "one at a time"
     backend.let_through(1)
-    assert until(job, SegmentState.STARTED, 7)[-1] == 9
+    assert until(job, SegmentState.STARTED, 8)[-1] == 9
     backend.let_through(9)
     finish(job)
-    assert job.summarize().max_in_flight == 6
+    assert job.summarize().max_in_flight == 7
 
 
 def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(
@@ -468,7 +468,7 @@ def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(
     studio = open_studio(backend, max_concurrency=2)
     job = studio.render(dialog_of(6))
     until(job, SegmentState.STARTED, 2)
-    studio.focus(job, 5)
+    studio.engine.focus(job, 5)
     assert studio.engine.renderer.in_flight == 2
     backend.let_through(6)
     finish(job)
@@ -497,14 +497,14 @@ def test_a_request_knows_how_far_ahead_of_the_play_head_it_is(open_studio: OpenS
     dialog = Dialog(tuple(Speech("Ida", f"Line {number}.") for number in "abcd"))
     job = studio.render(dialog, RenderOptions(listen=True))
     until(job, SegmentState.STARTED, 4)
-    studio.focus(job, 2)
+    studio.engine.focus(job, 2)
     backend.let_through(5)
     finish(job)
     finish(other)
-    asked = {text: request.urgency() for text, request in backend.asked.items() if "Line" in text}
-    assert {asked[f"Line {number}."] for number in "ab"} == {None}
-    assert (asked["Line c."], asked["Line d."]) == (0, 1)
-    assert [one.urgency() for text, one in backend.asked.items() if text not in asked] == [None]
+    ahead = {text: request.priority().ahead for text, request in backend.asked.items()}
+    assert {ahead.pop(f"Line {number}.") for number in "ab"} == {math.inf}
+    assert (ahead.pop("Line c."), ahead.pop("Line d.")) == (0, 1)
+    assert list(ahead.values()) == [math.inf]
 
 
 def test_audio_of_a_line_is_there_before_the_line_is_done(open_studio: OpenStudio) -> None:
@@ -523,9 +523,9 @@ def test_audio_of_a_line_is_there_before_the_line_is_done(open_studio: OpenStudi
     assert len(joined) == job.records[0].samples
     path = job.records[0].path
     assert path is not None
-    saved = np.frombuffer(read_segment_pcm(path), dtype="<i2")
+    saved, _ = soundfile.read(path, dtype="int16")
     assert np.abs(saved / 32768 - joined).max() <= 1 / 32768
-    assert len(job.records[0].live) == 0, "chunks are freed once the file is there"
+    assert job.records[0].live.read() == [], "chunks are freed once the file is there"
 
 
 def test_existing_audio_is_laid_in_at_the_studios_rate(studio: Studio, tmp_path: Path) -> None:
@@ -563,4 +563,4 @@ def test_a_job_of_nothing_but_silence_ends_at_once(studio: Studio) -> None:
     job = studio.render(Dialog((Silence(1.0), Silence(0.5))))
     events: list[JobEvent] = finish(job)
     assert events[-1].state == JobState.DONE
-    assert build_job_timeline(job).duration_s == 1.5
+    assert build_scene(job).timeline.duration_s == 1.5

@@ -14,12 +14,10 @@ from wandering import WanderingDraft
 from studio.audio.clip import Samples
 from studio.backends.base import SpeechRequest
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job import Job
-from studio.engine.job_results import export_job, find_segment_issues
-from studio.engine.segment_synthesis import derive_cut_retry_seed, derive_quality_retry_seed
+from studio.engine.job import Job, build_scene, find_segment_issues
+from studio.engine.renderer import derive_cut_retry_seed, derive_quality_retry_seed
 from studio.errors import SpeechFailed
-from studio.quality.checks import IssueKind
-from studio.quality.expected_duration import build_expected_speech
+from studio.quality.checks import IssueKind, build_expected_speech
 from studio.services.studio import RenderOptions
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -43,7 +41,7 @@ def test_a_doubtful_segment_is_named_with_its_line_and_reason(
     [one] = find_segment_issues(job)
     assert (one.segment_idx, one.line_number) == (1, 2)
     assert [doubt.kind for doubt in one.issues] == [IssueKind.TAIL]
-    export_job(job, tmp_path / "scene.zip")
+    build_scene(job).write(tmp_path / "scene.zip")
     with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
         rows = json.loads(archive.read("manifest.json"))["segments"]
     assert [row["doubtful"] for row in rows] == [[], [one.message], []]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scenes import OpenStudio, finish
 
-from studio.audio.clip import Samples
+from studio.audio.clip import Clip, Samples, write_wav
 from studio.audio.decode import decode
-from studio.audio.encode import write_wav
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Speech
-from studio.engine.job import SegmentState
-from studio.engine.job_results import build_job_timeline
-from studio.engine.segment_synthesis import derive_cut_retry_seed
+from studio.engine.job import SegmentState, build_scene
+from studio.engine.renderer import derive_cut_retry_seed
 from studio.errors import OutOfMemory, SpeechFailed
 from studio.server.routes.monitoring import Metrics
 from studio.services.speech_requests import SpeechOptions, SpeechStream
@@ -88,8 +89,8 @@ def test_a_line_that_is_cut_twice_has_failed_and_can_be_heard(open_studio: OpenS
     assert record.samples == len(decode(record.path)) == 2000, "the second try's"
     failure = job.list_failures()[0]
     assert (failure.cut, failure.message) == (True, WHY)
-    assert build_job_timeline(job).n_samples == 0
-    assert len(build_job_timeline(job).skipped) == 1
+    assert build_scene(job).timeline.n_samples == 0
+    assert len(build_scene(job).timeline.skipped) == 1
 
 
 def test_a_line_with_a_seed_of_its_own_is_tried_once(open_studio: OpenStudio) -> None:
@@ -162,7 +163,7 @@ def test_an_error_that_is_not_the_studios_ends_the_line_and_not_the_job(
         write_wav(*given)  # type: ignore[arg-type]
 
     if where == "decode":
-        monkeypatch.setattr("studio.engine.segment_synthesis.decode", breaks)
+        monkeypatch.setattr("studio.engine.renderer.decode", breaks)
         studio = open_studio()
         dialog = Dialog((Audio("door.wav"), Speech("Ida", "Two.")))
     else:
@@ -183,4 +184,26 @@ async def test_a_stream_of_a_line_that_was_cut_ends_there_with_the_reason(
     assert len(await anext(chunks)) == 1000
     with pytest.raises(SpeechFailed, match="didn't come to the end"):
         await anext(chunks)
-    await reading.aclose()
+    await reading.render.aclose()
+
+
+def test_a_second_try_that_was_cut_is_never_sent_as_a_whole_line(
+    open_studio: OpenStudio,
+) -> None:
+    may_save = threading.Event()
+
+    def save(path: Path, clip: Clip) -> None:
+        assert may_save.wait(60)
+        write_wav(path, clip)
+
+    reading = SpeechStream(
+        open_studio(Babbling(cut_tries=2), save=save), one_line(), SpeechOptions(seed=5)
+    )
+    record = reading.job.records[0]
+    while not (record.retry_reason and record.live.closed):
+        time.sleep(0.01)
+    assert record.state is SegmentState.STARTED, "its file isn't written yet"
+    with pytest.raises(SpeechFailed, match="cut"):
+        reading.clip()
+    may_save.set()
+    reading.render.close()

@@ -10,6 +10,14 @@ import pytest
 from pins_studio import Server, serving, unpack
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each test of the command line starts the studio, some several times."""
+    for item in items:
+        if item.path == Path(__file__).with_name("test_pins_command_line.py"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what is kept here; nobody changes it."""

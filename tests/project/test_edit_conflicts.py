@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from project_scenes import IDA, TOM, Bench, document_of, ops, text_edit
 
 from studio.errors import EditConflict, NotFound
-from studio.project.event_log import EditEvent
 from studio.project.history import Author
+from studio.project.line_states import EditEvent
 from studio.project.session import ProjectSession
 
 turns = st.lists(

@@ -7,9 +7,8 @@ from pathlib import Path
 import soundfile
 from project_scenes import rendered, until
 
-from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.importing import read_dialog_text
-from studio.project.scene_export import export_scene, export_script
+from studio.dialog.formats.dialog_file import Format, read_dialog_text
+from studio.project.scene_export import build_scene, export_script
 from studio.services.studio import Studio
 
 SCRIPT = (
@@ -37,7 +36,7 @@ def test_a_line_without_sound_moves_no_other(studio: Studio, tmp_path: Path) -> 
     assert b"Well." not in data
     assert [one.message for one in told] == ["1 line has no sound yet and is left out."]
     assert told[0].line_number == 2
-    export_scene(session, tmp_path / "scene.wav")
+    build_scene(session).write(tmp_path / "scene.wav")
     frames = soundfile.info(tmp_path / "scene.wav").frames
     lengths = [session.get_view(one).samples for one in (first, last)]
     assert frames == sum(lengths) + 2 * 24_000

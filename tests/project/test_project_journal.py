@@ -7,7 +7,7 @@ from project_scenes import IDA, Bench, FullDisk, QuickDisk, document_of, ops, te
 
 from studio.errors import Conflict, NotFound, StorageFailed
 from studio.project.folder import ProjectFolder
-from studio.project.journal import Journal
+from studio.project.history import Journal
 
 ENTRIES = [{"rev": number, "text": f"“{number}” \n é😀"} for number in range(5)]
 

@@ -14,16 +14,15 @@ from hearing import HearingDraft
 from project_scenes import IDA, TOM, Bench, document_of, ops, rendered, text_edit
 from scenes import OpenStudio
 
-from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.importing import read_dialog_text
-from studio.dialog.limits import SpeechLimits
+from studio.dialog.formats.dialog_file import Format, read_dialog_text
+from studio.dialog.model import SpeechLimits
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, Pronunciation
 from studio.errors import BadInput
 from studio.project.history import Author
 from studio.project.project_file import write_archive
-from studio.project.pronunciation_effects import find_pronunciation_effects
 from studio.project.scene_export import export_script
 from studio.project.session import ProjectSession
+from studio.services.line_checks import find_pronunciation_effects
 from studio.services.studio import Studio
 
 SCRIPT = "Ida: Mr Hoxha is here.\nTom: Who?\nIda: Hoxha, hoxha!\n[pause:1s]\nTom: The Hoxhas?"

@@ -13,7 +13,7 @@ from scenes import OpenStudio
 
 from studio.backends.base import Capabilities, Conditioning
 from studio.backends.espeak.backend import DraftBackend
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import StudioError
 from studio.project.session import ProjectSession
 from studio.services.studio import Studio

@@ -10,9 +10,9 @@ import pytest
 from project_scenes import IDA, FullDisk, QuickDisk, ops, rendered, text_edit, until
 from scenes import OpenStudio
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotFound, StorageFailed
-from studio.project.audio_files import UNUSED_AFTER_S
+from studio.project.folder import UNUSED_AFTER_S
 from studio.project.line_audio import open_line_audio
 from studio.project.line_states import LineState
 from studio.project.project_file import write_archive
@@ -20,9 +20,9 @@ from studio.project.projects import Projects
 from studio.project.reclaim import find_reclaimable, reclaim_space
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
-from studio.project.trash import TRASH_RETENTION_S, ProjectTrash
 from studio.services.studio import Studio
 from studio.storage.disk import DiskUsage
+from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.library import SpeakerLibrary
 
 
@@ -297,7 +297,7 @@ def test_removed_projects_wait_a_month_and_then_go_by_themselves(
 
 def test_a_month_begins_with_the_removal_however_old_the_project_is(tmp_path: Path) -> None:
     now_s = 10 * TRASH_RETENTION_S
-    trash = ProjectTrash(tmp_path / ".trash", QuickDisk(), now_s=lambda: now_s)
+    trash = TrashFolder(tmp_path / ".trash", QuickDisk(), "Gone.", now_s=lambda: now_s)
     project = tmp_path / "abc"
     project.mkdir()
     os.utime(project, (0, 0))
@@ -317,10 +317,10 @@ def test_a_project_that_was_being_deleted_is_deleted_to_the_end(tmp_path: Path) 
 
     project = tmp_path / "abc"
     project.mkdir()
-    ProjectTrash(tmp_path / ".trash", QuickDisk()).put(project)
+    TrashFolder(tmp_path / ".trash", QuickDisk(), "Gone.").put(project)
     with pytest.raises(StorageFailed):
-        ProjectTrash(tmp_path / ".trash", Stuck()).empty()
-    trash = ProjectTrash(tmp_path / ".trash", QuickDisk())
+        TrashFolder(tmp_path / ".trash", Stuck(), "Gone.").empty()
+    trash = TrashFolder(tmp_path / ".trash", QuickDisk(), "Gone.")
     assert trash.measure() == DiskUsage()
     trash.empty(older_than_s=TRASH_RETENTION_S)
     assert list((tmp_path / ".trash").iterdir()) == []

@@ -13,8 +13,7 @@ from scenes import dialog_of
 from studio.errors import StudioError
 from studio.project.session import ProjectSession
 from studio.server.error_responses import answer_error
-from studio.server.routes.project_audio import project_audio_routes
-from studio.server.routes.project_routes import project_routes, space_routes
+from studio.server.routes.project_routes import project_audio_routes, project_routes, space_routes
 from studio.services.studio import Studio
 
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scenes import OpenStudio, dialog_of, finish
 
 from studio.backends.espeak.backend import DraftBackend
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
 from studio.server.routes.monitoring import Metrics
 from studio.services.studio import Studio

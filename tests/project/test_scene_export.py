@@ -12,7 +12,7 @@ from project_scenes import rendered, until
 
 from studio.audio.mastering import Mastering, parse_target
 from studio.audio.scene_file import ExportOptions
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import Conflict, NotFound
 from studio.project.scene_export import (
     FAULT_MESSAGE,

@@ -15,12 +15,12 @@ from scenes import OpenStudio
 from wandering import WanderingDraft
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.dialog.formats.importing import read_dialog_text
-from studio.engine.segment_synthesis import derive_quality_retry_seed
+from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.engine.renderer import derive_quality_retry_seed
 from studio.errors import BadInput
-from studio.project.line_job import choose_retry_seed, is_retry
 from studio.project.line_states import LineState, VoiceOutliers
-from studio.project.scene_export import export_scene
+from studio.project.project_renderer import choose_retry_seed, is_retry
+from studio.project.scene_export import build_scene
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore, encode_take, read_take_record
 from studio.quality.checks import QualityIssue, TakeMetrics
@@ -101,7 +101,7 @@ def test_accepting_a_take_is_kept_and_is_a_step_of_undo(studio: Studio, tmp_path
 
 
 def manifest(session: ProjectSession, path: Path) -> list[dict]:
-    export_scene(session, path)
+    build_scene(session).write(path)
     with zipfile.ZipFile(path) as archive:
         return json.loads(archive.read("manifest.json"))["segments"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from scenes import dialog_of
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.encode import AudioFormat, encode
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import AudioRejected, BadInput, EngineBusy, NotFound, StorageFailed
 from studio.project.project_file import write_archive
 from studio.project.session import ProjectSession
@@ -40,7 +41,7 @@ def speaker(studio: Studio, name: str, pitch_hz: float = 180.0) -> Speaker:
 @pytest.fixture
 def other(studio: Studio, tmp_path: Path) -> Iterator[Studio]:
     """Another machine's workspace."""
-    other = studio.open_workspace(tmp_path / "other")
+    other = Studio(replace(studio.options, workspace=tmp_path / "other"), studio.engine)
     yield other
     other.projects.close()
 

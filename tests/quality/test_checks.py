@@ -16,15 +16,17 @@ from spoken_corpus import HARD, KANJI, SENTENCES, Line, Reader, at
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.espeak.backend import DraftBackend
 from studio.quality.checks import (
+    ExpectedSpeech,
     IssueKind,
     QualityReport,
     TakeMetrics,
     build_baseline,
     check_take,
+    estimate_duration,
     find_outliers,
     merge_reports,
+    repeats_itself,
 )
-from studio.quality.expected_duration import ExpectedSpeech, estimate_duration, repeats_itself
 
 RATE = STUDIO_RATE_HZ
 
@@ -217,7 +219,6 @@ def test_made_faults_are_found(sentences, fault, wanted, least, request):
     assert share >= least, missed
 
 
-@pytest.mark.slow
 def test_one_word_that_goes_on_for_seconds_is_found(reader):
     others = reader.line(HARD[-1], "en").clip.samples
     for language, (word, _) in SENTENCES.items():

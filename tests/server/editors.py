@@ -86,13 +86,12 @@ class Editor:
         self._rev = self._project["rev"]
 
     async def work(self, actions: int) -> None:
-        """Do one thing after the other, while the page listens and asks how the studio is."""
+        """Do one thing after the other, while the page listens."""
         await asyncio.sleep(
             self._number % 50 / 50 * self._pace_s
         )  # people don't begin in the same moment
         beside = [
             asyncio.create_task(self._listen()),
-            asyncio.create_task(self._watch()),
         ]
         try:
             for action in range(self._at_first, self._at_first + actions):
@@ -163,12 +162,6 @@ class Editor:
             self._seen.broken[f"{kind}: {answer.status_code} {answer.text[:300]}"] += 1
         return answer
 
-    async def _watch(self) -> None:
-        """As the page's header does."""
-        while True:
-            await self._ask("state", "/studio/state")
-            await asyncio.sleep(1.0)
-
     async def _hear(self, line_id: str) -> None:
         """As the player does: the answer begins when the line is made."""
         answer = await self._ask("sound", f"{self._at}/lines/{line_id}/audio")
@@ -196,6 +189,8 @@ class Editor:
         self._project = answer.raise_for_status().json()
 
     def _take(self, event: dict[str, Any]) -> None:
+        if event["type"] == "state":  # of the studio, not of the project
+            return
         self._seen.events += 1
         self._rev = max(self._rev, event.get("rev", 0))
 

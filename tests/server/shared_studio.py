@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from studio.server.error_responses import HANDLERS
 from studio.server.middleware.security import OriginGuard
-from studio.server.middleware.stack import ServerEntry
 from studio.server.route_table import service_routes, studio_routes
+from studio.server.studio_server import ServerEntry
 from studio.services.studio import Studio
 from studio.setup.models_install import NothingToSetUp
 from studio.sharing.quota import VisitLimits

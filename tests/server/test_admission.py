@@ -14,10 +14,9 @@ from studio.server.middleware.admission import (
     MAX_FAILED_LOGINS,
     ConcurrencyLimitMiddleware,
     LoginLimit,
+    RequestBuffer,
     RequestQueue,
-    RequestQueues,
 )
-from studio.server.middleware.request_bodies import RequestBuffer
 from studio.server.policies import (
     UNDECLARED,
     RequestClass,
@@ -34,7 +33,7 @@ def client_of(app) -> httpx.AsyncClient:
 
 
 def limited(app: FastAPI, at_once: int, **limits: float) -> httpx.AsyncClient:
-    queues = RequestQueues(short=RequestQueue(at_once, **limits))
+    queues = {RequestClass.SHORT: RequestQueue(at_once, **limits)}
     limit, policies = ConcurrencyLimitMiddleware(app, queues), RoutePolicies(app.routes)
 
     async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,7 +153,7 @@ async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
     app = Slow()
     app.let_go.set()
     arrivals = RequestBuffer(at_once=3, of_one=3, silent_s=600)
-    queues = RequestQueues(short=RequestQueue(1, patience_s=600, most_waiting=0))
+    queues = {RequestClass.SHORT: RequestQueue(1, patience_s=600, most_waiting=0)}
     async with client_of(ConcurrencyLimitMiddleware(app, queues, arrivals)) as client:
         stalled = [Sending() for _ in range(3)]
         held = [

@@ -115,7 +115,7 @@ def test_a_backend_whose_thread_is_dead_or_stuck_is_not_ready(
     backend.now = now
     with client_of(studio) as client:
         assert client.get("/healthz").status_code == 200, "nothing is loaded"
-        studio.load_model()
+        studio.engine.load(studio.backend_name)
         answer = client.get("/healthz")
         assert answer.status_code == (503 if reason else 200)
         assert (reason or "") in (answer.json()["reason"] or "")
@@ -159,13 +159,13 @@ def test_what_jobs_did_is_counted(client: TestClient, studio: Studio) -> None:
 
 
 def test_the_models_and_the_queue_are_told(client: TestClient, studio: Studio) -> None:
-    studio.load_model()
+    studio.engine.load(studio.backend_name)
     loaded = figures(client)
     assert loaded["tableread_model_loaded/draft"] == 1
     assert loaded["tableread_model_loads_total/draft"] == 1
     assert loaded["tableread_model_slots/draft"] == 3
     assert loaded["tableread_in_flight"] == loaded["tableread_queued"] == 0
-    studio.unload_model()
+    studio.engine.unload(studio.backend_name)
     unloaded = figures(client)
     assert unloaded["tableread_model_loaded/draft"] == 0
     assert unloaded["tableread_model_unloads_total/draft"] == 1

@@ -243,7 +243,7 @@ def test_a_project_travels_as_one_file_with_takes_and_history(client: httpx.Clie
     before = rendered(client, project)
     edited(client, project, {"op": "rename_speaker", "from": "Ida", "to": "Eva"}, rev=0)
     file = client.get(at(project, "/export?format=tableread"))
-    assert "filename*=UTF-8''" in file.headers["content-disposition"]
+    assert "filename*=utf-8''" in file.headers["content-disposition"]
     names = zipfile.ZipFile(io.BytesIO(file.content)).namelist()
     assert {"project.json", "edits.jsonl"} < set(names)
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from studio.errors import EngineBusy
-from studio.server.v1.requested_voice import References
+from studio.server.v1.speech_bodies import References
 
 
 async def test_slow_recordings_hold_no_thread_of_the_page_and_are_not_too_many() -> None:

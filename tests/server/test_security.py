@@ -17,6 +17,8 @@ from starlette.datastructures import Headers
 
 from studio.server.middleware.security import OriginGuard
 
+pytestmark = pytest.mark.slow
+
 SECRET = "canary-7f3a"
 
 ROUTES = (

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from independent_meter import lufs
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.project.session import ProjectSession
 from studio.server.error_responses import HANDLERS
 from studio.server.route_table import studio_routes
@@ -62,7 +62,6 @@ def finished(client: TestClient, session: ProjectSession, **wish: object) -> dic
     return body
 
 
-@pytest.mark.slow
 def test_a_file_is_begun_followed_and_fetched(client: TestClient, session: ProjectSession) -> None:
     body = finished(client, session, format="flac", loudness="podcast", even_voices=True)
     assert (body["state"], body["share"], body["message"]) == ("done", 1.0, None)

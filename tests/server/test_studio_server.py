@@ -15,6 +15,8 @@ import psutil
 import pytest
 from serving import ROOT, command, serving
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_name_and_password_guard_the_studios_own_routes(tmp_path: Path) -> None:
     with serving(tmp_path / "workspace", "--auth", "ida:secret") as (client, _):

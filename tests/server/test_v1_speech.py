@@ -3,11 +3,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -20,10 +23,12 @@ from live import live
 from scenes import OpenStudio
 from speech_client import FORMATS, TEXT, app_of, curl, duration_s, events_of
 
-from studio.audio.clip import STUDIO_RATE_HZ
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.backends.base import Capabilities, Conditioning
 from studio.backends.espeak.backend import DraftBackend
 from studio.errors import OutOfMemory
+from studio.services import speech_requests
+from studio.services.speech_requests import QUEUE_LIMIT
 from studio.services.studio import Studio
 from studio.voices.speaker import Voice
 
@@ -171,6 +176,27 @@ def test_a_caller_who_leaves_frees_the_slot(open_studio: OpenStudio) -> None:
             assert sum(map(len, chunks)) > STUDIO_RATE_HZ
 
 
+def test_an_answer_that_was_sent_whole_counts_as_done(open_studio: OpenStudio, caplog) -> None:
+    may_save = threading.Event()
+
+    def save(path: Path, clip: Clip) -> None:
+        assert may_save.wait(60)
+        write_wav(path, clip)
+
+    studio = open_studio(save=save)
+    caplog.set_level(logging.INFO, logger="studio.engine.job")
+    with live(app_of(studio)) as address, httpx.Client(base_url=address, timeout=60) as client:
+        body = {"input": TEXT, "response_format": "pcm"}
+        assert client.post("/v1/audio/speech", json=body).content
+        time.sleep(0.2)  # the server closes the render, whose file isn't saved yet
+        may_save.set()
+        deadline_s = time.monotonic() + 60
+        while not caplog.messages:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        assert " done: " in caplog.messages[0]
+
+
 def test_16_at_once_come_back_uncrossed(address: str, client: TestClient) -> None:
     texts = [f"This is message number {number}, for you alone." for number in range(16)]
     alone = {text: speak(client, input=text, voice="nova") for text in texts}
@@ -280,7 +306,7 @@ def test_what_cannot_be_used_is_refused_in_openais_shape(client: TestClient, bod
 
 
 def test_a_full_queue_is_429_at_once(client: TestClient, monkeypatch) -> None:
-    monkeypatch.setattr("studio.services.speech_requests.MAX_QUEUED_SEGMENTS", 0)
+    monkeypatch.setattr(speech_requests, "QUEUE_LIMIT", replace(QUEUE_LIMIT, segments=0))
     answer = client.post("/v1/audio/speech", json={"input": TEXT})
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
@@ -338,7 +364,7 @@ def test_nothing_is_left_behind(studio: Studio) -> None:
 def test_a_key_is_asked_for_when_one_is_set(studio: Studio) -> None:
     from unittest.mock import AsyncMock
 
-    from studio.server.deps import key_guard
+    from studio.server.policies import key_guard
 
     guard = key_guard("sk-studio", AsyncMock())
     with TestClient(app_of(studio, guard)) as client:

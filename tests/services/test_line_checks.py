@@ -9,7 +9,7 @@ import soundfile
 from project_scenes import IDA, ops
 from voice_like import voice_like
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.project import folder as places
 from studio.services.line_checks import check_lines
 
@@ -28,13 +28,13 @@ def session(studio):
     return studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
 
 
-def told(studio, session):
-    hints = check_lines(studio, session)
+def told(session):
+    hints = check_lines(session)
     return [" ".join(hints.get(line_id, [])) for line_id in session.document.order]
 
 
 def test_every_line_is_told_what_it_would_meet(studio, session):
-    plain, gasp, both, wobble, language, audio, pause, neutral = told(studio, session)
+    plain, gasp, both, wobble, language, audio, pause, neutral = told(session)
     assert (plain, pause, neutral) == ("", "", "")
     assert "can't perform [gasp]" in gasp
     assert "can't perform [gasp]" in both
@@ -47,21 +47,21 @@ def test_every_line_is_told_what_it_would_meet(studio, session):
 
 def test_only_the_lines_asked_about_are_answered_for(studio, session):
     second = session.document.order[1]
-    assert list(check_lines(studio, session, {second})) == [second]
-    assert check_lines(studio, session, set()) == {}
+    assert list(check_lines(session, {second})) == [second]
+    assert check_lines(session, set()) == {}
 
 
 def test_a_mood_that_the_voice_has_is_no_matter(studio, session):
     studio.speakers.add("Mara", sample=voice_like(5))
     studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
-    assert "mood" not in told(studio, session)[3]
+    assert "mood" not in told(session)[3]
 
 
 def test_a_recording_that_is_there_is_no_matter(studio, session):
     folder = session.folder.root / places.AUDIO_FOLDER
     folder.mkdir(exist_ok=True)
     soundfile.write(folder / "door.wav", voice_like(1).samples, 24_000)
-    assert told(studio, session)[5] == ""
+    assert told(session)[5] == ""
 
 
 def on(monkeypatch, studio, **abilities):
@@ -75,9 +75,9 @@ def test_a_speaker_without_a_sample_is_told_where_the_engine_has_no_voice_of_its
 ):
     studio.speakers.add("Tomas", sample=voice_like(5))
     session = studio.projects.create("Scene", read_dialog_text("Mara: Hi.\nTomas: Hi.").dialog)
-    assert told(studio, session) == ["", ""]
+    assert told(session) == ["", ""]
     on(monkeypatch, studio, builtin_voice=False, cloning=True)
-    first, second = told(studio, session)
+    first, second = told(session)
     assert "Mara has no sample" in first
     assert "Add a recording" in first
     assert second == ""
@@ -88,13 +88,13 @@ def test_text_that_is_read_as_english_for_want_of_a_language_is_told_once_a_spea
 ):
     script = "Mara: Guten Tag.\nMara: Na so was.\nTomas: Привет.\n[Ida | lang:de] Ja."
     session = studio.projects.create("Scene", read_dialog_text(script).dialog)
-    assert told(studio, session) == [""] * 4
+    assert told(session) == [""] * 4
     on(monkeypatch, studio, asks_language=True)
-    first, *others = told(studio, session)
+    first, *others = told(session)
     assert "read as English" in first
     assert others == [""] * 3
     session.edit(ops({"op": "settings", "fields": {"language": "de"}}), IDA, session.rev)
-    assert told(studio, session) == [""] * 4
+    assert told(session) == [""] * 4
 
 
 def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkeypatch):
@@ -103,10 +103,10 @@ def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkey
     )
     session = studio.projects.create("Scene", read_dialog_text(script).dialog)
     backend = studio.backends()["draft"]
-    before = told(studio, session)
+    before = told(session)
     said = {"zh": "Chinese lacks something."}.get
     monkeypatch.setattr(backend, "lacks", said, raising=False)
-    more = [len(now) > len(was) for now, was in zip(told(studio, session), before, strict=True)]
+    more = [len(now) > len(was) for now, was in zip(told(session), before, strict=True)]
     assert more == [True, False, False, True]
     session.edit(ops({"op": "settings", "fields": {"language": "zh"}}), IDA, session.rev)
-    assert "lacks something" in told(studio, session)[2]
+    assert "lacks something" in told(session)[2]

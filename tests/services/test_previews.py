@@ -11,7 +11,7 @@ import pytest
 from scenes import OpenStudio, dialog_of, finish
 from voice_like import voice_like
 
-from studio.audio.encode import write_wav
+from studio.audio.clip import write_wav
 from studio.backends.espeak.backend import DraftBackend
 from studio.errors import BadInput, NotFound, SampleRejected, SpeechFailed
 from studio.services.previews import Sentence

@@ -8,7 +8,7 @@ from voice_like import voice_like
 
 from studio.audio.clip import Clip
 from studio.errors import NotFound, SampleRejected
-from studio.services.voice_library import SampleEdit, SampleEditor, TrimSpec
+from studio.services.voice_library import TrimSpec
 
 RATE_HZ = 24_000
 
@@ -30,39 +30,37 @@ def mara(studio, poor):
 
 @pytest.mark.parametrize("sample", ["main", "mood"])
 def test_a_kept_sample_is_repaired_and_brought_back_byte_for_byte(studio, mara, sample):
-    mending = SampleEditor(studio.voices)
     sample_id = None if sample == "main" else mara.moods[0].sample_id
     path = mara.sample if sample == "main" else mara.moods[0].path
     before = path.read_bytes()
-    upload_id = mending.open(mara.speaker_id, sample_id).upload.upload_id
+    upload_id = studio.voices.open_sample(mara.speaker_id, sample_id).upload.upload_id
     assert path.read_bytes() == before
-    mended = mending.replace(
+    mended = studio.voices.replace_sample(
         mara.speaker_id,
         sample_id,
-        SampleEdit(TrimSpec(upload_id, 1.0, 9.0, repaired=True), "Louder."),
+        TrimSpec(upload_id, 1.0, 9.0, repaired=True),
+        "Louder.",
     )
     kept = mended if sample == "main" else mended.moods[0]
     assert (kept.transcript, kept.consent_at) == ("Louder.", "2026-01-02T03:04:05+00:00")
     assert studio.speakers.measure_length_s(path) < 8
-    mending.replace(mara.speaker_id, sample_id, SampleEdit(TrimSpec(upload_id), "Hello."))
+    studio.voices.replace_sample(mara.speaker_id, sample_id, TrimSpec(upload_id), "Hello.")
     assert path.read_bytes() == before
 
 
 def test_what_can_not_serve_as_a_voice_is_refused_and_the_sample_stays(studio, mara):
-    mending = SampleEditor(studio.voices)
     before = mara.sample.read_bytes()
-    upload_id = mending.open(mara.speaker_id, None).upload.upload_id
+    upload_id = studio.voices.open_sample(mara.speaker_id, None).upload.upload_id
     with pytest.raises(SampleRejected):
-        mending.replace(mara.speaker_id, None, SampleEdit(TrimSpec(upload_id, 0.0, 1.5)))
+        studio.voices.replace_sample(mara.speaker_id, None, TrimSpec(upload_id, 0.0, 1.5))
     assert mara.sample.read_bytes() == before
 
 
 def test_a_sample_that_is_gone_says_so(studio, mara):
-    mending = SampleEditor(studio.voices)
     with pytest.raises(NotFound):
-        mending.open(mara.speaker_id, "00000000")
+        studio.voices.open_sample(mara.speaker_id, "00000000")
     mara.sample.unlink()
     with pytest.raises(SampleRejected, match="can't be found"):
-        mending.open(mara.speaker_id, None)
+        studio.voices.open_sample(mara.speaker_id, None)
     with pytest.raises(NotFound):
-        mending.replace(mara.speaker_id, None, SampleEdit(TrimSpec("nothing")))
+        studio.voices.replace_sample(mara.speaker_id, None, TrimSpec("nothing"))

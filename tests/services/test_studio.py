@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gated import GatedDraft
 from scenes import OpenStudio, dialog_of, finish
 
 from studio.backends.base import Backend
@@ -12,7 +14,6 @@ from studio.backends.registry import create
 from studio.engine.model_manager import ModelState
 from studio.errors import (
     ModelUnavailable,
-    NotFound,
     SettingError,
     StorageFailed,
 )
@@ -25,11 +26,18 @@ def test_old_renders_make_room_for_new_ones(studio: Studio) -> None:
     for _ in range(KEPT_JOBS + 3):
         jobs.append(studio.render(dialog_of(1)))
         finish(jobs[-1])
-    assert studio.job(jobs[-1].job_id) is jobs[-1]
-    with pytest.raises(NotFound, match="start a new one"):
-        studio.job(jobs[0].job_id)
-    assert not jobs[0].spec.folder.exists()
-    assert jobs[-1].spec.folder.exists()
+    assert [job.spec.folder.exists() for job in jobs] == [False] * 3 + [True] * KEPT_JOBS
+
+
+def test_a_render_under_way_keeps_its_folder(open_studio: OpenStudio) -> None:
+    studio = open_studio(GatedDraft())
+    slow = studio.render(dialog_of(1))
+    for number in range(KEPT_JOBS):
+        (studio.options.workspace / "renders" / f"earlier-{number}").mkdir()
+    os.utime(slow.spec.folder, (0, 0))
+    studio.render(dialog_of(1))
+    assert slow.spec.folder.exists()
+    assert len(list((studio.options.workspace / "renders").iterdir())) == KEPT_JOBS + 1
 
 
 def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> None:
@@ -73,7 +81,7 @@ def test_another_backend_speaks_from_now_on_and_the_former_is_unloaded(
     two_backends: Studio,
 ) -> None:
     assert two_backends.backend_reason == "Second: it was not there."
-    two_backends.load_model()
+    two_backends.engine.load(two_backends.backend_name)
     two_backends.choose_backend("second")
     assert (two_backends.backend_name, two_backends.backend_reason) == ("second", None)
     assert two_backends.engine.models.get_status("draft").state is ModelState.UNLOADED

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from studio.errors import BadInput
-from studio.setup.commands import read_request
+from studio.setup import commands
+from studio.setup.commands import install_remedy, program, read_request
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,24 @@ def test_an_unknown_command_lists_the_known_ones():
 def test_an_unusable_variable_is_refused():
     with pytest.raises(BadInput, match="TABLEREAD_INSTALL_MODELS=perhaps"):
         read_request(["serve"], {"TABLEREAD_INSTALL_MODELS": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "remedy"),
+    [
+        ("launch.py", "python launch.py", "Start python launch.py, which installs"),
+        ("/src/tableread/studio/__main__.py", "python launch.py", "Start python launch.py"),
+        ("/usr/bin/tableread", "tableread", "Install tableread with its extra"),
+        ("tableread.exe", "tableread", "Install tableread with its extra"),
+    ],
+)
+def test_messages_name_the_command_that_was_typed(typed, name, remedy, monkeypatch):
+    monkeypatch.setattr("sys.argv", [typed])
+    assert program() == name
+    assert install_remedy().startswith(remedy)
+
+
+def test_where_there_is_no_launcher_the_command_is_the_packages(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.argv", ["python"])
+    monkeypatch.setattr(commands, "__file__", str(tmp_path / "studio" / "setup" / "commands.py"))
+    assert program() == "tableread"

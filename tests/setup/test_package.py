@@ -19,7 +19,7 @@ from tiny_index import REPO
 from studio import __version__, settings
 from studio.setup.launcher import Launcher
 from studio.setup.requirements import read_parts
-from studio.storage import installation
+from studio.storage import workspace
 
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
 STUDIO_RANGES = [Requirement(text) for text in PROJECT["dependencies"]]
@@ -72,12 +72,12 @@ def test_the_command_tells_its_version():
 
 
 def test_a_clone_keeps_its_files_beside_itself():
-    assert REPO / "assets" == installation.ASSETS
-    assert installation.default_workspace() == REPO / "workspace"
+    assert REPO / "assets" == workspace.ASSETS
+    assert workspace.default_workspace() == REPO / "workspace"
 
 
 def test_a_package_keeps_its_files_in_the_users_home(monkeypatch, tmp_path):
-    monkeypatch.setattr(installation, "IS_PACKAGED", True)
+    monkeypatch.setattr(workspace, "IS_PACKAGED", True)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("TABLEREAD_WORKSPACE", raising=False)
     assert settings.Settings().workspace == tmp_path / "Tableread"

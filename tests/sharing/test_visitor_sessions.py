@@ -117,7 +117,7 @@ def test_visitors_speak_on_the_one_engine_and_keep_apart(studio: Studio) -> None
         jobs[name] = (visitor.studio, visitor.studio.render(dialog_of(3)))
     for own, job in jobs.values():
         finish(job)
-        assert own.job(job.job_id) is job
+        assert job.spec.folder.is_relative_to(own.options.workspace)
         assert job.summarize().failed == 0
 
 
@@ -151,21 +151,21 @@ def test_a_visitor_has_so_many_seconds_uploads_and_requests(studio: Studio) -> N
 
 
 def test_a_visitor_leaves_other_models_loaded(studio: Studio) -> None:
-    studio.load_model()
+    studio.engine.load(studio.backend_name)
     _, visitor = VisitorSessions(studio).create()
     visitor.studio.engine.retire("draft")
     assert studio.engine.models.get_status("draft").state == "loaded"
 
 
 def test_a_visitors_studio_has_no_say_over_the_engine(studio: Studio) -> None:
-    studio.load_model()
+    studio.engine.load(studio.backend_name)
     _, visitor = VisitorSessions(studio).create()
     own = visitor.studio
     for refused in (
-        own.load_model,
-        own.unload_model,
-        own.cancel_load,
-        lambda: own.set_idle_timeout(1),
+        lambda: own.engine.load(own.backend_name),
+        lambda: own.engine.unload(own.backend_name),
+        lambda: own.engine.cancel_load(own.backend_name),
+        lambda: own.engine.set_idle_timeout(1),
         lambda: own.engine.set_max_concurrency(1),
     ):
         with pytest.raises(NotAllowed, match="Only the owner"):
@@ -339,6 +339,7 @@ def test_silence_counts_as_audio_and_a_refused_job_costs_nothing(studio: Studio)
     for too_much in ((pause,) * 2, (Silence(0.01, line_number=1),) * 41):
         with pytest.raises(LimitReached, match="at most here"):
             visitor.studio.render(Dialog(too_much))
+        assert len(list((visitor.workspace / "renders").iterdir())) == 2, "of what was spoken"
 
 
 class Weighty(DraftBackend):

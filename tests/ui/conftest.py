@@ -1,5 +1,7 @@
 """A real server process and a real browser for the page's tests."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
@@ -12,19 +14,20 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import soundfile
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
-from ui_steps import fill
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
 ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
-expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
@@ -33,13 +36,20 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
-    # Another way to this machine, by an address that is no secure context.
-    "--host-resolver-rules=MAP 198.51.100.7 127.0.0.1",
+    # Another way to this machine, by an address that is no secure context; else no way out of it.
+    "--host-resolver-rules=MAP 198.51.100.7 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 
 
 def pytest_collection_modifyitems(items):
-    """Without a browser, what drives one is skipped, and the reason printed."""
+    """Put modules that drive the browser last; without one such tests are skipped.
+
+    One browser serves them all, and its event loop would stand in the way of asyncio tests that
+    follow.
+    """
+    here = Path(__file__).parent
+    driving = {item.path for item in items if item.get_closest_marker("browser")}
+    items.sort(key=lambda item: item.path.parent == here and item.path in driving)
     if BROWSER:
         return
     reason = "no Chromium found; name one in TABLEREAD_BROWSER"
@@ -146,9 +156,11 @@ def mortal(tmp_path) -> Iterator[Callable[[], Server]]:
         server.process.wait(timeout=ENDED_WITHIN_S)
 
 
-# One browser a module: its event loop would stand in the way of asyncio tests that follow.
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=BROWSER_TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         yield browser
@@ -163,15 +175,16 @@ def open_page(server: Server, browser: Browser) -> Iterator:
     """
     contexts, faults = [], []
 
-    def foreign(route: Route) -> None:
-        faults.append(f"asked for {route.request.url}")
-        route.abort()
+    def check(request: Request) -> None:
+        if not request.url.startswith((server.url, "data:", "blob:")):
+            faults.append(f"asked for {request.url}")
 
     def opened(**look) -> Page:
         context = browser.new_context(viewport={"width": 1440, "height": 900}, **look)
         contexts.append(context)
         context.set_default_timeout(BROWSER_TIMEOUT_MS)
-        context.route(lambda url: not url.startswith((server.url, "data:", "blob:")), foreign)
+        # No route: with one, each request goes through this process and nothing is cached.
+        context.on("request", check)
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("dialog", lambda dialog: faults.append(f"a dialog said {dialog.message}"))
@@ -201,6 +214,8 @@ def page(window: Page) -> Iterator[Page]:
 @pytest.fixture
 def write(page: Page):
     """Opens a new project of a text and waits until its lines are shown, and no earlier ones."""
+    from ui_steps import fill
+
     return lambda text, lines: fill(page, text, lines)
 
 

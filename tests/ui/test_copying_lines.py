@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 from ui_steps import fill, line_ids, saved, stored, texts
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 
 pytestmark = pytest.mark.browser
 

@@ -16,6 +16,17 @@ RECORDED = """() => {
 """From now on `window.recorded` holds what the chip says, however late somebody looks."""
 
 
+def stream(page, parts):
+    """Let the event stream say parts of the state and end, so that the page opens it again."""
+
+    def answer(route):
+        message = json.dumps({"type": "state", "state": parts()})
+        route.fulfill(content_type="text/event-stream", body=f"data: {message}\n\n")
+
+    page.route("**/events?*", answer)
+    page.evaluate("() => window.tableread.project.look()")
+
+
 def wait_for_state(page, state):
     page.wait_for_selector(f"#model-chip[data-state={state}]")
 
@@ -78,11 +89,7 @@ def test_the_set_up_of_the_neural_voices_is_shown_with_its_remedy(open_page):
     setup = {"state": "installing", "message": "Fetching <b>torch</b>.", "fraction": 0.4}
     started = []
 
-    def answer(route):
-        body = route.fetch().json()
-        route.fulfill(body=json.dumps(body | {"setup": setup | {"detail": ""}}))
-
-    page.route("**/studio/state", answer)
+    stream(page, lambda: {"setup": setup | {"detail": ""}})
     page.route("**/studio/setup/start", lambda route: started.append(1) or route.fulfill())
     page.wait_for_selector("#setup-progress")
     assert page.inner_text("#setup-message") == "Fetching <b>torch</b>."
@@ -112,17 +119,12 @@ def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
         "memory_after": {"resident_bytes": 900_000_000, "device_bytes": None},
     }
 
-    def answer(route):
-        body = route.fetch().json()
-        body["backends"] = backends
-        body["model"] |= loading
-        route.fulfill(body=json.dumps(body))
-
     def take(route):
         asked.append((route.request.url.rsplit("/", 1)[1], route.request.post_data_json))
         route.fulfill(body="{}")
 
-    page.route("**/studio/state", answer)
+    model = page.request.get(studio_url(page, "state")).json()["model"]
+    stream(page, lambda: {"backends": backends, "model": model | loading})
     page.route("**/studio/backend", take)
     page.route("**/studio/model/cancel", take)
     page.wait_for_selector("#model-chip[data-state=loading]")

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
-from studio.server.page_assets import AssetFiles, PageAssets, PreloadLinks
+from studio.server.page_assets import AssetFiles, PageAssets, link_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,7 +94,8 @@ def test_the_modules_are_sent_as_one_with_a_map(folder):
 def test_links_go_into_the_page_and_nowhere_else():
     html = "<html><head><title>é</title></head><body></head></body></html>"
     routes = [Route(path, lambda _: HTMLResponse(html)) for path in ("/", "/other")]
-    client = TestClient(PreloadLinks(Starlette(routes=routes), links="<link>"))
+    link_page(routes, "<link>")
+    client = TestClient(Starlette(routes=routes))
     linked = client.get("/")
     assert linked.text == html.replace("</head>", "<link>\n</head>", 1)
     assert int(linked.headers["Content-Length"]) == len(linked.content)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from studio.ui.blocks import create_ui
-from studio.ui.page_templates import icon, render_template
+from studio.ui.blocks import create_ui, icon, render_template
 
 HTML = Path(__file__).resolve().parents[2] / "assets" / "page" / "html"
 

@@ -1,7 +1,7 @@
 """The script as text: what is written in it is neither lost nor laid over what others wrote."""
 
 import pytest
-from ui_steps import by_tom, line_ids, reopened, saved, stored
+from ui_steps import by_tom, line_ids, reopened, saved, stored, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -9,7 +9,6 @@ TWO = "Mara: One.\nTomas: Two."
 SCRIPT = "**/script"
 DRAFT = "#script-draft"
 NOTICE = ".notice[data-notice=script-draft]"
-STATE = "**/studio/state"
 
 
 @pytest.fixture
@@ -105,14 +104,16 @@ def test_a_refused_script_stays_until_it_is_mended_or_dropped(page, script):
     assert "Rewritten." not in value(page)
 
 
-def test_the_notice_of_a_refused_script_stays_while_the_page_asks_for_the_state(page, script):
+def test_the_notice_of_a_refused_script_stays_while_the_state_changes(page, script):
     page.fill("#script", "Mara: One.\n[pause:10h]\nTomas: Rewritten.")
     page.wait_for_selector(f"{DRAFT}:not([hidden])")
     page.click("#views [data-view=lines]")
     page.wait_for_selector(NOTICE)
-    for _ in range(2):  # the page asks again only after it has shown the answer before
-        with page.expect_response(STATE):
-            pass
+    for segments in (2, 3):
+        url = studio_url(page, "model/concurrency")
+        assert page.request.post(url, data={"segments": segments}).ok
+        shown = "of => document.querySelector('#model-at-once').value === String(of)"
+        page.wait_for_function(shown, arg=segments)
     assert page.is_visible(NOTICE)
     page.click(f"{NOTICE} .notice-act")
     page.click("#draft-drop")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from voice_like import voice_like
 
-from studio.audio.clip import Clip
-from studio.audio.encode import write_wav
+from studio.audio.clip import Clip, write_wav
 
 MakeRecording = Callable[..., Path]
 

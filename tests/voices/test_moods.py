@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog
 from studio.dialog.planning import SpeechLimits, plan
 from studio.errors import BadInput, Conflict, NotFound, SampleRejected

@@ -7,7 +7,7 @@ import soundfile
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.decode import DecodeLimits
 from studio.errors import AudioRejected, SampleRejected
-from studio.voices.sample_checks import SampleProblemCode, check_sample, load_sample
+from studio.voices.samples import SampleProblemCode, check_sample, load_sample
 
 
 def _write(path, samples, rate_hz=STUDIO_RATE_HZ):

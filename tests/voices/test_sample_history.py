@@ -12,7 +12,7 @@ from voice_like import voice_like
 
 from studio.errors import Conflict, NotFound
 from studio.voices.library import SpeakerLibrary
-from studio.voices.sample_history import MAX_VERSIONS
+from studio.voices.speaker_store import MAX_VERSIONS
 from studio.voices.voice_pack import read_pack, write_pack
 
 DAY_S = 24 * 3600
@@ -69,6 +69,19 @@ def test_a_main_sample_that_comes_back_takes_the_place_of_the_present_one(librar
     back = library.restore_version("Anna", former.former_id)
     assert back.sample.read_bytes() == before
     assert [one.path.read_bytes() for one in back.formers] == [present], "and that one is kept"
+
+
+def test_the_oldest_recording_comes_back_though_the_present_one_needs_its_room(library, anna):
+    before = anna.sample.read_bytes()
+    oldest = library.set_sample("Anna", None).formers[0]
+    library.set_sample("Anna", voice_like(5))
+    for _ in range(MAX_VERSIONS - 1):
+        library.replace_sample("Anna", None, voice_like(5), transcript=None)
+    assert library.get("Anna").formers[0] == oldest
+    back = library.restore_version("Anna", oldest.former_id)
+    assert back.sample.read_bytes() == before
+    assert len(back.formers) == MAX_VERSIONS
+    assert former_files(library, anna) == sorted(one.path.name for one in back.formers)
 
 
 def test_a_removed_mood_comes_back_unless_its_mood_is_taken(library, anna):

@@ -6,7 +6,7 @@ import pytest
 import soundfile
 
 from studio.errors import AudioRejected, BadInput, NotFound
-from studio.voices.sample_uploads import MAX_UPLOADS, SampleUploads
+from studio.voices.samples import MAX_UPLOADS, SampleUploads
 
 
 @pytest.fixture
@@ -47,6 +47,7 @@ def test_ids_from_outside_lead_nowhere(uploads, upload_id):
     uploads.drop(upload_id)
 
 
+@pytest.mark.slow
 def test_the_oldest_make_room(tmp_path, uploads, recording):
     path = recording(duration_s=1.0)
     kept = [uploads.add(path, "a.wav") for _ in range(MAX_UPLOADS + 2)]

@@ -2,7 +2,7 @@
 
 /** @import { Batch, EditAnswer, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
 
-/** What the server refused, in words for the person. */
+/** A request that the server refused, with its message for the user. */
 export class ApiError extends Error {
   /** @param {string} message @param {{line?: number|null, kind?: string, status?: number, body?: object}} [about] */
   constructor(message, { line = null, kind = "Unreachable", status = 0, body = {} } = {}) {
@@ -25,14 +25,14 @@ async function refusal(response) {
 const ATTEMPTS = 5;
 const LONGEST_WAIT_S = 5;
 
-/** How long a studio with too much to do asks to be waited for; null when it is too long to wait. */
+/** The wait that a busy studio asks for; null if it is too long to retry. */
 function waitFor(response) {
   const seconds = Number(response.headers.get("Retry-After") ?? 1);
   return response.status === 429 && seconds <= LONGEST_WAIT_S ? 1000 * seconds : null;
 }
 
 /**
- * Ask the studio, and again where it is busy.
+ * Send a request to the studio, and retry it while the studio is busy.
  * @param {string} path below `studio/`
  * @param {Omit<RequestInit, 'body'> & {body?: any, form?: FormData}} [how] method, `body` (a `Blob` as it is, else JSON) or `form`, signal, keepalive
  */
@@ -86,7 +86,7 @@ export const importProject = (file) =>
   json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
 
 /**
- * New lines as a file or, without a name, the clipboard holds them; nothing is changed by it.
+ * Read new lines from a file or, without a name, from pasted text; no project changes.
  * @param {Blob} body @returns {Promise<ReadLines>}
  */
 export const readLines = (body, name = "") =>
@@ -102,7 +102,7 @@ export const putScript = (id, body, last = false) =>
 /** @param {Partial<Batch>} body {edit_id, base_rev, client, group, ops} @param {boolean} last the page goes away */
 export const sendEdit = (id, body, last = false) =>
   json(projectPath(id, "/edits"), { method: "POST", body, keepalive: last });
-/** What sends batches of one project, whichever is open by then. @returns {(batch: Batch, last: boolean) => Promise<EditAnswer>} */
+/** A function that sends batches of one project, even when another one is open by then. @returns {(batch: Batch, last: boolean) => Promise<EditAnswer>} */
 export function batchSender(id) {
   return ({ edit_id, client, base_rev, group, ops, text }, last) => {
     const about = { edit_id, client, base_rev };
@@ -119,17 +119,17 @@ export const cancelRender = (id) => json(projectPath(id, "/cancel"), { method: "
 export const focusLine = (id, lineId) =>
   request(projectPath(id, "/focus"), { method: "POST", body: { line_id: lineId } });
 
-/** Deleted projects, as `list` has the others; `edited_at` is when they were deleted. */
+/** List the deleted projects, as `list` does the others; `edited_at` is the time of deletion. */
 export const listRemovedProjects = () => json("space/trash");
-/** @returns {Promise<ProjectBody>} the body of a deleted project, which is there again */
+/** @returns {Promise<ProjectBody>} the body of the restored project */
 export const restoreProject = (id) => json(`space/trash/${part(id)}/restore`, { method: "POST" });
 
-/** What deleted takes and projects hold: {bytes, takes: {files, bytes}, recordings: {files, bytes}, trash: {projects, bytes}, projects}. */
+/** The disk space of deleted takes and projects: {bytes, takes: {files, bytes}, recordings: {files, bytes}, trash: {projects, bytes}, projects}. */
 export const readDiskUsage = () => json("space");
-/** Free all of it; the same of what was freed, and `left` [{project_id, message}]. */
+/** Free all of it; returns the same for what was freed, and `left` [{project_id, message}]. */
 export const freeSpace = () => post("space/free", {});
 
-/** What is to be known about lines before they are spoken. @param {string[] | null} lineIds null for all */
+/** Warnings about lines before they are rendered. @param {string[] | null} lineIds null for all */
 export const checkLines = (id, lineIds) => post(projectPath(id, "/hints"), { line_ids: lineIds });
 
 /** @param {File} file a recording that audio lines play @returns {Promise<{path: string}>} */
@@ -139,7 +139,7 @@ export async function addAudio(id, file) {
   return json(projectPath(id, "/audio"), { method: "POST", form });
 }
 
-/** A file of the project with what its format left out, in words. @returns {Promise<{blob: Blob, leftOut: string}>} */
+/** A file of the project, and a sentence about what its format leaves out. @returns {Promise<{blob: Blob, leftOut: string}>} */
 export async function exportScript(id, format) {
   const response = await request(projectPath(id, `/export?format=${part(format)}`));
   const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
@@ -150,14 +150,14 @@ export const listTakes = (id, lineId) => json(projectPath(id, `/takes/${part(lin
 export const readPeaks = (id, bins, takeIds) =>
   json(projectPath(id, `/peaks?bins=${bins}&takes=${takeIds.map(part).join(",")}`));
 
-/** Raw 16-bit samples of a line, streamed as they are made. */
+/** Raw 16-bit samples of a line, streamed while they are generated. */
 export const streamLineAudio = (id, lineId, signal) =>
   request(projectPath(id, `/lines/${part(lineId)}/audio`), { signal });
 
 export const takeUrl = (id, lineId, takeId) =>
   `studio/${projectPath(id, `/takes/${part(lineId)}/${part(takeId)}/audio.wav`)}`;
 export const exportUrl = (id, format) => `studio/${projectPath(id, `/export?format=${part(format)}`)}`;
-/** Have a file of sound made: {export_id, state, share, message, measured}. @param {object} body {format, loudness, even_voices} */
+/** Start an export of the audio: {export_id, state, share, message, measured}. @param {object} body {format, loudness, even_voices} */
 export const startSoundExport = (id, body) => post(projectPath(id, "/exports"), body);
 export const readSoundExport = (id, exportId) => json(projectPath(id, `/exports/${part(exportId)}`));
 export const stopSoundExport = (id, exportId) =>
@@ -199,7 +199,7 @@ export const forgetSample = (id, versionId) =>
   json(`${speakerPath(id)}/formers/${part(versionId)}`, { method: "DELETE" });
 export const restoreSpeaker = (id) => json(`speakers/removed/${part(id)}/restore`, { method: "POST" });
 export const forgetSpeaker = (id) => request(`speakers/removed/${part(id)}`, { method: "DELETE" });
-/** A kept sample as an upload, to be looked at and cut. */
+/** Open a sample as an upload, to be viewed and trimmed. */
 export const openSample = (id, sampleId, signal) =>
   json(`${samplePath(id, sampleId)}/open`, { method: "POST", signal });
 /** @param {object} mended {upload_id, transcript, start_s, end_s, repaired} */
@@ -214,16 +214,16 @@ export const uploadRecording = (recording, name, signal) =>
 export const checkUpload = (id, cut) => json(`${uploadPath(id)}/check`, { method: "POST", body: cut });
 export const dropUpload = (id) => request(uploadPath(id), { method: "DELETE" });
 
-/** A sentence in a speaker's voice, as a sound. */
+/** A sentence in a speaker's voice, as audio. */
 export const previewVoice = (id, body, signal) => postForSound(`${speakerPath(id)}/preview`, body, signal);
-/** A sentence in the voice of an upload, as a sound. */
+/** A sentence in the voice of an upload, as audio. */
 export const previewUpload = (id, body, signal) => postForSound(`${uploadPath(id)}/preview`, body, signal);
 /** @param {Blob} recording to be said in a speaker's voice */
 export const convertVoice = (id, recording, signal) => postForSound(`${speakerPath(id)}/act`, recording, signal);
 
 export const sampleUrl = (id, sampleId) => `studio/${samplePath(id, sampleId)}.wav`;
 export const voiceUrl = (id) => `studio/${speakerPath(id)}/voice`;
-/** A part of an upload, fetched whole: Safari plays from an address only what it can ask for in pieces. */
+/** A part of an upload, fetched whole: Safari plays from a URL only if the server supports ranges. */
 export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired }, signal) => {
   const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}`;
   return (await request(`${uploadPath(id)}/audio.wav?${cut}`, { signal })).blob();

@@ -1,12 +1,11 @@
 /**
- * The page's events. Who emits what, with which payload, is written down in `PageEvents` of types.d.ts; the type
- * checker holds every name and payload against it.
+ * The page's events. `PageEvents` in types.d.ts lists their names and payloads, which the type checker checks.
  */
 
 /** @import { PageEvents } from "./types" */
 
 /**
- * Brings events to those who asked for them, in the order in which they asked.
+ * Delivers events to listeners, in the order in which they subscribed.
  * @template {object} M payloads by the name of their event
  */
 export class Bus {
@@ -27,7 +26,7 @@ export class Bus {
   }
 
   /**
-   * A listener that fails is reported as any fault of the page is, and keeps nothing from the others.
+   * A listener that throws is reported like any fault of the page; the others are still called.
    * @template {keyof M} K
    * @param {K} name @param {M[K]} [payload]
    */
@@ -35,7 +34,7 @@ export class Bus {
     this.#latest.set(name, payload);
     const listeners = this.#listeners.get(name);
     for (const listener of listeners ? [...listeners] : []) {
-      if (!listeners.has(listener)) continue; // another listener has ended it
+      if (!listeners.has(listener)) continue; // another listener has removed it
       try {
         listener(payload);
       } catch (fault) {
@@ -47,7 +46,7 @@ export class Bus {
   }
 
   /**
-   * What was emitted last, for who comes later.
+   * The last payload of an event, for late subscribers.
    * @template {keyof M} K
    * @param {K} name @returns {M[K] | undefined}
    */
@@ -56,5 +55,5 @@ export class Bus {
   }
 }
 
-/** What concerns the page as a whole. @type {Bus<PageEvents>} */
+/** The bus for events of the page as a whole. @type {Bus<PageEvents>} */
 export const bus = new Bus();

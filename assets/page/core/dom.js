@@ -1,4 +1,4 @@
-/** Small means of touching the document; whatever a person wrote goes in as text only. */
+/** Small functions on the DOM; text from users is inserted as text, never as HTML. */
 
 /** @import { PageElement } from "./types" */
 
@@ -9,38 +9,38 @@ export function byId(id) {
   return /** @type {PageElement} */ (found);
 }
 
-/** First element of a `<template>`, copied. @param {string} id @returns {PageElement} */
+/** Clone the first element of a `<template>`. @param {string} id @returns {PageElement} */
 export function fromTemplate(id) {
   const template = /** @type {HTMLTemplateElement} */ (/** @type {HTMLElement} */ (byId(id)));
   return /** @type {PageElement} */ (template.content.firstElementChild.cloneNode(true));
 }
 
-/** What has the keyboard. @returns {PageElement | null} */
+/** The focused element. @returns {PageElement | null} */
 export function focusedElement() {
   return /** @type {PageElement | null} */ (/** @type {unknown} */ (document.activeElement));
 }
 
-/** Write text only where it differs, so that nothing is laid out again for nothing. */
+/** Set text only if it differs, to avoid a needless layout. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Set a data attribute only where it differs. */
+/** Set a data attribute only if it differs. */
 export function setData(element, name, value) {
   if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** Show or hide without touching what is so already. */
+/** Show or hide elements, without touching those that are already. */
 export function setHidden(element, hidden) {
   if (element.hidden !== hidden) element.hidden = hidden;
 }
 
-/** Whether an element is laid out at all. Safari before 17.4 can't say so without laying out the page. */
+/** Whether an element is displayed. Safari before 17.4 can't say so without a layout of the page. */
 export function isLaidOut(element) {
   return element.checkVisibility?.() ?? element.getClientRects().length > 0;
 }
 
-/** The text that is marked. Of a text area Firefox and Safari tell it by the area alone. @returns {string} */
+/** The selected text. Firefox and Safari report that of a text area only through the area itself. @returns {string} */
 export function markedText() {
   const area = document.activeElement;
   if (!area?.matches("textarea")) return String(getSelection());
@@ -66,7 +66,7 @@ export function whenPresent(ids) {
   });
 }
 
-/** Put rows in order without moving those that stand right: a moved field loses its focus. */
+/** Put rows in order without moving those in the right place, since a moved field loses its focus. */
 export function arrangeRows(list, rows) {
   const kept = new Set(rows);
   [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
@@ -105,14 +105,14 @@ export function isDirty(field) {
   return dirty.has(field);
 }
 
-/** Who still waits for the answer of a dialog. @type {WeakMap<PageElement, (answer: string) => void>} */
+/** The callers that wait for a dialog's answer. @type {WeakMap<PageElement, (answer: string) => void>} */
 const answers = new WeakMap();
 
 /**
- * Show a dialog and wait until it is closed. Its `close` event comes a task after it closed: by then it may have been
- * opened again, and what was asked before gets the answer it was given.
+ * Show a dialog and wait until it is closed. Its `close` event comes a task later, when it may have been opened again;
+ * the earlier caller then still gets its own answer.
  * @param {PageElement} dialog
- * @param {string} none the answer when it is closed without one
+ * @param {string} none the answer if it is closed without a button
  * @returns {Promise<string>} the value of the button pressed
  */
 export function askDialog(dialog, none) {

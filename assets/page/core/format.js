@@ -1,4 +1,4 @@
-/** Numbers and times as a person reads them. */
+/** Formats numbers and times for people. */
 
 /** @param {number} seconds @returns {string} "4:05", "1:02:09" */
 export function formatClock(seconds) {

@@ -1,4 +1,4 @@
-/** What this browser keeps; where it keeps nothing (blocked, or full), it lasts as long as the page. */
+/** The browser's storage; if it is blocked or full, values last as long as the page. */
 import { newId } from "../document/document.js";
 
 class Store {
@@ -15,7 +15,7 @@ class Store {
     return this.#page.get(key) ?? this.#tried((storage) => storage.getItem(key)) ?? null;
   }
 
-  /** What was put in as JSON; `other` when there is nothing, or nothing that can be read. */
+  /** A stored JSON value; `other` if there is none, or it is invalid. */
   json(key, other) {
     try {
       return JSON.parse(this.get(key) ?? "null") ?? other;

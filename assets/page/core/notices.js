@@ -1,10 +1,10 @@
-/** What the studio has to say: notices that stay under the header, and words for screen readers. */
+/** Notices under the header, short messages over the page, and announcements for screen readers. */
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { formatCount } from "./format.js";
 import { sessionStore } from "./local_store.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
-/** What takes less isn't spoken of. */
+/** A shorter wait isn't announced. */
 const WAIT_MS = 500;
 
 function dismissed() {
@@ -41,8 +41,8 @@ export function showNotice(name, { kind = "info", title = "", text = null, act =
 }
 
 /**
- * Say that something is done: over the page for a while, so that nothing moves, and to readers.
- * `act` takes it back.
+ * Show a short message over the page, where it moves nothing, and announce it to screen readers.
+ * `act` undoes what was done.
  *
  * @param {string} text @param {{label: string, press: () => void} | null} [act]
  */
@@ -51,14 +51,14 @@ export function showDone(text, act = null) {
   row.addEventListener("animationend", () => row.remove());
 }
 
-/** Say what is waited for, once it is a wait. @param {string} text @returns {() => void} to be called when it is over */
+/** Announce a wait, once it is long enough to notice. @param {string} text @returns {() => void} to be called when it is over */
 export function showProgressNotice(text) {
   let row = null;
   let isOver = false;
   const begin = () => {
     if (isOver) return;
     const before = laid();
-    // What can still be taken back has its time first.
+    // A message with an undo button is shown for its full time first.
     if (before?.querySelector(".notice-act:not([hidden])")) return before.addEventListener("animationend", begin);
     row = laidOver(text);
     row.dataset.passing = "held";
@@ -91,14 +91,14 @@ function laidOver(text, act = null) {
   return row;
 }
 
-/** A refusal or fault that a gesture met; each one is shown, also when it repeats. */
+/** Show the error of a user's action, even if the same one is shown already. */
 export function showError(title, error) {
   const all = [...dismissed()].filter((key) => !key.startsWith("refused:"));
   sessionStore.set(DISMISSED_KEY, JSON.stringify(all));
   showNotice("refused", { kind: "error", title, text: error.message });
 }
 
-/** Say something to screen readers. */
+/** Announce something to screen readers. */
 export function announce(text) {
   setText(byId("live"), text);
 }
@@ -114,7 +114,7 @@ export function noticeOpenedProject({ name, notices }, show) {
   noticeAll("opened", `${name || "Untitled"}: ${formatCount(notices.length, "thing")} to know.`, notices, act);
 }
 
-/** The same of a file that was brought in before the one that is open. */
+/** The same for a file that was imported before the open one. */
 export function noticeImportedFile({ name, notices }) {
   noticeAll(`brought:${name}`, `${name}: ${formatCount(notices.length, "thing")} to know.`, notices);
 }
@@ -122,7 +122,7 @@ export function noticeImportedFile({ name, notices }) {
 function noticeAll(name, title, notices, act = null) {
   const rest = notices.length - SHOWN_NOTICES;
   const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [`And ${rest} more.`] : [])];
-  // The same file brought in again is shown again.
+  // The notices of a file that is imported again are shown again.
   showNotice(name, { kind: "warning", title, text: rows.join("\n") || null, act, dismiss: () => {} });
 }
 

@@ -1,4 +1,4 @@
-/** What the page's modules hand each other: the wire's records, and the events. Read by the type checker only. */
+/** Types of the page: the records of the HTTP API, and the events. For the type checker only. */
 
 /**
  * An element of the page's own HTML. Which one an id or a class names, the HTML says and no type does: so it has the
@@ -43,7 +43,7 @@ export interface PageElement extends Omit<HTMLElement, "querySelector" | "queryS
 export type LineKind = "speech" | "silence" | "audio";
 export type LineState = "none" | "queued" | "generating" | "ready" | "stale" | "failed";
 
-/** One rendering of a line; kept until it is deleted. */
+/** One rendering of a line; stored until it is deleted. */
 export interface Take {
   take_id: string;
   /** At 24,000 Hz. */
@@ -53,18 +53,18 @@ export interface Take {
   text?: string;
   params?: Params;
   locked?: boolean;
-  /** Whether the engine stopped before the end of the text. */
+  /** Whether its speech was cut off. */
   cut?: boolean;
-  /** Whether its audio was freed; it can be made again as it was. */
+  /** Whether its audio was freed; it can be rendered again. */
   gone?: boolean;
   /** Quality issues, as the studio measured them. */
   doubts?: { kind: string; message: string }[];
 }
 
-/** What a line says of its own voice: the engine's parameters, `mood` and `instruct`. */
+/** A line's own settings: the engine's parameters, `mood` and `instruct`. */
 export type Params = Record<string, string | number | boolean>;
 
-/** What a person writes of a line; the rest of `Line` is the studio's. */
+/** The editable fields of a line; the others of `Line` are set by the studio. */
 export interface LineFields {
   speaker?: string | null;
   text?: string;
@@ -90,18 +90,18 @@ export interface Line extends Required<LineFields> {
   message: string | null;
   /** The take in use. */
   take: Take | null;
-  /** The take that a person chose, whatever is newer. */
+  /** The take that the user chose, even if there is a newer one. */
   chosen: string | null;
   n_takes: number;
-  /** Of what it sounds like now; null where that isn't known. */
+  /** Length of its current audio; null if unknown. */
   samples: number | null;
-  /** The take that is being made. */
+  /** The take that is being generated. */
   making?: string | null;
-  /** What the voice reads in place of `text`, where pronunciations change it. */
+  /** The spoken text, if pronunciations change `text`. */
   spoken?: string | null;
 }
 
-/** Who speaks in the dialog. */
+/** A speaker of the dialog. */
 export interface CastSpeaker {
   name: string;
   /** "#rrggbb" */
@@ -124,22 +124,22 @@ export interface ProjectSettings {
   tries?: number;
 }
 
-/** What a project has apart from its lines. */
+/** The fields of a project other than its lines. */
 export interface ProjectMeta {
   name: string;
   order: string[];
-  /** Ids of the library's voices by the speaker's name; null for the name's own. */
+  /** Ids of the library's voices by the speaker's name; null for the voice of that name. */
   cast: Record<string, string | null>;
   settings: ProjectSettings;
   speakers: CastSpeaker[];
-  /** Takes that a person found right, whatever issues they have. */
+  /** Takes that the user accepted in spite of their issues. */
   accepted_takes: string[];
   pronunciations: Pronunciation[];
   can_undo: boolean;
   can_redo: boolean;
 }
 
-/** The dialog as the page holds it; a change makes another one that shares what stayed. */
+/** The dialog in the page; immutable, a change makes a new one that shares the rest. */
 export interface DialogDocument extends ProjectMeta {
   rev: number;
   lines: Map<string, Line>;
@@ -155,7 +155,7 @@ export interface Job {
   summary?: { message?: string | null } | null;
 }
 
-/** Where a person was in a project last. */
+/** The last position in a project. */
 export interface Position {
   line_id: string | null;
   /** The line at the play-head. */
@@ -170,14 +170,14 @@ export interface ProjectBody extends Omit<ProjectMeta, "order"> {
   rev: number;
   lines: Line[];
   notices?: Notice[];
-  /** Why nothing can be kept now. */
+  /** Why the project can't be saved now. */
   storage: string | null;
   job: Job | null;
   place: Position | null;
   seq: number;
 }
 
-/** What changed, by the names of `ProjectMeta`; a line of null is gone. */
+/** What changed, by the names of `ProjectMeta`; a line that is null was deleted. */
 export type Changes = Partial<ProjectMeta> & { lines?: Record<string, Partial<Line> | null> };
 
 export type Op =
@@ -201,7 +201,7 @@ export type Op =
       whole_word: boolean; match_case: boolean; line_ids: string[] | null;
     };
 
-/** Of an op that somebody else's edit stands against: by its place in the batch, the line and the field. */
+/** A conflict of an op with somebody else's edit: its index in the batch, the line and the field. */
 export interface Conflict {
   op: number;
   line_id: string;
@@ -214,7 +214,7 @@ export interface Batch {
   edit_id: string;
   client: string;
   base_rev: number;
-  /** Batches of one group join while they wait. */
+  /** Batches of one group are joined while they wait. */
   group: string | null;
   ops: Op[];
   /** A whole script, in place of ops. */
@@ -235,7 +235,7 @@ export interface EditAnswer {
 /** What a render did to a line. */
 export type StepOfLine = { type?: "line"; seq?: number; line_id: string } & Partial<Line>;
 
-/** One event of a project's stream. */
+/** One event of a project's stream; `{type: "state", state}` comes on it too, of the studio as a whole. */
 export type StreamStep =
   | (StepOfLine & { type: "line"; seq: number })
   | ({ type: "job"; seq: number } & Job)
@@ -397,7 +397,12 @@ export interface PageEvents {
   "transport.read": void;
   "transport.cancel": void;
   "transport.toggle": void;
+  /** Parts of the studio's state that are different now; after a connection, all of them. */
+  "engine.changed": Partial<StudioState>;
+  /** What voices there are, who reads, the model's state or the installation changed. */
   "engine.state": StudioState;
+  /** The studio can't be reached; the next "engine.changed" says that it can again. */
+  "connection.lost": Error;
   /** The library was read. */
   "library.loaded": { speakers: Voice[]; offer: EngineOffer };
   /** It was read again: voices may be others. */
@@ -428,6 +433,10 @@ export interface OutboxEvents {
 
 export interface EventStreamEvents {
   step: StreamStep;
+  /** Parts of the studio's state. */
+  state: Partial<StudioState>;
+  /** The studio can't be reached; it is asked again. */
+  lost: Error;
   /** The project as it stands, after the connection was lost. */
   body: ProjectBody;
   /** There is no such project any more. */

@@ -45,7 +45,7 @@ export class ConflictDialog {
     this.#remind();
   }
 
-  /** What is undecided stays so: theirs stands, and mine is kept until somebody chooses. */
+  /** An undecided conflict stays: the other version applies, and mine is stored until somebody chooses. */
   #remind() {
     this.#script = null;
     showNotice("conflict", {
@@ -53,7 +53,7 @@ export class ConflictDialog {
       title: "Changed in two places.",
       text: this.#batches.length ? "Theirs stands until you choose; yours is kept in this browser." : null,
       act: { label: "Compare", press: () => this.#open() },
-      dismiss: () => {}, // shown again at the next visit: only a choice ends it
+      dismiss: () => {}, // shown again at the next visit, as only a choice ends it
     });
   }
 
@@ -67,7 +67,7 @@ export class ConflictDialog {
     byId("conflict-list").replaceChildren(...asked.map((one) => this.#row(one)));
     if (!asked.length || this.#dialog.open) return;
     this.#dialog.showModal();
-    // Whoever was typing goes on to type: no button is under those keys.
+    // No button gets the focus, as the user may be typing.
     byId("conflicts-title").focus();
   }
 
@@ -94,7 +94,7 @@ export class ConflictDialog {
     return this.#answers.get(batch);
   }
 
-  /** Once all of a batch is decided, what is left of it is made. */
+  /** Once all of a batch is decided, apply the rest of it. */
   #choose(batch, { key }, isMine) {
     const answers = this.#answersOf(batch).set(key, isMine);
     if (conflictQuestions(batch, this.#project).some((one) => !answers.has(one.key))) return;

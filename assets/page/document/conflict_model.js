@@ -1,4 +1,4 @@
-/** Edit conflicts as data: the questions in refused edits, and what is left of the edits by the answers. */
+/** Edit conflicts as data: the questions about refused edits, and the edits that remain after the answers. */
 import { newId } from "./document.js";
 
 const FIELDS = {
@@ -14,7 +14,7 @@ const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "durati
  *   null where that can't be done
  */
 
-/** What a person is to be asked about a batch that was set aside. @returns {Question[]} */
+/** The questions about a refused batch. @returns {Question[]} */
 export function conflictQuestions({ ops, error }, project) {
   const asked = new Map();
   for (const conflict of error.conflicts) {
@@ -25,7 +25,7 @@ export function conflictQuestions({ ops, error }, project) {
 }
 
 /**
- * The edits of a batch by the answers; what was not in dispute is made as it was meant.
+ * The edits of a batch after the answers; edits without a conflict are unchanged.
  * @param {Map<string, boolean>} answers by key of the question: whether mine is kept
  */
 export function resolvedOps(batch, answers, project) {
@@ -84,7 +84,7 @@ function remadeDelete(op, asked, answers) {
   return lineIds.length ? [{ ...op, line_ids: lineIds }] : [];
 }
 
-/** The same once more, as far as the lines it is about are there. */
+/** The same edit again, for those of its lines that still exist. */
 function repeated(op, project) {
   const there = (lineIds) => lineIds.filter((lineId) => project.line(lineId));
   if (op.op === "insert") return [{ ...op, after: placeOf(op.after, project) }];
@@ -97,7 +97,7 @@ function repeated(op, project) {
   return [op.line_ids ? { ...op, line_ids: lineIds } : op];
 }
 
-/** A line that somebody deleted, as this page knew it, written again where it stood. */
+/** Insert a deleted line again in its place, as this page had it. */
 function reinsertion(lineId, fields, project) {
   const deleted = project.deletedLine(lineId);
   const speaker = project.view.speakers[0]?.name ?? "Speaker 1";
@@ -108,7 +108,7 @@ function reinsertion(lineId, fields, project) {
   return { op: "insert", after: placeOf(after, project), lines: [{ ...copy, ...fields, line_id: newId() }] };
 }
 
-/** The line itself, or the one before it where it is gone. */
+/** The line itself, or the one before it if it was deleted. */
 function placeOf(lineId, project) {
   let at = lineId;
   while (at !== null && !project.line(at)) at = project.deletedLine(at)?.after ?? null;

@@ -1,6 +1,6 @@
 /**
- * The dialog as the browser holds it. A state is never changed: each change gives a new one that
- * shares what stayed, so an edit can be applied again to whatever the studio says meanwhile.
+ * The dialog in the browser, as immutable states: each change returns a new one that shares the rest, so
+ * that unacknowledged edits can be applied again to whatever the studio sends.
  */
 
 /** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
@@ -36,12 +36,12 @@ function kept(now, before) {
   return JSON.stringify(now) === JSON.stringify(before) ? before : now;
 }
 
-/** What the studio says has changed. @param {DialogDocument} state @returns {DialogDocument} */
+/** Apply an edit event of the studio. @param {DialogDocument} state @returns {DialogDocument} */
 export function withChanges(state, rev, changes) {
   const next = { ...state, rev };
   for (const key of META) if (changes[key] !== undefined && changes[key] !== null) next[key] = changes[key];
   if (changes.lines) next.lines = withLines(state.lines, changes.lines);
-  // The order is the one of now, and may name lines that come with the next event.
+  // The order is the current one, and may name lines that come with the next event.
   if (changes.lines || changes.order) next.order = next.order.filter((lineId) => next.lines.has(lineId));
   return next;
 }
@@ -65,7 +65,7 @@ export function withSteps(state, steps) {
   return { ...state, lines };
 }
 
-/** Edits of this page that the studio hasn't answered; laid on twice they do nothing more. @param {DialogDocument} state @returns {DialogDocument} */
+/** Apply edits of this page that the studio hasn't acknowledged; applying them twice has no further effect. @param {DialogDocument} state @returns {DialogDocument} */
 export function withOps(state, ops) {
   if (!ops.length) return state;
   const next = { ...state, lines: new Map(state.lines), order: [...state.order] };
@@ -128,7 +128,7 @@ const OPS = {
   },
 };
 
-/** A line as it is before the studio has seen it. */
+/** A new line, before the studio has acknowledged it. */
 function blank(line) {
   const own = { speaker: null, text: "", language: null, seed: null, params: {}, duration_s: null };
   const { line_id, kind = "speech" } = line;
@@ -146,7 +146,7 @@ function change(state, lineId, fields) {
   state.lines.set(lineId, next);
 }
 
-/** A line that is waited for stays so: the studio makes what it says then. */
+/** A queued line stays queued: the studio renders its current text. */
 function outdate(line) {
   const pending = line.state === "queued" || line.state === "generating";
   line.state = pending ? "queued" : line.take ? "stale" : "none";
@@ -167,18 +167,18 @@ export function newId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Whether a render would make it. */
+/** Whether a render would include it. */
 export function isMissing({ state, locked, take, kind }) {
   if (kind === "silence" || (locked && take)) return false;
   return state === "none" || state === "stale" || state === "failed";
 }
 
-/** Whether it is being made. */
+/** Whether it is being rendered. */
 export function isPending({ state }) {
   return state === "queued" || state === "generating";
 }
 
-/** A line's doubts, where its take is of what it says now. @returns {string[]} sentences */
+/** The quality issues of a line, if its take is current. @returns {string[]} sentences */
 export function lineIssues(line, accepted) {
   if (!line?.take || line.state !== "ready" || accepted.includes(line.take.take_id)) return [];
   return takeIssues(line.take);

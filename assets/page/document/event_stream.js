@@ -1,4 +1,4 @@
-/** The event stream of a project; a lost connection is opened again. */
+/** The one event stream of the page: a project's steps and the studio's state. A lost connection is opened again. */
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
 
@@ -29,19 +29,24 @@ export class EventStream {
     // A hidden tab keeps no connection: a browser has six for all tabs of one address.
     this.#seen = () => (document.hidden && !needed() ? this.#close() : this.#open());
     document.addEventListener("visibilitychange", this.#seen);
+    addEventListener("offline", this.#cutOff);
     this.#seen();
   }
 
   #seen;
 
-  /** Listen no more. */
+  // A connection over a network that is gone says nothing for minutes.
+  #cutOff = () => void (this.#source && this.again());
+
+  /** Stop listening. */
   leave() {
     this.#left = true;
     document.removeEventListener("visibilitychange", this.#seen);
+    removeEventListener("offline", this.#cutOff);
     this.#close();
   }
 
-  /** Ask for the project as it stands, and go on from there; who has left meanwhile gets no event. */
+  /** Fetch the project's current state and go on from there, unless the stream was stopped meanwhile. */
   async again() {
     this.#close();
     const asked = (this.#asked += 1);
@@ -58,6 +63,7 @@ export class EventStream {
     } catch (error) {
       if (isOver()) return;
       if (error.status === 404) return this.events.emit("gone");
+      if (error.status !== 429) this.events.emit("lost", error); // busy is not gone
       this.#timer = setTimeout(() => this.again(), RETRY_MS);
     }
   }
@@ -66,7 +72,12 @@ export class EventStream {
     if (this.#left || this.#source) return;
     const source = (this.#source = new EventSource(api.eventsUrl(this.#id, this.#seq)));
     source.onmessage = (message) => this.#take(JSON.parse(message.data));
-    source.onerror = () => this.again();
+    const opened = performance.now();
+    source.onerror = () => {
+      this.#close();
+      // One that ends as soon as it is opened isn't opened again in a circle.
+      this.#timer = setTimeout(() => this.again(), Math.max(0, opened + RETRY_MS - performance.now()));
+    };
   }
 
   #close() {
@@ -76,6 +87,8 @@ export class EventStream {
   }
 
   #take(step) {
+    // The state has no number of its own: what comes is how it is.
+    if (step.type === "state") return this.events.emit("state", step.state);
     if (step.seq <= this.#seq) return;
     this.#seq = step.seq;
     this.events.emit("step", step);

@@ -1,4 +1,4 @@
-/** Edits on their way to the studio: sent in order, one at a time, again after a lost connection. */
+/** Edits to be sent to the studio: in order, one at a time, retried after a lost connection. */
 import { Bus } from "../core/bus.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
@@ -10,7 +10,7 @@ const LONGEST_MS = 800;
 const RETRY_MS = 1000;
 const SLOW_RETRY_MS = 5000;
 const TRIES = 3;
-/** Answers that say nothing about the edit: not signed in, busy, a proxy without its studio, disk full. */
+/** Statuses that don't concern the edit: not signed in, busy, a proxy without its studio, disk full. */
 const PASSING = new Set([401, 408, 425, 429, 502, 503, 504, 507]);
 
 export class Outbox {
@@ -29,25 +29,25 @@ export class Outbox {
   constructor(projectId, send) {
     this.#send = send;
     this.state = "saved";
-    /** Why nothing is taken now: an error that the studio answered, or null. */
+    /** Why the studio takes no edits now: its error, or null. */
     this.trouble = null;
-    /** Whether what is unsent outlives the page. */
+    /** Whether unsent edits survive the page. */
     this.kept = true;
-    /** Batches that wait for a choice, each with its `error` {message, conflicts}. */
+    /** Batches with a conflict, each with its `error` {message, conflicts}. */
     this.aside = [];
-    // Two tabs of one browser have a drawer each; who opens the project takes over what lies there.
+    // Each tab stores its edits under its own key; a tab that opens the project takes over those of closed tabs.
     const legacyKey = `tableread.unsent.${projectId}`;
     this.#key = `${legacyKey}.${newId()}`;
     this.#takeOver([...localStore.keys(`${legacyKey}.`), legacyKey]);
     if (this.#batches.length) this.#soon(0);
   }
 
-  /** Edits the studio hasn't answered, in order. */
+  /** Edits that the studio hasn't acknowledged, in order. */
   get ops() {
     return this.#batches.flatMap((batch) => batch.ops);
   }
 
-  /** The script that is on its way, if one is. @returns {string | undefined} */
+  /** The script that is being sent, if any. @returns {string | undefined} */
   get script() {
     return this.#batches.findLast(({ text }) => text !== undefined)?.text;
   }
@@ -60,7 +60,7 @@ export class Outbox {
   push({ ops, client, base_rev, group = null, text }) {
     const last = this.#batches.at(-1);
     const joins = group && last?.group === group && last.client === client && last !== this.#sending;
-    // The id so far may have taken effect, though its answer was lost: what joins it is a new edit.
+    // The batch may have taken effect although its response was lost, so with more edits it needs a new id.
     if (joins) Object.assign(last, { edit_id: newId(), ops: merged(last.ops, ops) });
     else this.#batches.push({ edit_id: newId(), client, base_rev, group, ops, since: Date.now() });
     if (text !== undefined) Object.assign(this.#batches.at(-1), { text, base_rev });
@@ -70,21 +70,21 @@ export class Outbox {
     this.#setState(this.state === "offline" ? "offline" : "saving");
   }
 
-  /** Send what waits; resolves when nothing does any more, or the studio can't take it. */
+  /** Send all edits; resolves when none is left, or the studio can't take them. */
   async flush() {
     clearTimeout(this.#timer);
     this.#timer = null;
     while (this.#batches.length && !this.#left && (await this.#sendNext()));
   }
 
-  /** Keep what is unsent for the next visit. */
+  /** Store unsent edits for the next visit. */
   keep() {
     const all = [...this.#batches, ...this.aside];
     if (all.length) this.kept = localStore.set(this.#key, JSON.stringify(all));
     else localStore.remove(this.#key);
   }
 
-  /** The page goes away: keep what is unsent, and try to send it meanwhile. */
+  /** The page is being closed: store unsent edits, and try to send them. */
   leave() {
     this.keep();
     clearTimeout(this.#timer);
@@ -93,14 +93,14 @@ export class Outbox {
     if (next && next !== this.#sending) this.#send(next, true).catch(() => {});
   }
 
-  /** Another project is opened: what is unsent stays in the drawer of this one, and no event follows. */
+  /** Another project is opened: unsent edits stay stored for this one, and no event follows. */
   close() {
     this.#left = true;
     clearTimeout(this.#timer);
     this.keep();
   }
 
-  /** It is decided what becomes of a batch that was set aside. */
+  /** Resolve the conflict of a batch. */
   settle(batch) {
     this.aside = this.aside.filter((one) => one !== batch);
     this.keep();
@@ -149,7 +149,7 @@ export class Outbox {
     return status >= 500 && this.#tries < TRIES;
   }
 
-  /** What was written is lost only where nothing but its form was wrong; a script's writer keeps it. */
+  /** Edits are dropped only if they are malformed; the script view keeps its text. */
   #refuse(batch, error) {
     const conflicts = error.body?.conflicts ?? [];
     const stays = batch.text === undefined && (error.status >= 500 || conflicts.length > 0);
@@ -162,7 +162,7 @@ export class Outbox {
     this.#emit(stays ? (conflicts.length ? "conflict" : "failed") : "refused", { batch, error });
   }
 
-  /** What was typed on in the same field is one question with it. */
+  /** Later edits of the same field join its question. */
   #absorb(batch) {
     const later = this.#batches.filter((one) => one !== batch && one.group && one.group === batch.group);
     for (const { ops } of later) batch.ops = merged(batch.ops, ops);
@@ -196,7 +196,7 @@ export class Outbox {
   }
 }
 
-/** Typing replaces what was typed before it in the same field. */
+/** Typing replaces earlier unsent text of the same field. */
 function merged(before, ops) {
   const [old, fresh] = [before[0], ops[0]];
   const alike =

@@ -1,4 +1,4 @@
-/** The open project: what the studio says of it, and this page's edits laid on top. */
+/** The open project: the studio's state, with this page's unacknowledged edits applied on top. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { CLIENT_ID } from "../core/local_store.js";
@@ -8,7 +8,7 @@ import { Outbox } from "./outbox.js";
 
 /** @import { Batch, DialogDocument, Line, Op, ProjectBody } from "../core/types" */
 
-/** Lines that were here: what somebody deletes while a person edits it can be inserted again. */
+/** Deleted lines, so that one can be inserted again that somebody else deleted during an edit. */
 export class DeletedLines {
   #lines = new Map();
 
@@ -21,7 +21,7 @@ export class DeletedLines {
     }
   }
 
-  /** @returns {{line: Line, after: string | null} | undefined} a line with the one it stood after */
+  /** @returns {{line: Line, after: string | null} | undefined} a line, and the line that was before it */
   of(lineId) {
     return this.#lines.get(lineId);
   }
@@ -31,10 +31,10 @@ export class DeletedLines {
   }
 }
 
-/** This page, of a person: what stands before the dash is the same for all pages of a browser. */
+/** The id of this page: the part before the dash is the same for all pages of a browser. */
 const CLIENT = `${CLIENT_ID}-${newId()}`;
 
-/** Says of itself what the `project.*` events of the page's bus name. */
+/** Emits the `project.*` events on the page's bus. */
 export class Project {
   #base = EMPTY_DOCUMENT;
   #steps = [];
@@ -57,7 +57,7 @@ export class Project {
       bus.emit("project.flushing");
       this.#outbox?.leave();
     });
-    // A page that the browser had put to rest goes on where it was.
+    // The browser may suspend the page and resume it later.
     addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
     bus.on("library.changed", () => this.look());
     bus.on("engine.state", ({ backend }) => this.#followEngine(backend.name));
@@ -68,27 +68,27 @@ export class Project {
     return this.#outbox?.state ?? "saved";
   }
 
-  /** Why edits aren't taken now, as far as the studio said. @returns {Error | null} */
+  /** Why the studio takes no edits now. @returns {Error | null} */
   get trouble() {
     return this.#outbox?.trouble ?? null;
   }
 
-  /** Whether what is unsent outlives the page. */
+  /** Whether unsent edits survive the page. */
   get kept() {
     return this.#outbox?.kept ?? true;
   }
 
-  /** Edits that wait for a choice. @returns {Batch[]} */
+  /** Batches with a conflict. @returns {Batch[]} */
   get aside() {
     return this.#outbox?.aside ?? [];
   }
 
-  /** The script that is on its way, if one is. @returns {string | undefined} */
+  /** The script that is being sent, if any. @returns {string | undefined} */
   get unsentScript() {
     return this.#outbox?.script;
   }
 
-  /** The studio's revision that this page knows. */
+  /** The latest revision that this page knows. */
   get rev() {
     return this.#base.rev;
   }
@@ -106,7 +106,7 @@ export class Project {
     return this.view.lines.get(lineId);
   }
 
-  /** A line that was here a while ago, and after which one. @returns {{line: Line, after: string | null} | undefined} */
+  /** A deleted line, and the line that was before it. @returns {{line: Line, after: string | null} | undefined} */
   deletedLine(lineId) {
     return this.#deletedLines.of(lineId);
   }
@@ -114,7 +114,7 @@ export class Project {
   /** Show another project. @param {ProjectBody} body */
   async open(body) {
     await this.leave();
-    this.#close(); // one that was opened at the same time
+    this.#close(); // another project was opened meanwhile
     this.id = body.project_id;
     this.#outbox = new Outbox(this.id, api.batchSender(this.id));
     this.#outbox.events.on("state", () => bus.emit("project.saving"));
@@ -130,11 +130,13 @@ export class Project {
     this.#live.events.on("step", (step) => this.#step(step));
     this.#live.events.on("body", (now) => this.#adopt(now));
     this.#live.events.on("gone", () => bus.emit("project.gone"));
+    this.#live.events.on("state", (parts) => bus.emit("engine.changed", parts));
+    this.#live.events.on("lost", (error) => bus.emit("connection.lost", error));
     bus.emit("project.saving");
     bus.emit("project.opened");
   }
 
-  /** Send what is unsent and listen no more. */
+  /** Send unsent edits and stop listening. */
   async leave() {
     await this.flush();
     this.#close();
@@ -148,19 +150,19 @@ export class Project {
     if (unsent) bus.emit("project.left", { id: this.id, name: this.view.name });
   }
 
-  /** Change the dialog here and now; the studio follows. @param {Op[]} ops */
+  /** Change the dialog at once, and send the edit to the studio. @param {Op[]} ops */
   edit(ops, { group = null } = {}) {
     this.#outbox.push({ ops, client: CLIENT, base_rev: this.#base.rev, group });
     this.#rebuild();
   }
 
-  /** Resolve when the studio has all edits, or can't be reached; what is half typed is put first. */
+  /** Resolve when the studio has all edits, or can't be reached; unfinished typing is sent first. */
   async flush() {
     bus.emit("project.flushing");
     await this.#outbox?.flush();
   }
 
-  /** Take back the latest step of this person, or of anybody, or the latest undo. @param {"undo" | "redo"} way */
+  /** Undo the latest step, of this user first, or redo. @param {"undo" | "redo"} way */
   async travel(way, { anybodys = false } = {}) {
     const { id } = this;
     await this.flush();
@@ -170,7 +172,7 @@ export class Project {
     if (id === this.id) this.#answered(answer);
   }
 
-  /** Lay a whole script onto the lines. @param {string} text @param {number} baseRev the revision it was written on */
+  /** Change the lines to those of a whole script. @param {string} text @param {number} baseRev the revision it was written on */
   putScript(text, baseRev) {
     this.#outbox.push({ ops: [], text, client: CLIENT, base_rev: baseRev, group: "script" });
   }
@@ -181,13 +183,13 @@ export class Project {
     return void (await api.sendEdit(id, { edit_id: newId(), client: CLIENT, base_rev: baseRev, group: null, ops }));
   }
 
-  /** Decide what becomes of edits that were set aside. @param {Batch} batch @param {Op[]} ops made of it now */
+  /** Resolve the conflict of a batch. @param {Batch} batch @param {Op[]} ops made of it now */
   settle(batch, ops = []) {
     this.#outbox.settle(batch);
     if (ops.length) this.edit(ops);
   }
 
-  /** Make lines, or all that are missing or outdated. @param {Array<string> | null} lineIds */
+  /** Render lines, or all that are missing or outdated. @param {Array<string> | null} lineIds */
   async render(lineIds, { again = false, listenFrom = null } = {}) {
     const { id } = this;
     await this.flush();
@@ -197,7 +199,7 @@ export class Project {
     const seenSteps = this.#jobSteps;
     try {
       const job = await api.startRender(id, body);
-      // A quick voice is done before the answer is here; what the stream said is newer then.
+      // A fast voice may be done before the response arrives; the stream's state is then newer.
       if (id === this.id && seenSteps === this.#jobSteps) this.#setJob(job);
     } catch (error) {
       if (id === this.id) await this.#live.again();
@@ -205,7 +207,7 @@ export class Project {
     }
   }
 
-  /** Ask how it all stands: a voice or the engine changed, and with it what is outdated. */
+  /** Fetch the current state: a voice or the engine changed, and with it which lines are outdated. */
   look() {
     return this.#live?.again();
   }
@@ -218,7 +220,7 @@ export class Project {
     return api.focusLine(this.id, lineId);
   }
 
-  /** What a render will make waits from now on, before the studio says so. */
+  /** Show the lines of a render as queued at once, before the studio confirms it. */
   #expect(lineIds, again) {
     const named = lineIds?.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
     const steps = (named ?? this.lines)
@@ -270,13 +272,13 @@ export class Project {
       return this.#setJob(step);
     }
     if (step.type === "storage") return bus.emit("project.storage", step.message);
-    // The stream tells things as they are when it tells them: the last word is always right.
+    // An event has the state at the time it was sent, so the last one is always right.
     this.#flushSteps();
     this.#base = withChanges(this.#base, Math.max(step.rev, this.#base.rev), step.changes);
     return this.#rebuild();
   }
 
-  /** A draft voice makes hundreds of steps a second; the page takes them once a frame. */
+  /** The draft voice causes hundreds of events a second; the page applies them once a frame. */
   #soon(step) {
     this.#steps.push(step);
     if (this.#steps.length === 1) requestAnimationFrame(() => this.#flushSteps());
@@ -289,7 +291,7 @@ export class Project {
     this.#rebuild();
   }
 
-  /** A render that has ended leaves no line waiting; where one seems to, ask what is so. */
+  /** After a render no line is queued; if one still seems to be, fetch the current state. */
   #setJob(job) {
     this.#flushSteps();
     this.#showJob(job);
@@ -317,7 +319,7 @@ export class Project {
     if (meta) bus.emit("project.meta");
   }
 
-  /** Another engine finds other takes outdated. */
+  /** With another engine, other takes are outdated. */
   #followEngine(name) {
     if (this.#engine !== null && this.#engine !== name) this.look();
     this.#engine = name;

@@ -24,7 +24,7 @@ function rowOf({ kind, speaker, text, language, seed, params, duration_s: second
   return `${header(speaker, said)} ${text}`.trimEnd();
 }
 
-/** Brackets hold any name; the plain form only where nothing in it could be read as text. */
+/** In brackets any name can be written; the plain form only if it can't be mistaken for text. */
 function header(name, said) {
   if (said.length) return `[${[name, ...said].join(" | ")}]`;
   return PLAIN_NAME.test(name) ? `${name}:` : `[${name} |]`;
@@ -35,7 +35,7 @@ function valueOf(value) {
   return BARE_WORD.test(value) && value !== "true" && value !== "false" ? value : quoted(value);
 }
 
-/** JSON in visible ASCII without the marks that scripts are made of. */
+/** JSON in visible ASCII, without the characters of the script's syntax. */
 function quoted(text) {
   return JSON.stringify(text).replace(/[^\x20-\x7e]|[[\]|]/g, escapedUnit);
 }
@@ -51,7 +51,7 @@ const LONGEST_PAUSE_S = 300;
 
 /**
  * @param {string} text @param {string[]} names that speak already
- * @returns {NewLine[] | null} lines; null when not every row of it is somebody's
+ * @returns {NewLine[] | null} lines; null if not every row has a speaker
  */
 export function parseLines(text, names) {
   const known = new Map(names.map((name) => [fold(name), name]));
@@ -62,8 +62,8 @@ export function parseLines(text, names) {
 }
 
 /**
- * Whether rows with settings, recordings or odd names among them are a script all the same; the
- * studio reads what they say.
+ * Whether text with settings, recordings or unusual names is probably a script, which the
+ * studio then parses.
  */
 export function looksLikeScript(text) {
   const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
@@ -84,11 +84,11 @@ function lineOf(row, known) {
 
 const TAB = newId();
 
-/** What is written in the script and isn't the studio's yet; it outlives the page. */
+/** The script's text that the studio doesn't have yet; it survives the page. */
 export class ScriptDraft {
   #key = null;
 
-  /** Another project's. @returns {{text: string, rev: number} | null} what was left behind in it */
+  /** Another project's. @returns {{text: string, rev: number} | null} its unsent text */
   open(projectId) {
     const drawer = `tableread.draft.${projectId}.`;
     this.#key = `${drawer}${TAB}`;
@@ -108,7 +108,7 @@ export class ScriptDraft {
   }
 }
 
-/** Where a place in a text is after the text became another. @returns {(at: number) => number} */
+/** Maps an offset in a text to the changed text. @returns {(at: number) => number} */
 export function offsetShift(before, after) {
   const most = Math.min(before.length, after.length);
   let head = 0;

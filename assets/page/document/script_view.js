@@ -31,13 +31,13 @@ function isMeant({ defaultPrevented, target }, area) {
 
 async function readAsChat(area, from, text) {
   const pasted = area.value;
-  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false, lines: [] })); // a script tells itself
-  if (!chat || area.value !== pasted || area.readOnly) return; // somebody writes on
+  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false, lines: [] })); // the script view reports its own errors
+  if (!chat || area.value !== pasted || area.readOnly) return; // somebody is typing
   replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines);
 }
 
-/** A step of its own in the browser's history, so that one back leads to the text as it was pasted. */
+/** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. */
 function replaceRange(area, [from, to], script) {
   area.focus();
   area.setSelectionRange(from, to);
@@ -45,7 +45,7 @@ function replaceRange(area, [from, to], script) {
   insertText(begins ? script : `\n${script}`);
 }
 
-/** `execCommand` alone writes so that the browser's undo knows of it. */
+/** Only `execCommand` changes text in a way that the browser can undo. */
 function insertText(text) {
   document.execCommand("insertText", false, text);
 }
@@ -64,7 +64,7 @@ const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
 const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
 
-/** The script's text area: shows the studio's text, sends what is typed, keeps what was refused. */
+/** The script's text area: shows the studio's text, sends changes, and keeps refused ones. */
 export class ScriptView {
   #area = byId("script");
   #project;
@@ -73,16 +73,16 @@ export class ScriptView {
   #draft = new ScriptDraft();
   #timer = null;
   #asking = false;
-  // The studio's revision that the text in the box stands on; null until it was asked for.
+  // The revision that the text in the box is based on; null until it was fetched.
   #rev = null;
   #stale = true;
-  // Whether the text in the box is the person's and not the studio's yet.
+  // Whether the text in the box has unsent changes.
   #own = false;
   #trouble = null;
 
   /**
    * @param {import("./project.js").Project} project
-   * @param {{lead: () => void, compare: (about: import('./conflict_dialog.js').TwoTexts) => void}} ways brings this view into sight; shows two versions
+   * @param {{lead: () => void, compare: (about: import('./conflict_dialog.js').TwoTexts) => void}} ways shows this view; shows two versions
    */
   constructor(project, { lead, compare }) {
     this.#project = project;
@@ -102,7 +102,7 @@ export class ScriptView {
     bus.on("project.shown", () => this.forget());
   }
 
-  /** The view comes into sight, or another project does. */
+  /** The view, or another project, is shown. */
   async show() {
     this.#count();
     this.#showTrouble();
@@ -128,13 +128,13 @@ export class ScriptView {
     return isLaidOut(this.#area);
   }
 
-  /** The view goes out of sight. */
+  /** The view is hidden. */
   left() {
     this.put();
     this.#showTrouble();
   }
 
-  /** Another project: what is shown is not its text; what was left behind in it is offered again. */
+  /** Another project: what is shown is not its text; its unsent text is offered again. */
   forget() {
     clearTimeout(this.#timer);
     this.#timer = null;
@@ -148,7 +148,7 @@ export class ScriptView {
     return this.show();
   }
 
-  /** Lay what was typed onto the lines, when something was. */
+  /** Send changes of the script, if there are any. */
   put() {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
@@ -156,7 +156,7 @@ export class ScriptView {
     this.#put();
   }
 
-  /** Scroll to a line of the text and mark it. @param {number} lineNumber 1-based */
+  /** Scroll to a line of the text and select it. @param {number} lineNumber 1-based */
   reveal(lineNumber, { focus = true } = {}) {
     const rows = this.#area.value.split("\n");
     const start = rows.slice(0, lineNumber - 1).reduce((sum, row) => sum + row.length + 1, 0);
@@ -180,11 +180,11 @@ export class ScriptView {
   #restore({ text, rev }) {
     this.#own = true;
     this.#draft.keep(text, rev);
-    // One that is on its way already is answered by itself.
+    // A script that is being sent already gets its own response.
     if (this.#project.unsentScript !== text) this.#put();
   }
 
-  /** The studio's text takes the place of what stands in the box; the caret stays at its words. */
+  /** Replace the text in the box by the studio's; the caret stays at its words. */
   #take({ rev, text, notices }) {
     this.#rev = rev;
     this.#area.readOnly = false;
@@ -205,7 +205,7 @@ export class ScriptView {
       this.#problems([{ line_number: error.line, message }], "error");
       return this.#showTrouble();
     }
-    // Who asks twice gets how it stands now, which others may have changed since.
+    // A second request fetches the text again, as others may have changed it.
     this.#rev = batch.again ? this.#rev : answer.rev;
     if (this.#timer !== null || this.#area.value !== batch.text) return;
     this.#draft.forget();
@@ -215,7 +215,7 @@ export class ScriptView {
     this.show();
   }
 
-  /** The text in the box is the studio's, or may become so. */
+  /** Show the studio's text if the box has no unsent changes. */
   #free() {
     this.#own = false;
     this.#stale = true;
@@ -230,7 +230,7 @@ export class ScriptView {
     this.show();
   }
 
-  /** Two people wrote: what differs side by side, and a choice. */
+  /** Two people changed the script: show both versions side by side, with a choice. */
   async #dispute() {
     const { id } = this.#project;
     try {
@@ -281,7 +281,7 @@ export class ScriptView {
     row.dataset.kind = kind;
     const place = lineNumber ? `Line ${lineNumber}` : "";
     setText(row.querySelector(".problem-place"), place);
-    // The message of an error names its line itself; it is shown once, as the place.
+    // An error's message starts with its line, which is shown only once, as the place.
     const text = place && message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message;
     setText(row.querySelector(".problem-text"), text);
     row.querySelector("button").disabled = !lineNumber;

@@ -1,4 +1,4 @@
-/** Lines from and to elsewhere: copied, cut and pasted as script text, or read from files. */
+/** Clipboard and import of lines: copied, cut and pasted as script text, or read from files. */
 import * as api from "../core/api.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
@@ -23,13 +23,13 @@ export class LineImport {
     this.#commands = commands;
   }
 
-  /** After which line something comes in: the marked ones, else the last. @returns {string | null} */
+  /** The line after which something is inserted: the last selected one, else the last of all. @returns {string | null} */
   get place() {
     const { current, ids } = this.#selection;
     return ids.at(-1) ?? current ?? this.#project.view.order.at(-1) ?? null;
   }
 
-  /** Bring in what was copied; what is pasted twice comes in twice, in order. @param {string} text @param {string | null} [after] */
+  /** Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after] */
   text(text, after) {
     const bring = async () => {
       const lines = await this.#lines([[CLIPBOARD, () => api.readLines(new Blob([text]))]], "pasted", after);
@@ -39,7 +39,7 @@ export class LineImport {
     return this.#last;
   }
 
-  /** Bring in the lines of files. @param {File[]} files */
+  /** Insert the lines of files. @param {File[]} files */
   async files(files) {
     /** @type {Array<[string, () => Promise<ReadLines>]>} */
     const reads = files.map((file) => [file.name, () => api.readLines(file, file.name)]);
@@ -50,7 +50,7 @@ export class LineImport {
 
   /**
    * @param {Array<[string, () => Promise<ReadLines>]>} reads each by its name
-   * @returns {Promise<number>} how many lines came in
+   * @returns {Promise<number>} how many lines were inserted
    */
   async #lines(reads, what, after = this.place) {
     const { id, rev } = this.#project;
@@ -67,7 +67,7 @@ export class LineImport {
     return lines.length && (await this.#put(lines, { id, rev, after })) ? lines.length : 0;
   }
 
-  /** Another project may be open by now, and others may have deleted the line before. @returns {Promise<boolean>} */
+  /** Another project may be open by now, and the line before may be deleted. @returns {Promise<boolean>} */
   async #put(lines, { id, rev, after }) {
     const { view } = this.#project;
     const isOpen = id === this.#project.id;
@@ -89,10 +89,10 @@ export class LineImport {
   }
 }
 
-/** Where the browser's own clipboard is meant: a button pressed before has no use for one. */
+/** Whether the browser's own clipboard is meant; on a focused button it has no use. */
 const OTHERS = 'input, textarea, select, [contenteditable], [role="menu"]';
 
-/** Copy, cut and paste of marked lines, as the studio's own script. */
+/** Copy, cut and paste of selected lines, as script text. */
 export class Clipboard {
   #parts;
 
@@ -102,14 +102,14 @@ export class Clipboard {
     document.addEventListener("copy", (event) => this.#copy(event, "copied"));
     document.addEventListener("cut", (event) => this.#copy(event, "cut") && parts.commands.delete());
     document.addEventListener("paste", (event) => this.#paste(event));
-    // Safari asks before: where only text could be copied, and none is marked, its keys would do nothing.
+    // Safari asks first: if no text is selected, it would ignore the keys without this.
     for (const name of ["beforecopy", "beforecut"]) {
       document.addEventListener(name, (event) => this.#copies(event) && event.preventDefault());
     }
     document.addEventListener("beforepaste", (event) => isFree(event) && event.preventDefault());
   }
 
-  /** Whether it is marked lines that are meant. */
+  /** Whether selected lines are meant. */
   #copies(event) {
     return isFree(event) && this.#parts.selection.ids.length > 0 && getSelection().isCollapsed;
   }

@@ -1,4 +1,4 @@
-/** Edit commands: what can be done to lines; every gesture of mouse and keyboard ends here. */
+/** Edit commands on lines; every action of mouse and keyboard calls one of them. */
 import { bus } from "../core/bus.js";
 import { formatCount } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
@@ -19,7 +19,7 @@ export class Commands {
     this.#selection = selection;
   }
 
-  /** A new line after the current one, by whom the person would expect. */
+  /** Add a line after the current one, with the speaker that the user most likely wants. */
   add() {
     const after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null;
     const line = { line_id: newId(), kind: "speech", speaker: this.#nextSpeaker(after), text: "" };
@@ -27,7 +27,7 @@ export class Commands {
     bus.emit("text.edit", { lineId: line.line_id });
   }
 
-  /** A pause after a line. */
+  /** Add a pause after a line. */
   addPause(after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
     const line = { line_id: newId(), kind: "silence", duration_s: PAUSE_S };
     this.#insert(after, [line]);
@@ -57,7 +57,7 @@ export class Commands {
     this.#selection.focus();
   }
 
-  /** Move the marked lines by one place. @param {number} by -1 or 1 */
+  /** Move the selected lines by one place. @param {number} by -1 or 1 */
   shift(by) {
     const { order } = this.#project.view;
     const ids = this.#selection.ids;
@@ -77,7 +77,7 @@ export class Commands {
     this.#selection.focus();
   }
 
-  /** Lines come in after one; where that is empty, the first of them takes its place. */
+  /** Insert lines after one; if that one is empty, the first new line replaces it. */
   paste(lineId, lines) {
     const [{ speaker, text }, ...others] = lines;
     const isFilled = Boolean(this.#project.line(lineId).text);
@@ -88,7 +88,7 @@ export class Commands {
     announce(`${formatCount(lines.length, "line")} pasted.`);
   }
 
-  /** Give the marked lines to somebody. @param {string | undefined} speaker nobody: said, and nothing changes */
+  /** Give the selected lines to a speaker. @param {string | undefined} speaker undefined: reports that there is none, and changes nothing */
   giveTo(speaker) {
     const lineIds = this.#spoken();
     if (!speaker || !lineIds.length) return announce("Nothing changes: no line of speech is marked, or nobody has that number.");
@@ -96,7 +96,7 @@ export class Commands {
     return announce(`${formatCount(lineIds.length, "line")}: ${speaker}.`);
   }
 
-  /** Cut a line in two at the caret. */
+  /** Split a line at the caret. */
   split(lineId, at) {
     const fresh = newId();
     this.#project.edit([{ op: "split", line_id: lineId, at, new_line_id: fresh }]);
@@ -113,7 +113,7 @@ export class Commands {
     bus.emit("text.edit", { lineId: before.line_id, at });
   }
 
-  /** Change the marked lines. @param {LineFields} fields */
+  /** Change the selected lines. @param {LineFields} fields */
   set(fields, { lineIds = this.#spoken(), group = null } = {}) {
     if (!lineIds.length) return;
     this.#project.edit([{ op: "set", line_ids: lineIds, fields }], { group });
@@ -129,13 +129,13 @@ export class Commands {
     this.#project.edit([{ op: "choose", line_id: lineId, take_id: takeId }]);
   }
 
-  /** Say of a take that it is right, or that it may not be after all. */
+  /** Accept a take in spite of its quality issues, or withdraw that. */
   accept(takeId, accepted) {
     this.#project.edit([{ op: "accept_take", take_id: takeId, accepted }]);
     announce(accepted ? "The take counts as right. Control Z takes that back." : "The take is marked again.");
   }
 
-  /** All is saved by itself; send at once what is on its way. */
+  /** Everything is saved automatically; send unsent edits at once. */
   async save() {
     await this.#project.flush();
     showDone(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
@@ -152,7 +152,7 @@ export class Commands {
     }
   }
 
-  /** What others wrote goes only when one asks for it. */
+  /** Undo steps of others only if the user asks for it. */
   #askAnybodys({ message }) {
     const act = { label: "Take the latest step back", press: () => this.travel("undo", { anybodys: true }) };
     showNotice("undo", { kind: "warning", title: "Nothing of yours is left to undo.", text: message, act, dismiss: () => {} });
@@ -166,7 +166,7 @@ export class Commands {
     this.#project.edit([{ op: "insert", after, lines }]);
   }
 
-  /** In a dialog the other one answers: who spoke before the last speaker. */
+  /** The speaker before the last one, who usually speaks next in a dialog. */
   #nextSpeaker(after) {
     const { order, speakers } = this.#project.view;
     const said = order

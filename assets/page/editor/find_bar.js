@@ -1,4 +1,4 @@
-/** Find in the dialog, and replace; what is found is marked in its row. */
+/** Find and replace in the dialog; matches are highlighted in their rows. */
 import { bus } from "../core/bus.js";
 import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
@@ -108,7 +108,7 @@ export class FindBar {
   }
 }
 
-/** A static one: each change of any text would walk all live ranges of the page. */
+/** A static range: each change of text would update all live ranges of the page. */
 function rangeOf(node, { index, 0: found }) {
   const [startOffset, endOffset] = [index, index + found.length];
   return new StaticRange({ startContainer: node, startOffset, endContainer: node, endOffset });

@@ -1,4 +1,4 @@
-/** Lines of one state or one speaker: how many there are, the way to the next, and all marked at once. */
+/** The go-to bar: counts the lines of each state and speaker, steps through them, and selects them. */
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
@@ -6,7 +6,7 @@ import { announce } from "../core/notices.js";
 
 /** @import { Line, Parts } from "../core/types" */
 
-/** Worth a way to: what a person has to do something about first. */
+/** The states to step through; first those that need the user. */
 /** @type {Array<[string, string, ((line: Line) => boolean) | null]>} */
 const STATES = [
   ["failed", "Failed", ({ state }) => state === "failed"],
@@ -19,8 +19,8 @@ const STATES = [
 /**
  * @typedef {{key: string, label: string, colour: string | null, ids: Set<string>}} Group
  * @param {Line[]} lines @param {Array<{name: string, colour: string}>} speakers
- * @param {string[]} toCheck ids of lines with something to know
- * @returns {Group[]} first the states, then the speakers; some may have no line
+ * @param {string[]} toCheck ids of lines with warnings or issues
+ * @returns {Group[]} the states, then the speakers; some may have no line
  */
 export function groupLines(lines, speakers, toCheck) {
   const states = STATES.map(([name, label, holds]) => {
@@ -71,14 +71,14 @@ export class GotoBar {
     bus.on("cast.marked", ({ name }) => this.markSpeaker(name));
   }
 
-  /** Show what there is to go to; the keyboard stands on the first. */
+  /** Open the panel, with the focus on the first group. */
   open() {
     this.#parts.show("lines");
     this.#disclose(true);
     this.#shown()[0]?.querySelector(".goto-go").focus();
   }
 
-  /** Go to the next line of what was gone to last; the first time, of what needs a person most. @param {1 | -1} by */
+  /** Go to the next line of the last group, at first that which needs the user most. @param {1 | -1} by */
   step(by) {
     const groups = this.#groups();
     const chosen = groups.find(({ key }) => key === this.#chosen);
@@ -87,12 +87,12 @@ export class GotoBar {
     return this.#goTo(group, by);
   }
 
-  /** Mark all lines of a speaker. @param {string} name */
+  /** Select all lines of a speaker. @param {string} name */
   markSpeaker(name) {
     this.#markAll(speakerKey(name));
   }
 
-  /** Mark all lines of those who speak the marked ones. */
+  /** Select all lines of the selected lines' speakers. */
   markSame() {
     const { project, selection } = this.#parts;
     const keys = new Set(selection.ids.map((lineId) => speakerKey(project.line(lineId).speaker ?? "")));
@@ -121,7 +121,7 @@ export class GotoBar {
     this.#mark([...group.ids], group.label);
   }
 
-  /** The panel of the marked lines comes into sight: what it sets, it sets of all of them. */
+  /** Show the panel of the selected lines, which changes all of them. */
   #mark(lineIds, label) {
     const { selection, show } = this.#parts;
     if (!lineIds.length) return announce(`No line is left here: ${label}.`);
@@ -139,7 +139,7 @@ export class GotoBar {
     this.#soon();
   }
 
-  /** Changes of lines matter while a way to some of them is in sight. */
+  /** Changes of lines matter only while the panel or a group is shown. */
   #follow() {
     const isNeeded = !this.#panel.hidden || this.#chosen !== null;
     if (isNeeded === this.#unfollow.length > 0) return;
@@ -155,7 +155,7 @@ export class GotoBar {
     if (open) this.#draw();
   }
 
-  /** A voice that is quick makes hundreds of changes a second. */
+  /** A fast voice causes hundreds of changes a second. */
   #soon() {
     if (this.#looking || (this.#panel.hidden && this.#chosen === null && this.#next.hidden)) return;
     this.#looking = true;
@@ -176,7 +176,7 @@ export class GotoBar {
     if (!this.#panel.hidden) this.#list(groups);
   }
 
-  /** Rows stay as long as their group does, so that a focused one keeps its focus. */
+  /** A group keeps its row, so that a focused one keeps its focus. */
   #list(groups) {
     const keys = new Set(groups.map(({ key }) => key));
     for (const [key, row] of this.#rows) {

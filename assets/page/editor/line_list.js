@@ -1,4 +1,4 @@
-/** The dialog as rows. An edit touches its own rows; what is out of sight is never laid out. */
+/** The dialog as rows. An edit updates only its own rows; rows outside of the view are never laid out. */
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
@@ -55,7 +55,7 @@ export class LineRow {
     this.#showWhy(this.line);
   }
 
-  /** Why it failed, and what is to be known about it; nothing is said twice. */
+  /** The error, warnings and issues of a line; nothing is shown twice. */
   #showWhy({ state, message }) {
     const failed = state === "failed" && !(this.kind === "audio" && this.#hints.length);
     this.#showHints(this.#hints.filter((hint) => !failed || hint !== message).join(" "));
@@ -90,7 +90,7 @@ export class LineRow {
     this.file.disabled = Boolean(locked);
   }
 
-  /** While it is typed into, spaces at its ends are the person's, and so is the caret. */
+  /** During typing, leave spaces at the ends and the caret alone. */
   #writeText(text) {
     const shown = this.text.textContent;
     if (document.activeElement !== this.text) return setText(this.text, text);
@@ -102,7 +102,7 @@ export class LineRow {
     return undefined;
   }
 
-  /** The person has left the text: show it as it is kept. */
+  /** The text has lost the focus: show it as it is stored. */
   settle() {
     if (this.kind === "speech") setText(this.text, this.line.text);
   }
@@ -137,7 +137,7 @@ export class LineRow {
   }
 }
 
-/** A recording's name as it was brought in, without the mark that tells it from others of that name. */
+/** A recording's original name, without the suffix that distinguishes files of the same name. */
 export function recordingTitle({ path, take }) {
   return take ? path.replace(/-[0-9a-f]{8}(\.[^.]+)$/, "$1") : path;
 }
@@ -149,7 +149,7 @@ function plain(text) {
 const LOOKS = 8;
 const STILL_MS = 100;
 
-/** Draws the project and says which line an element belongs to. */
+/** Renders the project's lines as rows, and finds the line of an element. */
 export class LineList {
   #list = byId("lines");
   #rows = new Map();
@@ -157,7 +157,7 @@ export class LineList {
   #colours = new Map();
   #playing = null;
   #followed = false;
-  /** The line that is being scrolled to. */
+  /** The target of a scroll that is under way. */
   #aim = null;
   #sounding = null;
   #project;
@@ -184,7 +184,7 @@ export class LineList {
     return this.#colours.get(fold(speaker ?? ""));
   }
 
-  /** Mark the line being spoken and keep it in view. @param {string | null} lineId */
+  /** Highlight the line that is playing. @param {string | null} lineId */
   follow(lineId, { reveal = true } = {}) {
     const row = this.#rows.get(lineId) ?? null;
     if (row === this.#playing && reveal === this.#followed) return;
@@ -194,7 +194,7 @@ export class LineList {
     if (row && reveal) this.reveal(lineId);
   }
 
-  /** Turn the button of one line into pause, that of the line before back into play. */
+  /** Turn the button of one line into pause, and that of the previous one back into play. */
   sounding(lineId) {
     const row = this.#rows.get(lineId) ?? null;
     if (row === this.#sounding) return;
@@ -204,8 +204,8 @@ export class LineList {
   }
 
   /**
-   * Scroll a line into view, unless it is there. Heights of rows never laid out are guesses, so
-   * where it lands is looked at again.
+   * Scroll a line into view, unless it is visible. Heights of rows that were never laid out are estimates, so
+   * the position is corrected afterwards.
    */
   reveal(lineId, { calm = false, looks = LOOKS } = {}) {
     const row = this.#rows.get(lineId);
@@ -220,19 +220,19 @@ export class LineList {
     else this.#afterScroll(again);
   }
 
-  /** Safari before 26.2 doesn't say that a scroll has ended: there it has when the list stands still. */
+  /** Safari before 26.2 has no `scrollend` event: there a scroll has ended when the list stops moving. */
   #afterScroll(then) {
     if ("onscrollend" in window) return this.#list.addEventListener("scrollend", then, { once: true });
     const place = this.#list.scrollTop;
     return setTimeout(() => (this.#list.scrollTop === place ? then() : this.#afterScroll(then)), STILL_MS);
   }
 
-  /** The person moves the list: it goes nowhere by itself any more. */
+  /** The user scrolls the list: stop scrolling it automatically. */
   letGo() {
     this.#aim = null;
   }
 
-  /** Whether a line is in view. @param {string} lineId */
+  /** Whether a line is visible. @param {string} lineId */
   sees(lineId) {
     const row = this.#rows.get(lineId);
     return row !== undefined && this.#isSeen(row);
@@ -264,7 +264,7 @@ export class LineList {
     if (line) this.#rows.get(lineId)?.write(line, this.colour(line.speaker));
   }
 
-  /** Rows in the dialog's order; those that stand right are not moved, so focus stays. */
+  /** Put the rows in order; those in the right place aren't moved, so that the focus stays. */
   #arrange() {
     const { order, lines } = this.#project.view;
     for (const lineId of this.#shown) if (!lines.has(lineId)) this.#forget(lineId);

@@ -1,4 +1,4 @@
-/** The panel of the marked lines: who says them, how, and what to do with them. */
+/** The panel of the selected lines: speaker, settings and actions. */
 import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
@@ -7,7 +7,7 @@ import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
 
-/** Sliders for what the chosen voice engine lets a line set. */
+/** Sliders for the line parameters of the voice engine. */
 export class ParamControls {
   /** @type {Bus<import("../core/types").ParamEvents>} */
   events = new Bus();
@@ -40,7 +40,7 @@ export class ParamControls {
     this.#showStrays(lines);
   }
 
-  /** Settings of the lines that the engine hasn't: seen, and taken away. */
+  /** Settings that the engine doesn't have: shown, and removable. */
   #showStrays(lines) {
     const all = lines.flatMap(({ params }) => Object.entries(params ?? {}));
     const strays = new Map();
@@ -92,7 +92,7 @@ export class ParamControls {
 
 const field = (name) => byId(`field-${name}`);
 
-/** The panel itself: fields and buttons for the marked lines. */
+/** The panel itself: fields and buttons for the selected lines. */
 export class LinePanel {
   #parts;
   #params = new ParamControls();
@@ -125,7 +125,7 @@ export class LinePanel {
     this.#show();
   }
 
-  /** Lead to the field for a name that isn't in the dialog yet. */
+  /** Focus the field for a name that isn't in the dialog yet. */
   askSpeaker() {
     this.#parts.show("line");
     field("speaker").focus();
@@ -190,7 +190,7 @@ export class LinePanel {
     takes.show(speech.length === 1 ? speech[0] : null);
   }
 
-  /** What pronunciations make of a line. */
+  /** Show the spoken text of a line. */
   #showSpoken(line) {
     const spoken = line?.spoken ?? null;
     setHidden(byId("pronounce-part"), !line);
@@ -225,7 +225,7 @@ export class LinePanel {
     this.#params.show(lines);
   }
 
-  /** A language that the voice hasn't stays to be seen, and to be changed. */
+  /** A language that the voice doesn't have stays visible, so that it can be changed. */
   #offerLanguage(code) {
     const { options } = field("language");
     if (document.activeElement === field("language")) return;
@@ -239,7 +239,7 @@ export class LinePanel {
     if (code === undefined) this.#differ(field("language"));
   }
 
-  /** Lines with several values: a choice that says so, and that can't be chosen. */
+  /** An option for lines with several values, which can't be chosen. */
   #differ(select) {
     const option = new Option("different", "");
     Object.assign(option, { disabled: true, selected: true });
@@ -247,7 +247,7 @@ export class LinePanel {
     select.add(option);
   }
 
-  /** The moods of the one voice that speaks all marked lines. */
+  /** The moods of the voice, if all selected lines have the same one. */
   #offerMoods(lines) {
     const speaker = shared(lines, "speaker");
     const moods = speaker === undefined ? [] : this.#moods(speaker);
@@ -288,7 +288,7 @@ export class LinePanel {
     return adjacent?.kind === "silence" ? adjacent : null;
   }
 
-  /** A pause next to a line is a line of its own: made, changed, or with 0 taken away. */
+  /** The pause next to a line is a line of its own: added, changed, or deleted with 0. */
   #pause(input, by) {
     const { project, selection } = this.#parts;
     const seconds = Number(input.value);
@@ -312,7 +312,7 @@ function title(line) {
   return { silence: "Pause", audio: "Recording" }[line.kind] ?? "Line";
 }
 
-/** What lines have in common; undefined when they differ. */
+/** The common value of lines; undefined if they differ. */
 function shared(lines, name) {
   const first = lines[0][name] ?? null;
   return lines.every((line) => (line[name] ?? null) === first) ? first : undefined;

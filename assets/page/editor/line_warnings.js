@@ -1,5 +1,5 @@
 /**
- * What may not be meant in a line, before and after it is rendered: asked of the studio as lines change, shown as
+ * Warnings about lines before a render and quality issues after it: fetched as lines change, shown as
  * a badge on the row and in the panel.
  */
 import * as api from "../core/api.js";
@@ -14,7 +14,7 @@ const PAUSE_MS = 300;
 const MOST_LINES = 500;
 const NONE = [];
 
-/** What the voices would make of lines; emits "checks.changed". */
+/** Fetches the warnings about lines; emits "checks.changed". */
 export class LineChecks {
   #project;
   #known = new Map();
@@ -37,7 +37,7 @@ export class LineChecks {
     return this.#known.get(lineId) ?? NONE;
   }
 
-  /** The voice engine or the library changed: ask for all again. */
+  /** The voice engine or the library changed: fetch all warnings again. */
   #followVoices({ backend, speakers, model }) {
     const voices = JSON.stringify([backend.name, speakers, model.state === "loaded"]);
     if (voices === this.#voices) return;
@@ -54,7 +54,7 @@ export class LineChecks {
     }, PAUSE_MS);
   }
 
-  /** The studio answers for what it has, so unsent edits are waited for. */
+  /** The studio only knows acknowledged edits, so wait until they are. */
   async #ask() {
     const { id, view, saving } = this.#project;
     if (!id || saving !== "saved") return;
@@ -75,7 +75,7 @@ export class LineChecks {
     }
   }
 
-  /** Lines that say something else than when they were asked about. */
+  /** The lines that have changed since their last check. */
   #changed() {
     return this.#project.lines
       .filter(({ kind }) => kind !== "silence")
@@ -105,7 +105,7 @@ export class LineChecks {
 const SPOKEN = 3;
 const GAP_PX = 12;
 
-/** Warnings where a person meets them: a badge on the row, the whole text in the panel, a button to the next. */
+/** Shows warnings: a badge on the row, the text in the panel, and a button to the next line. */
 export class WarningBadges {
   #parts;
   #doubted = new Set();
@@ -122,10 +122,10 @@ export class WarningBadges {
     byId("take-fine").addEventListener("click", () => this.#accept());
   }
 
-  /** Lead to the whole text of a line's hints. */
+  /** Show the whole text of a line's warnings. */
   open() {
     this.#parts.show("line");
-    // Not scrollIntoView: it would move the page itself, too.
+    // Not scrollIntoView, which would scroll the page itself, too.
     const part = byId("hints-part");
     const pane = part.closest("#part-line");
     pane.scrollTop += part.getBoundingClientRect().bottom - pane.getBoundingClientRect().bottom + GAP_PX;
@@ -140,7 +140,7 @@ export class WarningBadges {
     this.#say(mine.filter((lineId) => hints.of(lineId).length));
   }
 
-  /** What is to be known before it is read, and about what was made of it. */
+  /** The warnings about a line, and the issues of its take. */
   messagesOf(lineId) {
     return [...this.#parts.hints.of(lineId), ...this.#doubtsOf(lineId)];
   }
@@ -150,7 +150,7 @@ export class WarningBadges {
     return lineIssues(project.line(lineId), project.view.accepted_takes);
   }
 
-  /** Lines whose take became another, or was found right, are marked again. */
+  /** Update lines whose take changed or was accepted. */
   #followTakes({ ids }) {
     const { project, lines, selection } = this.#parts;
     const { accepted_takes: accepted } = project.view;
@@ -170,7 +170,7 @@ export class WarningBadges {
     this.#say(selection.ids.filter((lineId) => fresh.includes(lineId)));
   }
 
-  /** Somebody listened to the take, and it is right: it isn't marked any more. */
+  /** Accept the take of a line, so that it isn't marked any more. */
   #accept() {
     const { project, selection, commands } = this.#parts;
     const { take } = project.line(selection.current) ?? {};
@@ -178,7 +178,7 @@ export class WarningBadges {
     selection.focus();
   }
 
-  /** What a person is at is said; a project that opens is not read out. */
+  /** Announce the warnings of the current line, but not those of a project that opens. */
   #say(lineIds) {
     const { lines } = this.#parts;
     if (!lineIds.length) return;
@@ -187,7 +187,7 @@ export class WarningBadges {
     announce(sentences.join(" "));
   }
 
-  /** Lines that failed, or that have something to know. */
+  /** The lines that failed, or have warnings or issues. */
   get toCheck() {
     const { project, hints } = this.#parts;
     return project.lines
@@ -214,7 +214,7 @@ export class WarningBadges {
     byId("hints").replaceChildren(...messages.map(item));
   }
 
-  /** Go to the next of them, from the current one on and round. */
+  /** Go to the next of them after the current line, wrapping around. */
   #next() {
     const { project, selection } = this.#parts;
     const lines = this.toCheck;

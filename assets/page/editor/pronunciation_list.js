@@ -1,6 +1,6 @@
 /**
- * The project's pronunciations: the dialog that lists them, a new one, search, preview, files; and the ways that
- * lead to it.
+ * The dialog of the project's pronunciations: list, search, preview, import and export; and the buttons that
+ * open it.
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
@@ -62,14 +62,14 @@ export class PronunciationList {
     this.#unfollow = [
       bus.on("project.changed", (change) => this.#follow(change)),
       bus.on("project.saving", () => this.#soon()),
-      // What the page says of it lies behind this dialog.
+      // The page's own notice is hidden behind this dialog.
       bus.on("project.refused", ({ error }) => this.#showProblem(error.message)),
     ];
     this.#soon();
   }
 
   #ended() {
-    if (this.#dialog.open) return; // it was opened again before this event came
+    if (this.#dialog.open) return; // it was opened again before this event
     this.#unfollow.forEach((end) => end());
     this.#unfollow = [];
     this.#sound.hush();
@@ -101,7 +101,7 @@ export class PronunciationList {
     this.#sound.events.on("fault", (fault) => this.#showProblem(fault.message));
   }
 
-  /** The history of the project is that of the list, too. */
+  /** Undo and redo of the project apply to the list, too. */
   #key(event) {
     const { key, ctrlKey, metaKey, shiftKey, target } = event;
     const letter = (ctrlKey || metaKey) && key.toLowerCase();
@@ -216,7 +216,7 @@ export class PronunciationList {
     }, QUIET_MS);
   }
 
-  /** The studio answers for what it has, so unsent edits are waited for. */
+  /** The studio only knows acknowledged edits, so wait until they are. */
   async #ask() {
     const { id, saving } = this.#project;
     if (!this.#dialog.open || saving !== "saved") return;
@@ -249,7 +249,7 @@ function clean(text) {
 
 const LONGEST_WORD = 200;
 
-/** The buttons that open it, and the word that is marked when they do. */
+/** The buttons that open the dialog, and the word that was selected. */
 export class PronunciationLinks {
   #selection;
   #list;
@@ -264,7 +264,7 @@ export class PronunciationLinks {
     byId("line-pronounce").addEventListener("click", () => this.open());
   }
 
-  /** Open the list, with the word that is marked in the script filled in. */
+  /** Open the dialog, with the selected word filled in. */
   open() {
     this.#list.open(this.#word());
   }
@@ -275,7 +275,7 @@ export class PronunciationLinks {
     return this.#marked.lineId === this.#selection.current ? this.#marked.word : "";
   }
 
-  /** What is marked in a row is remembered: a press on a button takes the mark away. */
+  /** Remember the selected word of a row, as a press on a button removes the selection. */
   #notice() {
     const { anchorNode, focusNode, isCollapsed } = getSelection();
     const at = anchorNode instanceof Element ? anchorNode : anchorNode?.parentElement;

@@ -1,4 +1,4 @@
-/** The rows of the list of pronunciations: made once for each word, quick with the keyboard. */
+/** The rows of the pronunciations: created once for each word, with keyboard navigation. */
 import { arrangeRows, byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 
@@ -21,7 +21,7 @@ export class PronunciationRows {
     this.#body.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Put all in the order of the alphabet when they are shown next. */
+  /** Sort the rows alphabetically when they are shown next. */
   sort() {
     this.#order = [];
     this.#rows.clear();
@@ -33,7 +33,7 @@ export class PronunciationRows {
     this.#entries = new Map(entries.map((entry) => [entry.written, entry]));
     const known = new Set(this.#order);
     const fresh = [...this.#entries.keys()].filter((written) => !known.has(written));
-    // New ones stand on top, where they were written; what has a place keeps it.
+    // New entries are on top, where they were typed; the others keep their place.
     this.#order = [...fresh.sort((a, b) => a.localeCompare(b)), ...this.#order];
     this.#lay();
   }
@@ -49,13 +49,13 @@ export class PronunciationRows {
     for (const [written, row] of this.#rows) this.#writeReach(row, written);
   }
 
-  /** The entry for a word, whatever its capitals. @param {Pronunciation[]} entries */
+  /** The entry for a word; case is ignored. @param {Pronunciation[]} entries */
   like(word, entries) {
     const own = entries.find(({ written }) => written === word);
     return own ?? entries.find((one) => !one.match_case && fold(one.written) === fold(word));
   }
 
-  /** Lead to what is spoken for a word. */
+  /** Focus the spoken form of a word. */
   focus(written) {
     const field = this.#rows.get(written)?.querySelector(".entry-spoken");
     field?.focus();
@@ -135,7 +135,7 @@ export class PronunciationRows {
     setHidden(part(row, "hint"), !hints);
   }
 
-  /** Enter and the arrows go on in the same column; Escape takes back what is being typed. */
+  /** Enter and the arrow keys move within the column; Escape restores the text. */
   #key(event) {
     const { target, key } = event;
     const column = target.classList[0];
@@ -153,7 +153,7 @@ export class PronunciationRows {
     const row = rows[rows.indexOf(target.closest("tr")) + by];
     const field = row?.querySelector(`.${column}`) ?? (by < 0 ? byId("pronunciation-written") : null);
     if (!field) {
-      target.blur(); // takes over what was typed
+      target.blur(); // commits the typed text
       return target.focus();
     }
     field.focus();

@@ -1,4 +1,4 @@
-/** Lines that play a recording: choose its file, drop one, add one; it is rendered as soon as it is in. */
+/** Audio lines: choose a recording, drop or add one; it is rendered as soon as it is uploaded. */
 import * as api from "../core/api.js";
 import { byId } from "../core/dom.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
@@ -8,7 +8,7 @@ import { newId } from "../document/document.js";
 
 const SUFFIX = /\.(wav|flac|mp3|m4a|aac|ogg|oga|opus|webm|aiff?)$/i;
 
-/** Whether a file holds sound, as far as its name and type say. @param {{name: string, type: string}} file */
+/** Whether a file is audio, judged by its name and type. @param {{name: string, type: string}} file */
 export function isSoundFile({ name, type }) {
   return type.startsWith("audio/") || SUFFIX.test(name);
 }
@@ -32,13 +32,13 @@ export class Recordings {
     });
   }
 
-  /** Ask for a file. @param {string | null} lineId of the line that plays it; null for a new one */
+  /** Open the file chooser. @param {string | null} lineId of the line that plays it; null for a new one */
   choose(lineId) {
     this.#lineId = lineId;
     this.#field.click();
   }
 
-  /** Bring files in one after the other; where a line is named, the first one is what it plays. */
+  /** Upload files one after the other; if a line is given, it plays the first one. */
   async bringAll(files, lineId, after) {
     let at = after;
     for (const [number, file] of files.entries()) {
@@ -47,9 +47,9 @@ export class Recordings {
   }
 
   /**
-   * Bring a file into the project that is open now, and let a line play it.
-   * @param {File} file @param {string | null} lineId a recording's, or null for a new line
-   * @param {string | null} after which line a new one stands
+   * Upload a file to the open project, and have a line play it.
+   * @param {File} file @param {string | null} lineId an audio line, or null for a new one
+   * @param {string | null} after the line before a new one
    * @returns {Promise<string | undefined>} the line that plays it
    */
   async bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
@@ -70,7 +70,7 @@ export class Recordings {
     }
   }
 
-  /** Others may have deleted lines while it was brought in. */
+  /** Others may have deleted lines during the upload. */
   #placed(path, lineId, after) {
     const { view } = this.#project;
     const known = (one) => (view.lines.has(one) ? one : null);
@@ -86,7 +86,7 @@ export class Recordings {
   }
 }
 
-/** @returns {[string, Op]} the line that plays a file, and the edit that makes it so */
+/** @returns {[string, Op]} the line that plays a file, and the edit for it */
 function placed(path, lineId, after) {
   if (lineId) return [lineId, { op: "set", line_ids: [lineId], fields: { path } }];
   const line = { line_id: newId(), kind: /** @type {const} */ ("audio"), path };

@@ -1,9 +1,9 @@
-/** The rows under mouse and finger: press, mark, drag and drop. */
+/** Gestures on rows by mouse and touch: press, select, drag and drop. */
 import { byId } from "../core/dom.js";
 
 /** @import { Parts } from "../core/types" */
 
-/** Rows that are dragged, by mouse or finger: shows where they would land, and moves them there. */
+/** A drag of rows by mouse or touch: shows the drop position, and moves the rows. */
 export class DraggedRows {
   #list = byId("lines");
   #parts;
@@ -14,19 +14,19 @@ export class DraggedRows {
     this.#parts = parts;
   }
 
-  /** Whether rows are carried. */
+  /** Whether rows are being dragged. */
   get any() {
     return this.#ids !== null;
   }
 
-  /** Take up the marked lines, or one that isn't among them. @param {string} lineId */
+  /** Start to drag the selected lines, or a line that isn't selected. @param {string} lineId */
   begin(lineId) {
     const { selection } = this.#parts;
     if (!selection.ids.includes(lineId)) selection.go(lineId);
     this.#ids = selection.ids;
   }
 
-  /** Show where they would land. @param {HTMLElement} row @param {number} y in the window */
+  /** Show the drop position. @param {HTMLElement} row @param {number} y in the window */
   over(row, y) {
     const box = row.getBoundingClientRect();
     const previous = this.#pointed;
@@ -34,7 +34,7 @@ export class DraggedRows {
     row.dataset.drop = y > box.top + box.height / 2 ? "below" : "above";
   }
 
-  /** Put them where it is shown. @returns {boolean} whether it was shown */
+  /** Drop the rows at the shown position. @returns {boolean} whether there was one */
   drop() {
     const [row, lineIds] = [this.#pointed, this.#ids];
     const after = row?.dataset.drop === "below" ? row : row?.previousElementSibling;
@@ -44,7 +44,7 @@ export class DraggedRows {
     return true;
   }
 
-  /** Carry nothing any more. */
+  /** End the drag. */
   end() {
     this.#ids = null;
     const pointed = this.#pointed;
@@ -56,14 +56,14 @@ export class DraggedRows {
   }
 }
 
-/** The nearest row at or above that isn't carried itself. */
+/** The nearest row at or above it that isn't dragged itself. */
 function free(row, carried) {
   let found = row;
   while (found && carried.includes(found.dataset.line)) found = found.previousElementSibling;
   return found?.dataset.line ?? null;
 }
 
-/** Clicks on the rows, and dragging them by the mouse. */
+/** Clicks on rows, and dragging by mouse. */
 export class MouseGestures {
   #list = byId("lines");
   #parts;
@@ -72,7 +72,7 @@ export class MouseGestures {
   /** @param {Pick<Parts, "lines" | "selection" | "commands" | "playback" | "speakerMenu" | "recordings" | "badges" | "draggedRows" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
-    // Safari before 18.4 doesn't tell of a click what pressed, or tells a mouse.
+    // Safari before 18.4 reports no pointer type for a click, or a mouse.
     this.#list.addEventListener("pointerdown", ({ pointerType }) => (this.#pointer = pointerType));
     this.#list.addEventListener("click", (event) => this.#press(event));
     this.#list.addEventListener("dragstart", (event) => this.#lift(event));
@@ -134,7 +134,7 @@ const BEGINS_PX = 8;
 const EDGE_PX = 48;
 const STEP_PX = 9;
 
-/** Dragging by finger: a row's number carries it, and the list scrolls at its ends. */
+/** Dragging by touch: a row is dragged by its number, and the list scrolls at its ends. */
 export class TouchGestures {
   #list = byId("lines");
   #lines;
@@ -150,7 +150,7 @@ export class TouchGestures {
     this.#list.addEventListener("pointermove", (event) => this.#move(event));
     this.#list.addEventListener("pointerup", (event) => this.#leave(event, true));
     this.#list.addEventListener("pointercancel", (event) => this.#leave(event, false));
-    // The touch that ends a journey is no press on the number.
+    // The end of a drag isn't a press on the number.
     this.#list.addEventListener("click", (event) => this.#carried(event), true);
   }
 
@@ -174,7 +174,7 @@ export class TouchGestures {
     if (!rolls) this.#roll();
   }
 
-  /** Each frame: show the place, and roll while the finger is at an end of the list. */
+  /** Each frame: show the drop position, and scroll while the finger is at an end of the list. */
   #roll() {
     if (!this.#at) return;
     const view = this.#list.getBoundingClientRect();

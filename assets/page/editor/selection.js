@@ -1,7 +1,7 @@
-/** Which lines a gesture means: the one the person is at, and those marked with it. */
+/** The selection: the current line, and the lines selected with it. */
 import { bus } from "../core/bus.js";
 
-/** The current line and the marked ones; emits "selection.changed". */
+/** The current line and the selected ones; emits "selection.changed". */
 export class Selection {
   #project;
   #lines;
@@ -16,7 +16,7 @@ export class Selection {
     bus.on("project.changed", ({ order }) => order && this.#prune());
   }
 
-  /** Marked lines in the dialog's order. @returns {string[]} */
+  /** The selected lines in the dialog's order. @returns {string[]} */
   get ids() {
     return this.#project.view.order.filter((lineId) => this.#marked.has(lineId));
   }
@@ -31,14 +31,14 @@ export class Selection {
     this.#show(before, lineId);
   }
 
-  /** Mark all lines. */
+  /** Select all lines. */
   all() {
     const before = this.#marked;
     this.#marked = new Set(this.#project.view.order);
     this.#show(before, this.current);
   }
 
-  /** Mark exactly these. @param {string[]} lineIds @param {string | null} current one of them, else the last */
+  /** Select exactly these lines. @param {string[]} lineIds @param {string | null} current one of them, else the last */
   set(lineIds, current = lineIds.at(-1) ?? null) {
     const before = this.#marked;
     this.#marked = new Set(lineIds);
@@ -46,14 +46,14 @@ export class Selection {
     this.#show(before, current);
   }
 
-  /** Put the keyboard on the current line's row. */
+  /** Focus the current line's row. */
   focus() {
     this.#lines.row(this.current)?.root.focus({ preventScroll: true });
     if (this.current) this.#lines.reveal(this.current, { calm: true });
   }
 
   /**
-   * The next of some lines, from the current one on and round.
+   * The next of some lines after the current one, wrapping around.
    * @param {Set<string>} lineIds @param {1 | -1} by @returns {string | undefined}
    */
   nextOf(lineIds, by) {
@@ -103,7 +103,7 @@ export class Selection {
     this.#lines.row(lineId)?.root.setAttribute("aria-selected", String(marked));
   }
 
-  /** One row at a time is a stop of the Tab key. */
+  /** Only one row at a time is in the Tab order. */
   #rove(lineId) {
     if (this.stop === lineId) return;
     const previous = this.#lines.row(this.stop);

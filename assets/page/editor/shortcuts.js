@@ -1,4 +1,4 @@
-/** Keyboard shortcuts; single keys are off while a person types or stands on a control. */
+/** Keyboard shortcuts; single keys are off during typing and on a focused control. */
 import { byId, isDirty } from "../core/dom.js";
 import { openSoundForm } from "../panels/file_drop.js";
 
@@ -59,13 +59,13 @@ function chosen(event, { table, history, single, calm }) {
   const name = combination(event);
   const { target } = event;
   if (name in table) return table[name];
-  // Within a row's text too: the studio's history holds it, letter groups and all.
+  // In a row's text, too, as the studio's history has the typed text.
   if (name in history) return target.matches("textarea") || isDirty(target) ? null : history[name];
   if (name in calm) return target.closest(TYPING) ? null : calm[name];
   return name in single && !target.closest(CONTROL) ? single[name] : null;
 }
 
-/** A digit is its place on the keyboard: with Alt, or on a French one, it writes something else. */
+/** Digits are read by their key's position, as with Alt, or on a French keyboard, the keys give other characters. */
 function combination({ key, code, ctrlKey, metaKey, altKey, shiftKey }) {
   const held = [(ctrlKey || metaKey) && "Ctrl", altKey && "Alt", shiftKey && "Shift"].filter(Boolean);
   const [, digit] = ((ctrlKey || metaKey || altKey) && /^Digit([1-9])$/.exec(code)) || [];

@@ -1,4 +1,4 @@
-/** The menu of a row's speaker chip: who else could say it. */
+/** The menu of a row's speaker chip, with the other speakers. */
 import { byId, focusedElement, fromTemplate, safeColour, setText } from "../core/dom.js";
 
 /** @import { Parts } from "../core/types" */

@@ -52,7 +52,7 @@ export class TakesPanel {
     if (held) this.#hold(held);
   }
 
-  /** Where the keyboard is in the list. @returns {{take: string, at: number, control: string} | null} */
+  /** The focused control in the list. @returns {{take: string, at: number, control: string} | null} */
   #held() {
     const row = focusedElement()?.closest("#takes .take");
     if (!row) return null;
@@ -60,7 +60,7 @@ export class TakesPanel {
     return { take: row.dataset.take, at: [...this.#list.children].indexOf(row), control };
   }
 
-  /** Rows are made again; the keyboard stays at its take, or at the one that is in its place now. */
+  /** Rebuild the rows; the focus stays on its take, or on the one that is now in its place. */
   #hold({ take, at, control }) {
     const rows = [...this.#list.children];
     const row = rows.find(({ dataset }) => dataset.take === take) ?? rows[Math.min(at, rows.length - 1)];
@@ -71,7 +71,7 @@ export class TakesPanel {
     return this.#parts.project.view.accepted_takes;
   }
 
-  /** Which takes somebody listened to and found right, whatever seemed doubtful. */
+  /** The takes that were accepted in spite of their quality issues. */
   #showAccepted() {
     for (const row of this.#list.children) {
       const accepted = this.#accepted.includes(row.dataset.take);
@@ -110,7 +110,7 @@ export class TakesPanel {
     return row;
   }
 
-  /** A take whose audio was freed: it can't be played, but be made again as it was. */
+  /** A freed take: it can't be played, but rendered again. */
   #offerAgain(take, number, find) {
     find("play").disabled = true;
     setText(find("about"), `${find("about").textContent}. Its audio was freed.`);

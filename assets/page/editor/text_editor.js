@@ -1,4 +1,4 @@
-/** Text edited in its row: each key changes that row alone, and the studio gets it after a pause. */
+/** Text editing in a row: a key changes only that row, and the edit is sent after a pause. */
 import { bus } from "../core/bus.js";
 import { byId } from "../core/dom.js";
 import { looksLikeScript, parseLines } from "../document/script_text.js";
@@ -21,7 +21,7 @@ export class TextEditor {
     list.addEventListener("input", (event) => this.#input(event));
     const onKey = (event) => this.#key(event);
     list.addEventListener("focusin", (event) => {
-      // Keys of a row that nobody writes in are no matter of this module.
+      // Keys on a row outside of its text are handled elsewhere.
       if (isText(event.target) || isSeconds(event.target)) event.target.addEventListener("keydown", onKey);
       this.#entered(event);
     });
@@ -53,7 +53,7 @@ export class TextEditor {
     if (isText(target)) this.#lines.row(this.#lines.lineOf(target))?.settle();
   }
 
-  /** A line is one paragraph: what would break it becomes a space, and a piece of a script lines. */
+  /** A line is one paragraph: pasted line breaks become spaces, and pasted script becomes lines. */
   #before(event) {
     if (!isText(event.target)) return;
     if (event.inputType === "insertParagraph" || event.inputType === "insertLineBreak") {
@@ -73,7 +73,7 @@ export class TextEditor {
     if (!isText(target)) return;
     const lineId = this.#lines.lineOf(target);
     const text = target.textContent;
-    // Browsers leave a line break behind the last letter taken away; the row isn't empty then.
+    // Browsers leave a line break after the last deleted character, so that the row isn't empty.
     if (!text) target.replaceChildren();
     if (text === this.#project.line(lineId)?.text) return;
     this.#project.edit([{ op: "set", line_ids: [lineId], fields: { text } }], {
@@ -107,7 +107,7 @@ export class TextEditor {
     return null;
   }
 
-  /** A place among the typed characters as one among the kept ones: the studio keeps single spaces. */
+  /** Map an offset in the typed text to the stored text, in which runs of spaces are one. */
   #kept(target, lineId, at) {
     const { text } = this.#project.line(lineId);
     const typed = target.textContent;
@@ -157,7 +157,7 @@ function isSeconds(target) {
   return target instanceof Element && target.classList.contains("line-seconds");
 }
 
-/** @returns {[number, number]} where the marked text begins and ends */
+/** @returns {[number, number]} start and end of the selected text */
 function caret(element) {
   const selection = getSelection();
   if (!selection.rangeCount) return [0, 0];

@@ -1,12 +1,12 @@
 /**
- * The header's voice engine: its state, idle countdown and set-up; and which engine and seed a project is read
- * with.
+ * The header's voice engine: its state, idle countdown and installation; and the engine and seed of the project.
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
+import { chipWords, countDown, isNews, memoryChange, slotWords } from "./engine_state.js";
 
 /** @import { StudioState } from "../core/types" */
 
@@ -16,12 +16,12 @@ const engine = () => byId("project-engine");
 const seed = () => byId("project-seed");
 
 /**
- * There were engines of these names for many lines at once; projects and takes may still hold them.
+ * Older names of engines, which projects and takes may still have.
  * @param {string | null | undefined} name
  */
 const currentName = (name) => name?.replace(/-batched$/, "");
 
-/** Which engine and which seed a project is rendered with, and a question before another one renders all. */
+/** The engine and seed of a project, with a question before another engine renders all lines again. */
 export class ProjectEngine {
   #project;
   #backends = [];
@@ -70,7 +70,7 @@ export class ProjectEngine {
     if (document.activeElement !== seed()) seed().value = settings.seed ?? "";
   }
 
-  /** Lines whose take another engine made than the one that would speak now. */
+  /** Lines whose take is by another engine than the current one. */
   #foreign() {
     const now = currentName(this.#project.view.settings.backend) ?? this.#own;
     const made = new Map();
@@ -84,7 +84,7 @@ export class ProjectEngine {
     return { now, previous: most[0], lines: most[1] };
   }
 
-  /** @returns {Promise<boolean>} whether what is missing or outdated may be read now */
+  /** @returns {Promise<boolean>} whether missing or outdated lines may be rendered now */
   async agree() {
     const found = this.#foreign();
     if (!found) return true;
@@ -107,25 +107,22 @@ export class ProjectEngine {
   }
 }
 
-const AWAKE_MS = 1000;
-const HIDDEN_MS = 5000;
-const WORDS = {
-  unloaded: "not loaded",
-  loading: "loading…",
-  loaded: "ready",
-  unloading: "unloading…",
-  failed: "failed",
-};
+const COUNT_MS = 1000;
 
 /** Emits "engine.state". */
 export class EnginePanel {
+  #state = null;
+  #describedAt = 0;
+  #isLost = false;
   #offered = null;
   #timeout = byId("model-timeout");
   #atOnce = byId("model-at-once");
 
   constructor() {
     disclose(byId("model-chip"), byId("model-panel"));
-    bus.on("library.changed", () => this.refresh());
+    bus.on("engine.changed", (parts) => this.#take(parts));
+    bus.on("connection.lost", (error) => this.#lost(error));
+    setInterval(() => this.#countDown(), COUNT_MS);
     this.#press("model-load", "The model can't be loaded", api.loadModel);
     this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
     this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
@@ -133,34 +130,59 @@ export class EnginePanel {
     this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
 
-  /** Ask for the state again and again; slower while the tab is hidden. @param {Promise<StudioState>} [answer] the first, asked for already */
-  async watch(answer = api.readState()) {
-    await this.refresh(answer);
-    setTimeout(() => this.watch(), document.hidden ? HIDDEN_MS : AWAKE_MS);
-  }
-
-  /** Ask for the state once. */
-  async refresh(answer = api.readState()) {
+  /**
+   * Show the first state, which was asked for while the page was built; the stream brings the later ones.
+   * @param {Promise<StudioState>} answer
+   */
+  async start(answer) {
     try {
-      this.#show(await answer);
-      showNotice("offline");
+      const state = await answer;
+      if (!this.#state) this.#take(state);
     } catch (error) {
-      if (error.status === 429) return; // busy, not gone
-      setText(byId("model-state"), "out of reach");
-      showNotice("offline", { kind: "error", title: "Connection lost", text: error.message });
+      if (error.status !== 429) this.#lost(error); // busy, not gone
     }
   }
 
-  #show(state) {
-    this.#chip(state);
-    this.#panel(state);
-    this.#setup(state.setup);
-    const text = offersSetup(state.setup) ? null : state.auto_reason || null;
-    showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
-    bus.emit("engine.state", state);
+  /** @param {Partial<StudioState>} parts that are different from what is known, or all */
+  #take(parts) {
+    const known = this.#state;
+    this.#state = { ...known, ...parts };
+    this.#isLost = false;
+    if (parts.model) this.#describedAt = performance.now();
+    showNotice("offline");
+    this.#show();
+    if (isNews(parts, known)) bus.emit("engine.state", this.#state);
   }
 
-  #chip({ backend, model }) {
+  /** @param {Error} error why the studio can't be reached */
+  #lost(error) {
+    this.#isLost = true;
+    setText(byId("model-state"), "out of reach");
+    showNotice("offline", { kind: "error", title: "Connection lost", text: error.message });
+  }
+
+  #show() {
+    if (!this.#state || this.#isLost) return;
+    this.#chip(this.#state);
+    this.#panel(this.#state);
+    this.#setup(this.#state.setup);
+    const text = offersSetup(this.#state.setup) ? null : this.#state.auto_reason || null;
+    showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
+  }
+
+  /** The model by now. */
+  get #model() {
+    return countDown(this.#state.model, performance.now() - this.#describedAt);
+  }
+
+  #countDown() {
+    if (document.hidden || this.#isLost || !this.#state || this.#state.model.unload_in_s === null) return;
+    this.#chip(this.#state);
+    this.#facts(this.#state.engine);
+  }
+
+  #chip({ backend }) {
+    const model = this.#model;
     setText(byId("model-title"), backend.title);
     setData(byId("model-chip"), "state", model.state);
     setText(byId("model-state"), chipWords(model));
@@ -175,7 +197,7 @@ export class EnginePanel {
     setHidden(byId("model-load"), model.state === "loading");
     byId("model-load").disabled = model.state !== "unloaded" && model.state !== "failed";
     byId("model-unload").disabled = model.state !== "loaded";
-    this.#facts(model, engine);
+    this.#facts(engine);
     this.#showTimeout(model);
     if (document.activeElement !== this.#atOnce) this.#atOnce.value = String(engine.max_concurrency);
     setText(byId("model-slots"), slotWords(engine));
@@ -196,16 +218,12 @@ export class EnginePanel {
     });
   }
 
-  async #install() {
-    try {
-      await api.startSetup();
-    } catch (error) {
-      showError("The installation can't begin", error);
-    }
-    await this.refresh();
+  #install() {
+    return this.#ask("The installation can't begin", api.startSetup);
   }
 
-  #facts(model, engine) {
+  #facts(engine) {
+    const model = this.#model;
     const used = model.memory_bytes ? formatBytes(model.memory_bytes) : "—";
     table(byId("model-facts"), [
       ["State", chipWords(model)],
@@ -226,7 +244,7 @@ export class EnginePanel {
     this.#timeout.disabled = !enabled;
   }
 
-  /** Rows stay as long as what they say does: a focused choice keeps its focus. */
+  /** Unchanged rows stay, so that a focused one keeps its focus. */
   #offer(backends, chosen) {
     const shown = JSON.stringify([backends, chosen]);
     if (shown === this.#offered) return;
@@ -248,62 +266,35 @@ export class EnginePanel {
     return row;
   }
 
-  async #choose(name) {
-    try {
-      await api.chooseBackend(name);
-    } catch (error) {
-      this.#offered = null;
-      showError("This voice can't be chosen", error);
-    }
-    await this.refresh();
+  #choose(name) {
+    return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
   }
 
-  async #setTimeout() {
-    try {
-      await api.setTimeoutSeconds(Number(this.#timeout.value));
-    } catch (error) {
-      showError("The time can't be set", error);
-    }
+  #setTimeout() {
     this.#timeout.blur();
-    await this.refresh();
+    return this.#ask("The time can't be set", () => api.setTimeoutSeconds(Number(this.#timeout.value)));
   }
 
-  async #setAtOnce() {
-    try {
-      if (this.#atOnce.validity.valid) await api.setConcurrency(this.#atOnce.valueAsNumber);
-    } catch (error) {
-      showError("The number can't be set", error);
-    }
+  #setAtOnce() {
     this.#atOnce.blur();
-    await this.refresh();
+    if (!this.#atOnce.validity.valid) return this.#show();
+    return this.#ask("The number can't be set", () => api.setConcurrency(this.#atOnce.valueAsNumber));
   }
 
   #press(id, title, act) {
-    byId(id).addEventListener("click", async () => {
-      try {
-        await act();
-      } catch (error) {
-        showError(title, error);
-      }
-      await this.refresh();
-    });
+    byId(id).addEventListener("click", () => this.#ask(title, act));
   }
-}
 
-function chipWords(model) {
-  if (model.state === "loaded" && model.active > 0) return "speaking";
-  if (model.state === "loading" && model.fraction !== null) {
-    return `loading, ${Math.floor(100 * model.fraction)} %`;
+  /** Ask the studio for something: the stream brings what it changes. After a refusal, show what is so. */
+  async #ask(title, act) {
+    try {
+      await act();
+    } catch (error) {
+      showError(title, error);
+      this.#offered = null;
+      this.#show();
+    }
   }
-  if (model.state === "loaded" && model.unload_in_s !== null) {
-    return `unloads in ${formatClock(model.unload_in_s)}`;
-  }
-  return WORDS[model.state];
-}
-
-/** An engine that reads many lines in one pass has slots, and the number above is no matter to it. */
-function slotWords({ slots }) {
-  return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
 }
 
 function showProgress(bar, fraction) {
@@ -313,13 +304,6 @@ function showProgress(bar, fraction) {
 
 function offersSetup({ state }) {
   return state === "missing" || state === "failed";
-}
-
-function memoryChange({ memory_before: before, memory_after: after }) {
-  if (!before || !after) return "—";
-  const change = `${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
-  if (before.device_bytes === null) return change;
-  return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
 }
 
 function table(list, facts) {

@@ -1,6 +1,6 @@
 /**
- * Files out: the script in any format, and the scene's sound, which the studio makes while the page shows how far
- * it is.
+ * Exports: the script in any format, and the scene's audio, which the studio writes while the page shows the
+ * progress.
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
@@ -14,7 +14,7 @@ const FIRST_LOOK_MS = 150;
 const LONGEST_WAIT_MS = 1_000;
 const MOST_UNREACHED = 30;
 
-/** The scene's sound as a file: the studio makes it, the page shows the progress, then the browser fetches it. */
+/** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
 export class SoundExport {
   #project;
   #check;
@@ -49,11 +49,11 @@ export class SoundExport {
 
   #showLevel() {
     const other = this.#loudness.value === "other";
-    this.#lufs.disabled = !other; // a field that isn't shown must not hold the form back
+    this.#lufs.disabled = !other; // a hidden field must not block the form
     setHidden(byId("sound-lufs-part"), !other);
   }
 
-  /** What is wished now, kept for the next time. */
+  /** The chosen options, stored for the next time. */
   #wish() {
     const lufs = this.#lufs.valueAsNumber;
     const chosen = { format: this.#format.value, loudness: this.#loudness.value, even: this.#even.checked };
@@ -78,7 +78,7 @@ export class SoundExport {
     }
   }
 
-  /** Wait for the end of an export, and show its way. */
+  /** Wait for the end of an export, showing its progress. */
   async #followed(run, begun) {
     run.exportId = begun.export_id;
     if (run.stopped) await this.#stop(run);
@@ -91,7 +91,7 @@ export class SoundExport {
     return state;
   }
 
-  /** A studio that can't be reached for a while goes on all the same. */
+  /** The export goes on while the studio can't be reached. */
   async #look(run) {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -105,7 +105,7 @@ export class SoundExport {
   }
 
   #ended(run, { state, message, measured }) {
-    if (run.stopped) return; // the page has gone on already
+    if (run.stopped) return; // the page isn't waiting for it any more
     if (state === "cancelled") return this.#hide("Stopped; nothing was saved.");
     if (state === "failed") throw new Error(message);
     const link = document.createElement("a");
@@ -129,7 +129,7 @@ export class SoundExport {
     try {
       await api.stopSoundExport(run.projectId, run.exportId);
     } catch (error) {
-      // One that is over already is stopped, too.
+      // One that has ended is dropped, too.
       if (error.kind !== "NotFound") showError("The file can't be stopped", error);
     }
   }
@@ -146,7 +146,7 @@ export class SoundExport {
     setText(byId("sound-result"), text);
   }
 
-  /** Either *Save* or *Cancel* is there, and keeps the focus of the other. */
+  /** Either *Save* or *Cancel* is shown, and takes the focus of the other. */
   #swap(running) {
     const [save, cancel] = [byId("sound-save"), byId("sound-cancel")];
     const held = focusedElement() === (running ? save : cancel);
@@ -162,7 +162,7 @@ function choose(select, value) {
   if ([...select.options].some((option) => option.value === value)) select.value = value;
 }
 
-/** @returns {string} what the file holds */
+/** @returns {string} the file's description */
 function level({ loudness_lufs: lufs, true_peak_db: peak }) {
   const loudness = lufs === null ? "Too quiet for LUFS" : `${minus(lufs)} LUFS`;
   return `${loudness}, true peak ${minus(peak)} dB.`;
@@ -186,7 +186,7 @@ export class Exports {
     }
   }
 
-  /** Point the links at the open project. */
+  /** Set the links to the open project. */
   #link() {
     for (const link of exportLinks()) {
       const slim = "slim" in link.dataset ? "&deleted=false" : "";
@@ -203,21 +203,21 @@ export class Exports {
     return this.#save(format, link.textContent.split(",")[0].trim());
   }
 
-  /** What may be large the browser fetches itself, once the studio has every edit. */
+  /** Large files are downloaded by the browser itself, once the studio has every edit. */
   async #hand({ href }, what) {
     await this.#project.flush();
     showDone(`${what} is being made; the download begins when it is ready.`);
     download(href, "");
   }
 
-  /** A script is small: it is fetched first, so that a refusal is read instead of a failed file. */
+  /** A script is small, so the page fetches it itself and can show an error. */
   async #save(format, label) {
     try {
       await this.#project.flush();
       const { blob, leftOut } = await api.exportScript(this.#project.id, format);
       const address = URL.createObjectURL(blob);
       download(address, `${this.#project.view.name || "Untitled"}.${format}`);
-      // The browser has taken it over by the time the page is idle again.
+      // The browser has started the download by the time the page is idle again.
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
       const title = `Saved as ${label}, without some things.`;
       showNotice("export", { kind: "warning", title, text: leftOut || null });
@@ -228,7 +228,7 @@ export class Exports {
     }
   }
 
-  /** What will be missing in the sound is known here. @returns {boolean} whether there is any */
+  /** Show which lines are missing in the audio. @returns {boolean} whether there is any */
   #checkSound() {
     const audible = this.#project.lines.filter(({ kind }) => kind !== "silence");
     const silent = audible.filter(({ take }) => !take);

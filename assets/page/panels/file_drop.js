@@ -1,4 +1,4 @@
-/** Files in: by the button, or by letting them fall on the page; each goes where it is of use. */
+/** Imports: by the button, or dropped on the page; each file goes where it fits. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setHidden, setText } from "../core/dom.js";
@@ -38,7 +38,7 @@ export class FileDrop {
     const veil = byId("drop-veil");
     addEventListener("dragover", (event) => {
       if (!carriesFiles(event)) return;
-      event.preventDefault(); // or the browser would leave the page for the file
+      event.preventDefault(); // or the browser would open the file instead of the page
       const place = this.#place(event, [...event.dataTransfer.items].some(({ type }) => isSoundFile({ name: "", type })));
       setText(veil.firstElementChild, WORDS[place] ?? "");
       setHidden(veil, place === null);
@@ -52,7 +52,7 @@ export class FileDrop {
     });
   }
 
-  /** Ask for files. @param {{asks: boolean}} how whether they may be meant for this project */
+  /** Open the file chooser. @param {{asks: boolean}} how whether to ask if they are meant for this project */
   #choose({ asks }) {
     this.#asks = asks;
     this.#field.click();
@@ -65,7 +65,7 @@ export class FileDrop {
     await (asks ? this.#ask(files) : this.#bring(files));
   }
 
-  /** What a file would become where it is. @returns {"project" | "scene" | "line" | "file" | "voice" | null} */
+  /** What a file would become at this drop target. @returns {"project" | "scene" | "line" | "file" | "voice" | null} */
   #place({ target }, sound) {
     const on = (selector) => target instanceof Element && target.closest(selector);
     if (on("dialog")) return null;
@@ -74,7 +74,7 @@ export class FileDrop {
     return on('.line[data-kind="audio"]') ? "file" : "line";
   }
 
-  /** All that was let go finds its place: sound in the scene or as a voice, everything else as projects. */
+  /** Import dropped files: audio into the scene or as a voice, everything else as projects. */
   async #drop(event, files) {
     const { lines, recordings } = this.#parts;
     const sounds = files.filter(isSoundFile);
@@ -89,7 +89,7 @@ export class FileDrop {
     await (isScene ? this.#ask(scripts) : this.#bring(scripts));
   }
 
-  /** A script may be meant for the scene that is open; a project's file is always one of its own. */
+  /** A script may be meant for the open project; a project's file is always a new one. */
   async #ask(files) {
     const scripts = files.filter(({ name }) => !/\.zip$/i.test(name));
     await this.#bring(files.filter((file) => !scripts.includes(file)));
@@ -99,7 +99,7 @@ export class FileDrop {
     if (choice === "project") await this.#bring(scripts);
   }
 
-  /** Where lines would come in. @returns {string} */
+  /** The place where lines would be inserted. @returns {string} */
   #words() {
     const { lineImport, lines } = this.#parts;
     if (lineImport.place === null) return "as its first ones";
@@ -133,7 +133,7 @@ export class FileDrop {
   }
 }
 
-/** Open the form that saves the sound, the keyboard on its first item. */
+/** Open the form of the audio export, with the focus on its first field. */
 export function openSoundForm() {
   const [button, menu] = [byId("download"), byId("sound-form")];
   if (button.disabled) {

@@ -1,6 +1,6 @@
 /**
- * Where the person was in a project, for the next visit: the line, and the play-head. The studio
- * keeps it for their other devices; what this browser keeps stands where the studio has nothing newer.
+ * The last position in a project, for the next visit: the line, and the play-head. The studio
+ * stores it for other devices; this browser's own applies if the studio has nothing newer.
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
@@ -14,7 +14,7 @@ const EVERY_MS = 2000;
 
 export class LastPosition {
   #parts;
-  /** The number of the place that the studio is known to have. */
+  /** The number of the last position that the studio has. */
   #number = 0;
   #sent = "";
   #timer = null;
@@ -62,7 +62,7 @@ export class LastPosition {
       const { number } = await api.savePosition(id, place, last);
       if (id === this.#parts.project.id) this.#number = number;
     } catch {
-      this.#sent = ""; // this browser has it, and the next move tells the studio again
+      this.#sent = ""; // this browser has it, and the next one is sent again
     }
   }
 

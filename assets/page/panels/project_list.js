@@ -1,11 +1,11 @@
-/** The other projects, those that were deleted, and the disk space that deleted things still take. */
+/** The list of projects, the trash, and the disk space of deleted takes and projects. */
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 
-/** What deleted takes and projects still hold on the disk, and freeing it. */
+/** The disk space of deleted takes and projects, and freeing it. */
 export class DiskUsage {
   #project;
   #button = byId("space-free");
@@ -20,7 +20,7 @@ export class DiskUsage {
     });
   }
 
-  /** Say how much there is, when there is any. */
+  /** Show how much there is, if there is any. */
   async show() {
     try {
       this.#held = await api.readDiskUsage();
@@ -61,7 +61,7 @@ export class DiskUsage {
 
 const SEARCHED_FROM = 8;
 
-/** The list itself: what can be done with projects without opening them. */
+/** The list itself, with actions on projects that aren't open. */
 export class ProjectList {
   /** @type {Bus<import("../core/types").ProjectListEvents>} */
   events = new Bus();
@@ -77,7 +77,7 @@ export class ProjectList {
     this.events.on("open", close);
   }
 
-  /** Show them as they are now. */
+  /** Update the list. */
   async show() {
     this.#space.show();
     try {
@@ -101,7 +101,7 @@ export class ProjectList {
     for (const row of byId("projects").children) setHidden(row, !fold(row.dataset.name).includes(wanted));
   }
 
-  /** Several of one name differ by the time of day, too. */
+  /** Projects of the same name are shown with the time of day, too. */
   #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt }, isOnly) {
     const row = fromTemplate("project-template");
     const name = shown(own);
@@ -121,7 +121,7 @@ export class ProjectList {
     return row;
   }
 
-  /** The name becomes a field until it is left; Escape leaves it as it was. */
+  /** Turn the name into a field until it loses the focus; Escape restores it. */
   #rename(row, id, name) {
     const field = document.createElement("input");
     Object.assign(field, { type: "text", value: name, maxLength: 120, dir: "auto", ariaLabel: `Name of ${name}` });

@@ -1,4 +1,4 @@
-/** Projects: the one that is open, and what can be done with a whole one. */
+/** The project menu: the open project, and actions on a whole project. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setText } from "../core/dom.js";
@@ -11,13 +11,13 @@ import { ProjectList } from "./project_list.js";
 const LAST_KEY = "tableread.project";
 const LEGACY_TEXT_KEY = "tableread.script";
 
-/** Answers that say that there is no such project. */
+/** Statuses that mean that there is no such project. */
 const ABSENT = new Set([400, 404, 422]);
 
 /**
- * The project of the address, else the last one, else the newest. It needs nothing of the page, so it is asked for
- * while the page's parts are still being built.
- * @returns {Promise<{body: ProjectBody | null, refusal: Error | null}>} `refusal`: why the one of the address can't be opened
+ * The project in the URL, else the last one, else the newest. It needs nothing of the page, so it is fetched while
+ * the page's parts are still being built.
+ * @returns {Promise<{body: ProjectBody | null, refusal: Error | null}>} `refusal`: why the one in the URL can't be opened
  */
 export async function findOpeningProject() {
   const named = new URLSearchParams(location.search).get("project");
@@ -37,7 +37,7 @@ export async function findOpeningProject() {
   return { body: await read(newest?.project_id), refusal };
 }
 
-/** Emits "project.closing" before and "project.shown" after another project takes the place of the one before. */
+/** Emits "project.closing" before another project is shown, and "project.shown" after it. */
 export class ProjectMenu {
   #project;
   #name = byId("project-name");
@@ -60,18 +60,18 @@ export class ProjectMenu {
       this.#ask({ id: project.id, name: project.view.name }));
     byId("project-renaming").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#name.blur(); // takes the name over, and the keyboard of a phone away
+      this.#name.blur(); // commits the name, and hides a phone's keyboard
       byId("project-open").focus();
     });
     this.#name.addEventListener("change", () => this.#rename());
-    // Escape closes the panel, and leaves the name as it was.
+    // Escape closes the panel and restores the name.
     this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ isForced: true }));
     bus.on("project.meta", () => this.#show());
     bus.on("project.gone", () => this.#gone());
   }
 
   /**
-   * Open the project that was found, else make the first one.
+   * Open the project that was found, else create the first one.
    * @param {ReturnType<typeof findOpeningProject>} finding @param {() => Promise<string>} openingScript of a new workspace
    */
   async start(finding, openingScript) {

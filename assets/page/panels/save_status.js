@@ -1,4 +1,4 @@
-/** Whether the studio has everything, and how far back and forth the history goes. */
+/** The save status, and the undo and redo buttons. */
 import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { showError, showNotice } from "../core/notices.js";
@@ -51,7 +51,7 @@ function showUnsaved({ saving, trouble, kept }) {
   showNotice("unsaved", { kind: trouble ? "error" : "warning", title, text: saving === "offline" ? text : null });
 }
 
-/** Edits on which the studio failed again and again stand aside, so that the others get through. */
+/** Edits that repeatedly cause a fault of the studio are set aside, so that the others are sent. */
 function showFailed(project) {
   const batch = project.aside.find(({ error }) => !error.conflicts.length);
   const settle = (ops) => {
@@ -67,7 +67,7 @@ function showFailed(project) {
   });
 }
 
-/** What a person wrote in edits, so that it can be had back. */
+/** The text in edits, so that the user can copy it. */
 function written({ ops }) {
   const fields = ops.flatMap((op) => (op.op === "insert" ? op.lines : [op.fields ?? {}]));
   const text = fields.map((one) => one.text).filter(Boolean).join(" / ");

@@ -1,4 +1,4 @@
-/** Light or dark, and which views the page shows. */
+/** The theme, and the views that the page shows. */
 import { byId } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 
@@ -6,7 +6,7 @@ const LOOK_KEY = "tableread.look";
 const VIEW_KEY = "tableread.view";
 const MAIN = new Set(["lines", "script"]);
 
-/** Gradio follows the system; a choice made here outranks it and is kept. */
+/** Gradio follows the system's theme; a choice made here overrides it and is stored. */
 export function keepTheme() {
   const kept = localStore.get(LOOK_KEY);
   if (kept) document.body.classList.toggle("dark", kept === "dark");
@@ -17,10 +17,10 @@ export function keepTheme() {
 }
 
 /**
- * One of lines and script fills the middle, one of line and cast stands next to it; a wide page
- * shows both of these, a phone only the view chosen last.
+ * The lines or the script are in the middle, with the line or the cast next to them; a wide page
+ * shows both, a phone only the last chosen view.
  *
- * @param {(view: string) => void} shown called with every choice
+ * @param {(view: string) => void} shown called with each choice
  * @returns {(view: string) => void} shows a view
  */
 export function keepView(shown) {

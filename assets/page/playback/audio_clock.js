@@ -1,18 +1,17 @@
 /**
- * The audio clock: pieces of sound and silence scheduled back to back on it, to the sample; and how loud the page
- * is.
+ * The audio clock: schedules pieces of audio and silence back to back, to the sample; and the page's volume.
  */
 import { RATE_HZ } from "../document/document.js";
 
 /** @import { ScheduledSound } from "../core/types" */
 
 /**
- * As "playback" the scene sounds with the silent switch on, as films and music do. No microphone can be opened then:
- * that takes "play-and-record".
+ * With "playback" the scene plays even if the phone is muted, as films and music do. The microphone can be opened
+ * only with "play-and-record".
  * @param {"playback" | "play-and-record"} purpose
  */
 export function setAudioPurpose(purpose) {
-  // Safari's own; the type checker's library hasn't it.
+  // Safari's own, which the type checker's library doesn't have.
   const { audioSession } = /** @type {Navigator & {audioSession?: {type: string}}} */ (navigator);
   if (audioSession) audioSession.type = purpose;
 }
@@ -20,7 +19,7 @@ export function setAudioPurpose(purpose) {
 const elements = new Set();
 let level = 1;
 
-/** Let a sound of its own follow the slider. @param {HTMLAudioElement} audio @returns {HTMLAudioElement} */
+/** Apply the page's volume to an audio element. @param {HTMLAudioElement} audio @returns {HTMLAudioElement} */
 export function followVolume(audio) {
   elements.add(audio);
   audio.volume = level;
@@ -36,8 +35,8 @@ export function setVolume(volume) {
 const LEAD_S = 0.03;
 
 /**
- * The audio context runs at the studio's rate, so a piece starts at a whole sample and the next
- * one at the sample after its last.
+ * The audio context runs at the studio's rate, so that a piece starts exactly at the sample after the
+ * last one of the piece before.
  */
 export class AudioClock {
   #context = null;
@@ -47,13 +46,13 @@ export class AudioClock {
   #pieces = [];
 
   constructor() {
-    /** Gaps that weren't written: the line whose sound came late, and by how much. */
+    /** Unwanted gaps: the line whose audio came late, and by how much. */
     this.waits = [];
-    /** Samples laid down by line since the last start. */
+    /** Samples scheduled by line since the last start. */
     this.laid = new Map();
   }
 
-  /** To be called inside the press itself: browsers let sound begin only from a gesture. */
+  /** To be called in the press's own event, as browsers start audio only on a user's gesture. */
   unlock() {
     setAudioPurpose("playback");
     if (!this.#context) {
@@ -64,7 +63,7 @@ export class AudioClock {
     return this.#context.resume();
   }
 
-  /** Where all sound passes; null before the first press. @returns {AudioNode | null} */
+  /** The node that all audio passes through; null before the first press. @returns {AudioNode | null} */
   get output() {
     return this.#gain;
   }
@@ -74,12 +73,12 @@ export class AudioClock {
     if (this.#gain) this.#gain.gain.value = volume;
   }
 
-  /** Seconds laid down beyond now. */
+  /** Seconds that are scheduled ahead. */
   get ahead_s() {
     return (this.#next - this.#now()) / RATE_HZ;
   }
 
-  /** The piece that plays, and for how many samples of the clock it has; null when none does. */
+  /** The piece that is playing, and for how many samples of the clock; null if none is. */
   get current() {
     const played = this.#playedSample();
     while (this.#pieces.length > 1 && this.#pieces[0].end <= played) this.#pieces.shift();
@@ -88,25 +87,25 @@ export class AudioClock {
     return { piece, samples: Math.min(played, piece.end) - piece.start, over: played >= piece.end };
   }
 
-  /** Whether nothing sounds or is about to. */
+  /** Whether nothing is playing or scheduled. */
   get dry() {
     return !this.#pieces.length || this.#playedSample() >= this.#pieces.at(-1).end;
   }
 
-  /** What is scheduled and hasn't played to its end. @returns {ScheduledSound[]} */
+  /** The pieces that haven't played to their end. @returns {ScheduledSound[]} */
   get coming() {
     const played = this.#playedSample();
     return this.#pieces.filter(({ end }) => end > played);
   }
 
-  /** Take a piece back and all after it; what sounds of it stops. */
+  /** Unschedule a piece and all after it, even if it is playing. */
   cut(piece) {
     for (const { node } of this.#pieces.splice(this.#pieces.indexOf(piece))) node?.stop();
     const end = this.#pieces.at(-1)?.end ?? 0;
     this.#next = end > this.#now() ? end : 0;
   }
 
-  /** Begin to count a line's samples at 0. */
+  /** Start to count a line's samples at 0. */
   recount(lineId) {
     this.laid.delete(lineId);
   }
@@ -125,14 +124,14 @@ export class AudioClock {
     this.#reserve({ ...about, node: null }, length);
   }
 
-  /** Be silent now. */
+  /** Stop at once. */
   clear() {
     for (const { node } of this.#pieces) node?.stop();
     this.#pieces = [];
     this.#next = 0;
   }
 
-  /** @returns {number} the first sample of the next stretch of the clock */
+  /** @returns {number} the first sample after what is scheduled */
   #reserve(piece, length) {
     const earliest = this.#now() + Math.round(LEAD_S * RATE_HZ);
     const late = this.#next < this.#now();

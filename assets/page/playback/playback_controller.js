@@ -1,6 +1,5 @@
 /**
- * The dialog played: joins the project, its rows, the player and the controls, and scrolls with the line that
- * plays.
+ * Playback: connects the project, its rows, the player and the controls, and scrolls with the playing line.
  */
 import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
@@ -14,7 +13,7 @@ import { PeakCache } from "./timeline.js";
 
 const SCROLL_KEYS = new Set(["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"]);
 
-/** Keeps the line that plays in view, unless the person is at another place of the dialog. */
+/** Keeps the playing line in view, unless the user is at another place of the dialog. */
 export class AutoScroll {
   #list = byId("lines");
   #button = byId("back-to-playing");
@@ -25,26 +24,26 @@ export class AutoScroll {
 
   /** @param {import("../editor/line_list.js").LineList} lines */
   constructor(lines) {
-    /** How long after a scroll by hand the list stays where it was put. */
+    /** How long after a manual scroll the list isn't scrolled automatically. */
     this.rest_ms = 8000;
     this.#lines = lines;
     const leave = () => this.#leave();
     this.#list.addEventListener("wheel", leave, { passive: true });
     this.#list.addEventListener("touchmove", leave, { passive: true });
-    // A press outside of all rows is one on the scroll bar.
+    // A press outside of all rows is on the scroll bar.
     this.#list.addEventListener("pointerdown", ({ target }) => target === this.#list && leave());
     this.#list.addEventListener("keydown", ({ key }) => SCROLL_KEYS.has(key) && leave());
     for (const name of ["scroll", "focusin", "focusout"]) this.#list.addEventListener(name, () => this.#look());
     this.#button.addEventListener("click", () => this.#goBack());
   }
 
-  /** Whether the list may move by itself: nobody writes in it or has just moved it. */
+  /** Whether the list may be scrolled: the user isn't typing in it, and hasn't just scrolled it. */
   get free() {
     const writes = document.activeElement?.closest("#lines .line-text, #lines .line-seconds");
     return !writes && performance.now() - this.#leftAt > this.rest_ms;
   }
 
-  /** What plays was chosen by hand: it is where the person wants to be. */
+  /** The playing line was chosen by the user, so follow it again. */
   resume() {
     this.#leftAt = -Infinity;
   }
@@ -69,7 +68,7 @@ export class AutoScroll {
     this.#look();
   }
 
-  /** The way back is offered while what plays is out of sight and the list stays. */
+  /** Offer a button to the playing line while it is out of view and isn't followed. */
   #look() {
     if (this.#looking) return;
     this.#looking = true;
@@ -82,10 +81,10 @@ export class AutoScroll {
 
 const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
 
-/** How many lines are made again without a question. */
+/** How many lines are rendered again without a question. */
 const ASKED_ABOVE = 20;
 
-/** Starts and stops renders and the player, and shows on rows, timeline and controls how far they are. */
+/** Starts and stops renders and the player, and shows their progress on rows, timeline and controls. */
 export class PlaybackController {
   #parts;
   #ticking = false;
@@ -107,7 +106,7 @@ export class PlaybackController {
     bus.on("transport.toggle", () => this.toggle());
   }
 
-  /** Make what is missing or outdated, and hear all from the beginning. */
+  /** Render missing and outdated lines, and play from the start. */
   async read() {
     const { player, project } = this.#parts;
     player.unlock();
@@ -116,21 +115,21 @@ export class PlaybackController {
     if (first) await this.#playLines(first, { make: true });
   }
 
-  /** Make what is missing or outdated, silently. */
+  /** Render missing and outdated lines without playback. */
   async make() {
     const { project, player, engineChoice } = this.#parts;
     if (!(await engineChoice.agree())) return;
     await this.#try(() => project.render(null, { listenFrom: player.line_id }));
   }
 
-  /** Play or pause; what is missing from the play-head on is made. */
+  /** Play or pause; lines missing from the play-head on are rendered. */
   toggle() {
     const { player } = this.#parts;
     if (player.playing) return player.stop();
     return this.playOn(player.line_id, { keepPlace: true });
   }
 
-  /** Play one line, which is made when it is missing; or pause it. */
+  /** Play one line, rendering it if it is missing; or pause it. */
   playLine(lineId) {
     const { player, project } = this.#parts;
     if (!project.line(lineId)) return undefined;
@@ -147,7 +146,7 @@ export class PlaybackController {
     return this.#playLines(lineId, { make: rest.some(isMissing), lineIds: idsOf(rest.filter(isMissing)), keepPlace });
   }
 
-  /** Another take of lines, with a seed of its own; a single one plays. @param {string[]} lineIds */
+  /** Render another take of lines, with a new seed; a single line is played. @param {string[]} lineIds */
   async again(lineIds) {
     const { project, player } = this.#parts;
     const speech = lineIds.filter((id) => project.line(id)?.kind === "speech" && !project.line(id).locked);
@@ -214,7 +213,7 @@ export class PlaybackController {
     this.#showClock();
   }
 
-  /** Tell the studio what plays, so that it is made first. */
+  /** Send the playing line to the studio, so that it is rendered first. */
   #focus(lineId) {
     const { project } = this.#parts;
     const line = project.line(lineId);
@@ -222,7 +221,7 @@ export class PlaybackController {
     project.focus(lineId).catch((error) => showError("The order stays", error));
   }
 
-  /** Another project: its sound and its waveforms. */
+  /** Show another project: its audio and its waveforms. */
   #load() {
     const { project, player, timeline } = this.#parts;
     player.load(project.id);
@@ -230,7 +229,7 @@ export class PlaybackController {
     this.show();
   }
 
-  /** Lay out what the project holds now. */
+  /** Update the playlist and the timeline from the project. */
   show() {
     const { project, player, timeline, lines } = this.#parts;
     player.refresh(project.lines);
@@ -272,7 +271,7 @@ export class PlaybackController {
   }
 }
 
-/** Whether so many lines are really to be made again. @returns {Promise<boolean>} */
+/** Ask whether so many lines are to be rendered again. @returns {Promise<boolean>} */
 async function isMeant(lines) {
   const dialog = byId("again-confirm");
   setText(byId("again-confirm-title"), `Make ${formatCount(lines, "line")} again?`);
@@ -283,7 +282,7 @@ function idsOf(lines) {
   return lines.map(({ line_id: lineId }) => lineId);
 }
 
-/** What the whole amounts to. @returns {{text: string, share: number}} */
+/** A summary of the render. @returns {{text: string, share: number}} */
 function progress(project) {
   const spoken = project.lines.filter(({ kind }) => kind !== "silence");
   const ready = spoken.filter(({ state }) => state === "ready").length;

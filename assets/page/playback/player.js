@@ -1,4 +1,4 @@
-/** Plays the dialog as it is rendered; a line that isn't there yet is waited for. */
+/** Plays the dialog while it is rendered, waiting for lines that aren't ready yet. */
 import { bus } from "../core/bus.js";
 import { RATE_HZ } from "../document/document.js";
 import { AudioClock } from "./audio_clock.js";
@@ -18,7 +18,7 @@ export class Player {
   #clock = new AudioClock();
   #sounds = new SoundCache(null, () => undefined);
   #stretch = new TimeStretch(1);
-  /** What is laid next; `pcm` is what was laid of that line before, null at its beginning. */
+  /** What is scheduled next; `pcm` is the line's audio so far, null at its start. */
   #cursor = { lineId: null, offset: 0, pcm: null };
   #until = null;
   #timer = null;
@@ -38,7 +38,7 @@ export class Player {
     return this.#rest.lineId;
   }
 
-  /** Place of the play-head in samples of the timeline. */
+  /** The play-head's position in samples of the timeline. */
   get place() {
     const { lineId, offset } = this.#head();
     const index = this.playlist.indexOf(lineId);
@@ -69,13 +69,13 @@ export class Player {
     this.#clock.volume = volume;
   }
 
-  /** To be called inside the press itself: browsers let sound begin only from a gesture. */
+  /** To be called in the press's own event, as browsers start audio only on a user's gesture. */
   unlock() {
     this.#pressedAt = performance.now();
     return this.#clock.unlock();
   }
 
-  /** Take another project's lines, at their beginning, paused. */
+  /** Load another project's lines, paused at the start. */
   load(projectId) {
     this.stop();
     this.#sounds.clear();
@@ -86,8 +86,8 @@ export class Player {
   }
 
   /**
-   * The lines changed; the play-head keeps its line. A line that sounds otherwise now is taken back,
-   * also while it plays, and begins again. @param {Line[]} lines
+   * Update the lines; the play-head keeps its line. A line whose audio changed is unscheduled,
+   * even while it plays, and starts again. @param {Line[]} lines
    */
   refresh(lines) {
     const before = this.playlist;
@@ -122,7 +122,7 @@ export class Player {
     await this.play();
   }
 
-  /** Stop sounding; the play-head stays. */
+  /** Pause; the play-head stays. */
   stop() {
     const { lineId, offset, pcm } = this.#head();
     clearInterval(this.#timer);
@@ -133,7 +133,7 @@ export class Player {
     this.#moveTo(lineId, offset, pcm);
   }
 
-  /** Move the play-head to `place` in samples; sounding goes on from there. */
+  /** Move the play-head to `place` in samples; playback goes on from there. */
   async seek(place) {
     const wasPlaying = this.playing;
     this.stop();
@@ -168,14 +168,14 @@ export class Player {
     this.#emitChange();
   }
 
-  /** The line at the play-head is gone: stand where it stood. */
+  /** The line at the play-head was deleted: stay at its place. */
   #goNear(before) {
     const index = Math.max(0, before.indexOf(this.#rest.lineId));
     const near = this.playlist.lines[Math.min(index, this.playlist.lines.length - 1)];
     this.#rest = { lineId: near?.line_id ?? null, offset: 0, pcm: null };
   }
 
-  /** Take back what is laid from the first piece on that no longer is how its line sounds. */
+  /** Unschedule everything from the first piece on whose line has changed. */
   #takeBack(before = this.playlist) {
     const wrong = this.#clock.coming.find((piece) => !this.#holds(piece));
     if (!wrong) return;
@@ -188,21 +188,21 @@ export class Player {
     return Boolean(line) && (!pcm || this.#sounds.holds(pcm, line));
   }
 
-  /** What follows a line that is gone; nothing where only that one was to play. */
+  /** The line after a deleted one; none if only that one was to be played. */
   #lineAfter(lineId, before) {
     if (this.#until) return null;
     const after = before.lines.slice(before.indexOf(lineId));
     return after.find(({ line_id: id }) => this.#line(id))?.line_id ?? null;
   }
 
-  /** Lay a line from its beginning. */
+  /** Schedule a line from its start. */
   #begin(lineId) {
     this.#cursor = { lineId, offset: 0, pcm: null };
     this.#stretch = new TimeStretch(this.rate);
     this.#clock.recount(lineId);
   }
 
-  /** Lay down what exists up to the horizon, then say where the play-head is. */
+  /** Schedule available audio up to the horizon, then report the play-head. */
   #pump() {
     if (!this.playing) return;
     this.#takeBack();
@@ -242,7 +242,7 @@ export class Player {
     return { ...this.#cursor, rate: this.rate };
   }
 
-  /** The line is laid to its end: what is still in the stretcher is its last words. */
+  /** The line is scheduled to its end, with what is left in the time stretcher. */
   #finish() {
     const samples = this.#stretch.flush();
     if (samples.length) this.#clock.sound(this.#about(), samples, 0);
@@ -259,7 +259,7 @@ export class Player {
     return this.#cursor.lineId !== null;
   }
 
-  /** The line at the cursor is always asked for; those after it once they exist. */
+  /** The line at the cursor is always fetched; those after it once they exist. */
   #fetchAhead() {
     const index = this.playlist.indexOf(this.#cursor.lineId);
     if (index < 0 || this.#until) return;
@@ -285,7 +285,7 @@ export class Player {
     if (before !== piece.lineId) this.#emitChange();
   }
 
-  /** At the end of the dialog the play-head goes back; after a single line it stays at it. */
+  /** At the end of the dialog the play-head goes back to the start; after a single line it stays there. */
   #end() {
     const single = this.#until;
     this.stop();

@@ -1,4 +1,4 @@
-/** Where every line lies on the timeline, in samples; lengths not known yet are estimated. */
+/** The position of each line on the timeline, in samples; unknown lengths are estimated. */
 import { RATE_HZ } from "../document/document.js";
 
 /** @import { Line } from "../core/types" */
@@ -7,7 +7,7 @@ const DEFAULT_SAMPLES_PER_CHAR = RATE_HZ / 15;
 const LEAST_SAMPLES = RATE_HZ / 2;
 const SURE_CHARS = 200;
 
-/** Lines in order, with their places. Values only; a change makes a new one. */
+/** Lines in order, with their positions. Immutable; a change makes a new one. */
 export class Playlist {
   /** @param {Line[]} lines */
   constructor(lines = []) {
@@ -36,7 +36,7 @@ export class Playlist {
     return this.starts[this.indexOf(lineId)] ?? 0;
   }
 
-  /** @returns {number} index of the line that sounds at `place` samples */
+  /** @returns {number} index of the line at `place` samples */
   at(place) {
     let low = 0;
     let high = this.starts.length - 1;
@@ -50,26 +50,26 @@ export class Playlist {
   }
 }
 
-/** Whether there is sound of it, or will be without anybody's doing. */
+/** Whether it has audio, or is queued to get some. */
 export function isComing({ state, kind, take }) {
   if (kind === "silence") return true;
   return ["queued", "generating", "ready"].includes(state) || (state === "stale" && Boolean(take));
 }
 
-/** Whether its sound can be fetched without waiting. */
+/** Whether its audio can be fetched without waiting. */
 export function isAudible({ state, kind }) {
   return kind !== "silence" && ["generating", "ready", "stale"].includes(state);
 }
 
-/** What a line sounds as: a take, or what is being made of it. */
+/** What identifies a line's audio: its take, or the one that is being generated. */
 export function soundKey({ state, take }) {
   if (state === "queued" || state === "generating") return "live";
   return take?.take_id ?? state;
 }
 
 /**
- * Whether a take is what a line sounds like now. While a line is made that is any take but its
- * previous one, until the studio says which. @param {string | null} takeId null when not known yet
+ * Whether a take is a line's current audio. While a line is generated, that is any take but the
+ * previous one, until the studio names it. @param {string | null} takeId null if not known yet
  */
 export function isSoundOf(takeId, line) {
   if (takeId === null) return true;

@@ -1,4 +1,4 @@
-/** One sound at a time, begun and ended by the button that stands for it. */
+/** Previews: one sound at a time, started and stopped by its button. */
 import { Bus } from "../core/bus.js";
 import { followVolume } from "./audio_clock.js";
 
@@ -17,7 +17,7 @@ export class PreviewButton {
   }
 
   /**
-   * Play what `find` gives, or end it when this button began it.
+   * Play the audio of `find`, or stop it if this button started it.
    * @param {HTMLElement} button @param {(signal: AbortSignal) => Promise<string|Blob>|string} find
    */
   async toggle(button, find) {
@@ -38,7 +38,7 @@ export class PreviewButton {
     }
   }
 
-  /** End what sounds or is about to. */
+  /** Stop the sound that is playing or loading. */
   hush() {
     this.#asked += 1;
     this.#fetching?.abort();
@@ -51,7 +51,7 @@ export class PreviewButton {
     this.#button = null;
   }
 
-  /** Inside the press itself: Safari lets no sound begin that took more than some seconds to make. */
+  /** Called in the press's own event: Safari refuses audio that starts more than a few seconds after it. */
   #unlock() {
     this.#audio.removeAttribute("src");
     this.#audio.load();

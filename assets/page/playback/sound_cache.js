@@ -1,11 +1,11 @@
-/** Samples of lines near the play-head, fetched as they stream in; the least recently used makes room. */
+/** The cache of audio near the play-head, streamed from the studio; evicts the least recently used line. */
 import { streamLineAudio } from "../core/api.js";
 import { Bus } from "../core/bus.js";
 import { isSoundOf, soundKey } from "./playlist.js";
 
 /** @import { Line } from "../core/types" */
 
-/** Samples of one line; "grown" with every chunk and at the end. */
+/** The samples of one line; emits "grown" with each chunk and at the end. */
 export class LinePcm {
   /** @type {Bus<import("../core/types").SoundEvents>} */
   events = new Bus();
@@ -16,29 +16,29 @@ export class LinePcm {
   /** @param {string} projectId @param {string} lineId @param {string} asked what the line sounded as then */
   constructor(projectId, lineId, asked) {
     this.asked = asked;
-    /** The take it is or becomes; null until the studio has answered. */
+    /** The take that it is or becomes; null until the studio responds. */
     this.take = null;
     this.length = 0;
     this.complete = false;
-    /** Whether it was given up before the line was whole. */
+    /** Whether its generation failed before the end. */
     this.cut = false;
     this.failed_at_ms = null;
     this.#read(projectId, lineId);
   }
 
-  /** Stop the transfer; no event follows. */
+  /** Abort the transfer; no event follows. */
   drop() {
     this.#abort.abort();
   }
 
-  /** What was answered isn't wanted; it can be asked for again later. */
+  /** Drop the response, which can be fetched again later. */
   refuse() {
     this.drop();
     this.length = 0;
     this.failed_at_ms = performance.now();
   }
 
-  /** Float samples from `start`, at most `limit` of those that have arrived. */
+  /** Up to `limit` float samples from `start` on, of those that have arrived. */
   slice(start, limit) {
     const end = Math.min(this.length, start + limit);
     return Float32Array.from(this.#samples.subarray(start, end), (sample) => sample / 32_768);
@@ -61,7 +61,7 @@ export class LinePcm {
     this.events.emit("grown");
   }
 
-  /** What was given up ends in half a sample. */
+  /** Half a sample at the end marks a failed line. */
   #end() {
     this.cut = this.#odd !== null;
     this.complete = !this.cut;
@@ -95,12 +95,12 @@ function concatBytes(first, second) {
 const KEPT_LINES = 48;
 const RETRY_MS = 500;
 
-/** Sound of lines near the play-head. */
+/** The audio of lines near the play-head. */
 export class SoundCache {
   /** @type {Bus<import("../core/types").SoundEvents>} */
   events = new Bus();
   #pcm = new Map();
-  /** By line, the take that was being made of it and was given up. */
+  /** By line, the take whose generation failed. */
   #void = new Map();
   #lineOf;
 
@@ -110,7 +110,7 @@ export class SoundCache {
     this.#lineOf = lineOf;
   }
 
-  /** A line's sound as far as it is here; asked for when it isn't. @returns {LinePcm} */
+  /** A line's audio so far; fetched if it isn't cached. @returns {LinePcm} */
   of(line) {
     const lineId = line.line_id;
     const known = this.#pcm.get(lineId);
@@ -121,7 +121,7 @@ export class SoundCache {
     return pcm;
   }
 
-  /** The lines changed: what is no longer their sound is let go. */
+  /** The lines changed: drop audio that is outdated. */
   refresh() {
     for (const [lineId, pcm] of this.#pcm) {
       const line = this.#lineOf(lineId);
@@ -130,7 +130,7 @@ export class SoundCache {
     }
   }
 
-  /** Whether what was laid of `pcm` still is how its line begins. @param {LinePcm} pcm */
+  /** Whether the scheduled part of `pcm` is still the start of its line's audio. @param {LinePcm} pcm */
   holds(pcm, line) {
     const now = this.#pcm.get(line.line_id);
     if (now === pcm) return this.#isIts(pcm, line);
@@ -148,7 +148,7 @@ export class SoundCache {
     return isSoundOf(take, line);
   }
 
-  /** A take that was being made and no longer is, of a line that still waits, was given up. */
+  /** The generation of a take failed if it isn't running any more and its line is still queued. */
   #follow(pcm, line) {
     if (!line || pcm.take === null) return;
     if (line.making === pcm.take) pcm.begun = true;
@@ -160,7 +160,7 @@ export class SoundCache {
     if (pcm.failed_at_ms !== null) return same && pcm.failed_at_ms > performance.now() - RETRY_MS;
     if (pcm.cut) return false;
     if (this.#isIts(pcm, line)) return true;
-    // The studio answered with something else than the page knows of: one of them is behind.
+    // The studio responded with another take than the page expects, so one of them is behind.
     if (same) pcm.refuse();
     return same;
   }

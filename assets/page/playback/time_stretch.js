@@ -1,6 +1,6 @@
 /**
- * Slower or faster speech of the same pitch: overlapping windows, each taken where it fits best
- * to the one before (WSOLA; Verhelst and Roelands, ICASSP 1993).
+ * Time stretching at constant pitch: overlapping windows, each taken where it fits the one before
+ * best (WSOLA; Verhelst and Roelands, ICASSP 1993).
  */
 
 const HALF = 360; // samples of half a window, 15 ms at 24 kHz
@@ -20,7 +20,7 @@ export class TimeStretch {
     this.rate = rate;
   }
 
-  /** Take samples in; give out what is finished of them. @param {Float32Array} samples */
+  /** Add samples; returns the finished output. @param {Float32Array} samples */
   push(samples) {
     if (this.rate === 1) return samples;
     this.#taken += samples.length;
@@ -29,7 +29,7 @@ export class TimeStretch {
     return out;
   }
 
-  /** What is still owed of what was taken in, to the sample; a new beginning follows. */
+  /** The rest of the output, exact to the sample; the stretcher starts over afterwards. */
   flush() {
     const owed = Math.round(this.#taken / this.rate) - this.#given;
     if (this.rate === 1 || owed <= 0) return new Float32Array(0);
@@ -56,7 +56,7 @@ export class TimeStretch {
     return out;
   }
 
-  /** Where near `target` the input is most like what would have come next. */
+  /** The position near `target` where the input is most similar to the natural continuation. */
   #best(target) {
     let best = target;
     let most = -Infinity;

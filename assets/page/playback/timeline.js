@@ -1,6 +1,5 @@
 /**
- * The dialog as blocks along the foot: one colour a speaker, faint until the sound exists; its waveforms and its
- * ruler.
+ * The timeline: blocks in the speakers' colours, faint until the audio exists, with waveforms and a ruler.
  */
 import * as api from "../core/api.js";
 import { bus, Bus } from "../core/bus.js";
@@ -31,11 +30,11 @@ export function drawRuler(pen, { left_s: left, px_per_s: scale, width, top }) {
   }
 }
 
-const QUIET = 24; // what is quieter than this isn't shown as if it were loud
+const QUIET = 24; // quieter audio isn't scaled up further
 
 /**
  * @param {number[]} peaks lowest and highest value of each stretch, −128 to 127
- * @param {number} bars @returns {number[]} how tall each is, 0 to 1
+ * @param {number} bars @returns {number[]} the height of each, 0 to 1
  */
 export function barHeights(peaks, bars) {
   const levels = Array.from({ length: peaks.length / 2 }, (_, at) =>
@@ -61,7 +60,7 @@ const BUNDLE = 40;
 const SOON_MS = 60;
 const PEAKS_RETRY_MS = 5000;
 
-/** Waveforms of the takes that are shown, fetched in bundles when nothing else is to do. */
+/** Waveforms of the visible takes, fetched in batches when the page is idle. */
 export class PeakCache {
   /** @type {Bus<import("../core/types").PeakEvents>} */
   events = new Bus();
@@ -74,7 +73,7 @@ export class PeakCache {
     this.projectId = projectId;
   }
 
-  /** Lowest and highest value of each stretch, −128 to 127; null until they have come. */
+  /** Lowest and highest value of each stretch, −128 to 127; null until they are loaded. */
   of(take) {
     if (!take) return null;
     const known = this.#known.get(take.take_id);
@@ -82,7 +81,7 @@ export class PeakCache {
     return known ?? null;
   }
 
-  /** Whether it has come, or none is to be had. */
+  /** Whether it is loaded, or there is none. */
   settled(take) {
     return this.#known.has(take.take_id);
   }
@@ -103,7 +102,7 @@ export class PeakCache {
       bundle.forEach((takeId) => this.#known.set(takeId, peaks[takeId] ?? null));
       this.events.emit("loaded");
     } catch (error) {
-      // A timeline without waveforms is still a timeline: its blocks stand for them until then.
+      // Blocks are drawn without waveforms until they are loaded.
       if (error.status === 404) bundle.forEach((takeId) => this.#known.set(takeId, null));
       else {
         bundle.forEach((takeId) => this.#wanted.add(takeId));
@@ -119,7 +118,7 @@ const GAP_PX = 1;
 const FAINT = { none: 0.22, queued: 0.3, generating: 0.6, stale: 0.5, failed: 0.15 };
 const WAVE_PX = 14;
 const BAR_PX = 3; // with the gap after it
-const CORE = 0.4; // how much of the height a line with sound fills where its waveform isn't shown
+const CORE = 0.4; // height of a line with audio whose waveform isn't shown
 const RULED_PX = 48;
 const STEP_S = 5;
 const MOST_ZOOM = 64;
@@ -138,7 +137,7 @@ export class Timeline {
   #zoom = 1;
   #left = 0;
   #drawn = false;
-  // Asked of the document at every edit, it would be laid out at every edit.
+  // Cached, as reading it from the document would cause a layout at every edit.
   #size = { width: 0, height: 0 };
 
   constructor() {
@@ -168,7 +167,7 @@ export class Timeline {
     this.#later();
   }
 
-  /** Whether a take's waveform is here, or none is to be had. */
+  /** Whether a take's waveform is loaded, or there is none. */
   drawn(take) {
     return this.#peaks?.settled(take) ?? false;
   }
@@ -248,7 +247,7 @@ export class Timeline {
     drawRuler(pen, { left_s: this.#left / RATE_HZ, px_per_s: this.#scale * RATE_HZ, width, top });
   }
 
-  /** Blocks in sight, in samples; lines too short to be seen share one of at least `least`. */
+  /** The visible blocks, in samples; lines that are too short share one of at least `least`. */
   *#blocks(shown, least) {
     const { lines, starts, lengths } = this.#playlist;
     const right = this.#left + shown;
@@ -265,7 +264,7 @@ export class Timeline {
     if (shared.length) yield this.#shared(shared);
   }
 
-  /** One block for several lines; each block shows another of them, so that every speaker is seen. */
+  /** One block for several lines; successive blocks show different lines, so that every speaker is visible. */
   #shared(indices) {
     const { lines, starts, lengths } = this.#playlist;
     const [first, last] = [indices[0], indices.at(-1)];
@@ -287,7 +286,7 @@ export class Timeline {
     if (peaks) this.#wave(pen, peaks, left, width, height);
   }
 
-  /** Bars as wide as those of any other line, however long the lines are. */
+  /** Bars of the same width for all lines, whatever their length. */
   #wave(pen, peaks, left, width, height) {
     barHeights(peaks, Math.max(1, Math.floor(width / BAR_PX))).forEach((share, bar) => {
       const tall = Math.max(1, share * (height - 10));

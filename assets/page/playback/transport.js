@@ -31,7 +31,7 @@ export class Transport {
     this.#keepVolume(player);
   }
 
-  /** A reading is being asked for. */
+  /** A render is being requested. */
   begin() {
     this.#read.disabled = true;
     setData(this.#root, "job", "starting");

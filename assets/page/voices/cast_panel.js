@@ -1,4 +1,4 @@
-/** Who speaks in the dialog, with which of the library's voices, and how the whole script is read. */
+/** The cast: the speakers of the dialog with their voices, and settings of the whole script. */
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
@@ -12,7 +12,7 @@ const SHORTEST_WORD = 3;
  * @param {CastSpeaker[]} speakers of the dialog: {name, voice}
  * @param {Object<string, string>} choices ids of the library's voices by folded name
  * @param {Voice[]} library
- * @param {EngineOffer} offer what the engine can do
+ * @param {EngineOffer} offer what the engine offers
  * @returns {Map<string, VoiceChoice>} by name
  */
 export function suggestVoices(speakers, choices, library, offer) {
@@ -25,7 +25,7 @@ export function suggestVoices(speakers, choices, library, offer) {
     taken.add(match.speaker_id);
     found.set(name, { label: `voice of ${match.name}`, voice: match.speaker_id });
   }
-  // Where every name has a built-in voice of its own, speakers sound apart already.
+  // With a built-in voice for each name, speakers sound different already.
   const presets = offer && !offer.builtin_by_name ? offer.presets : [];
   for (const speaker of open.filter(({ name }) => !found.has(name))) {
     const preset = freePreset(presets, speakers.indexOf(speaker) / speakers.length, taken);
@@ -36,14 +36,14 @@ export function suggestVoices(speakers, choices, library, offer) {
   return found;
 }
 
-/** Neighbours in an engine's list sound alike: speakers are spread over it, each at its own share. */
+/** Neighbours in an engine's list sound alike, so speakers are spread evenly over it. */
 function freePreset(presets, share, taken) {
   const first = Math.floor(share * presets.length);
   const turned = [...presets.slice(first), ...presets.slice(0, first)];
   return turned.find(({ preset_id: id }) => !taken.has(`preset ${id}`));
 }
 
-/** Voices that somebody of the dialog has. */
+/** The voices that speakers of the dialog have. */
 function takenVoices(speakers, choices, library) {
   const names = new Set(speakers.map(({ name }) => fold(name)));
   const chosen = new Set(Object.values(choices));
@@ -56,14 +56,14 @@ function hasVoice({ samples, preset, description }) {
   return samples.length > 0 || Boolean(preset) || Boolean(description);
 }
 
-/** Whether a voice goes by a speaker's name, or has it or a word of it among its tags. */
+/** Whether a voice has a speaker's name, or has it or a word of it as a tag. */
 function isLike({ name, tags }, wanted) {
   const words = wordsOf(wanted);
   const own = new Set([...wordsOf(name), ...tags.flatMap((tag) => [fold(tag), ...wordsOf(tag)])]);
   return words.some((word) => own.has(word)) || own.has(fold(wanted));
 }
 
-/** Words of a name that say something: "Mrs. Vale (O.S.)" is known by "vale". */
+/** The significant words of a name: of "Mrs. Vale (O.S.)" it is "vale". */
 function wordsOf(name) {
   const plain = fold(name).replace(/\(.*?\)/g, " ");
   return (plain.match(/\p{L}+/gu) ?? []).filter((word) => word.length >= SHORTEST_WORD && !TITLES.has(word));
@@ -71,7 +71,7 @@ function wordsOf(name) {
 
 const TITLES = new Set(["mrs", "miss", "the", "old", "young", "doctor", "frau", "herr", "sir", "lady", "and"]);
 
-/** Who speaks, each in a place of their own: the dialog's order changes as lines change hands. */
+/** The speakers in a stable order, as that of the dialog changes with the lines. */
 export class CastOrder {
   #project;
   #id = null;
@@ -84,7 +84,7 @@ export class CastOrder {
     this.#project = project;
   }
 
-  /** Those who speak, in the order in which they came into the page. @returns {CastSpeaker[]} */
+  /** The speakers, in the order in which they first appeared on the page. @returns {CastSpeaker[]} */
   get speakers() {
     const { id, view: { speakers } } = this.#project;
     if (id !== this.#id) this.#names = [];
@@ -141,7 +141,7 @@ class ScriptLanguage {
     this.#refresh();
   }
 
-  /** A language that the engine hasn't stays to be seen. */
+  /** A language that the engine doesn't have stays visible. */
   #refresh() {
     const options = Object.entries(this.#languages).map(([code, name]) => new Option(name, code));
     const known = !this.#code || this.#code in this.#languages;
@@ -152,7 +152,7 @@ class ScriptLanguage {
   }
 }
 
-/** How often a line is made while its take is doubtful; the least doubtful take is used. */
+/** How often a line is rendered while its take has quality issues; the best take is used. */
 function connectRetrySetting(project) {
   const select = byId("tries");
   select.addEventListener("change", () =>
@@ -212,7 +212,7 @@ export class CastPanel {
     if (label) shownOf(controlOf(list, label)).focus();
   }
 
-  /** @param {Voice[]} library the voices there are @param {EngineOffer} offer what the engine can do */
+  /** @param {Voice[]} library the voices there are @param {EngineOffer} offer what the engine offers */
   #know(library, offer) {
     this.#library = library;
     this.#engine = offer;
@@ -269,7 +269,7 @@ export class CastPanel {
     this.#refresh();
   }
 
-  /** Another name for all lines of a speaker, written where the name stands. */
+  /** Rename a speaker in all its lines, in a field in place of the name. */
   #offerName(row, name) {
     const part = (what) => row.querySelector(`.voice-${what}`);
     const field = part("rename-field");
@@ -303,7 +303,7 @@ export class CastPanel {
     announce(`${from} is called ${to}.`);
   }
 
-  /** The voice chosen for a name, while the library has it. */
+  /** The voice chosen for a name, if the library still has it. */
   #choice(name) {
     const id = this.#choices[fold(name)];
     return this.#library.some((speaker) => speaker.speaker_id === id) ? id : "";
@@ -323,12 +323,12 @@ export class CastPanel {
   }
 }
 
-/** Who has a sample now needs no button for one: the keyboard goes on at the choice next to it. */
+/** A speaker with a sample needs no button for one: the focus moves to the choice next to it. */
 function shownOf(control) {
   return control.hidden ? control.closest(".voice").querySelector(".voice-choice") : control;
 }
 
-/** Rows are made again; a control is the same one when it has the same name. */
+/** Rebuild the rows; the focus stays on the control of the same name. */
 function controlOf(list, label) {
   return [...list.querySelectorAll("button, select")].find((one) => one.ariaLabel === label);
 }

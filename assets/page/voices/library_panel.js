@@ -87,12 +87,12 @@ export class LibraryPanel {
     this.#offerFile();
   }
 
-  /** Begin a new voice with a recording. @param {File} file */
+  /** Start a new voice with a recording. @param {File} file */
   begin(file) {
     this.#sample.begin({ file });
   }
 
-  /** Ask for the library again when the studio's state says that it changed. */
+  /** Fetch the library again when the studio's state says that it changed. */
   #follow({ speakers, backend, model }) {
     const known = JSON.stringify([speakers, backend.name, model.state === "loaded"]);
     if (known === this.#known) return;
@@ -130,7 +130,7 @@ export class LibraryPanel {
     if (!first) bus.emit("library.changed");
   }
 
-  /** Let a speaker have one of the engine's own voices, as was suggested. */
+  /** Give a speaker one of the engine's own voices, as suggested. */
   async #givePreset({ name, preset }) {
     const known = this.#library.find((one) => fold(one.name) === fold(name));
     try {
@@ -220,7 +220,7 @@ export class LibraryPanel {
     return row;
   }
 
-  /** One row of the list takes part in the order of Tab; arrow keys move on from it. */
+  /** Only one row of the list is in the Tab order; arrow keys move from there. */
   #rove(rows, chosen = rows.find((row) => row.contains(focusedElement())) ?? rows[0]) {
     for (const row of rows) {
       for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
@@ -255,7 +255,7 @@ export class LibraryPanel {
   }
 }
 
-/** What a voice is made of, in a few words. */
+/** A short description of a voice. */
 function kind({ samples, preset, description }, offer) {
   const [first, ...others] = samples;
   const own = offer.builtin_voice ? "built-in voice" : "no voice yet";

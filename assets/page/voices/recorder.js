@@ -1,4 +1,4 @@
-/** Where a recording comes from: a file that is chosen or dropped, or the microphone. */
+/** Sources of a recording: a chosen or dropped file, or the microphone. */
 import { Bus } from "../core/bus.js";
 import { fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
@@ -34,7 +34,7 @@ export class Recorder {
     });
   }
 
-  /** End a recording under way and keep nothing of it. */
+  /** Stop a recording and discard it. */
   leave() {
     if (this.#recording) this.#recording.wanted = false;
     this.#end();
@@ -115,7 +115,7 @@ export class Recorder {
   }
 }
 
-/** How loud a stream is now, 0 to 1. */
+/** The current level of a stream, 0 to 1. */
 function loudness(stream) {
   const context = new AudioContext();
   const analyser = context.createAnalyser();

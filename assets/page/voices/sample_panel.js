@@ -1,4 +1,4 @@
-/** The panel of a sample, new or kept: record or choose, trim, check, repair, preview, keep. */
+/** The panel of a sample, new or existing: record or choose, trim, check, repair, preview, save. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
@@ -62,7 +62,7 @@ function foundRow({ kind, sign, message, code = "" }) {
 
 const MOST_S = 60;
 
-/** Emits "sample.kept" after a voice or a sample was added, or a kept one was mended. */
+/** Emits "sample.kept" after a voice or a sample was added, or an existing sample was changed. */
 export class SamplePanel {
   #sheet = new Sheet(byId("sample-panel"), () => this.#mayClose());
   #source = new Recorder(byId("sample-source"), "the voice");
@@ -115,7 +115,7 @@ export class SamplePanel {
     if (file) this.#send({ blob: file, name: file.name });
   }
 
-  /** Open for a sample that `speaker` has; it stays as it is until the change is kept. */
+  /** Open for a sample of `speaker`, which doesn't change until the edit is saved. */
   async mend(speaker, sample) {
     [this.#speaker, this.#kept] = [speaker, sample];
     this.#clear();
@@ -143,7 +143,7 @@ export class SamplePanel {
     this.#sheet.open();
   }
 
-  /** Say a fault in the panel when it is open; whether it was. */
+  /** Show an error in the panel, if it is open; returns whether it is. */
   tell(error) {
     if (this.#sheet.isOpen) this.#sheet.say(error.message);
     return this.#sheet.isOpen;
@@ -192,7 +192,7 @@ export class SamplePanel {
     if (read) this.#recorded = !(blob instanceof File);
   }
 
-  /** Let the studio read a recording, and look at what it found; the one before stays until then. */
+  /** Upload a recording and show its check; the previous one stays until then. */
   async #read(what, send) {
     this.#sound.hush();
     this.#stop?.abort();
@@ -216,7 +216,7 @@ export class SamplePanel {
     return Boolean(found);
   }
 
-  /** What a file can't bring again is asked about before it is dropped. */
+  /** Ask before a recording from the microphone is discarded. */
   #mayClose() {
     const [start, end] = this.#upload ? this.#wave.range : [0, 0];
     const words = ["sample-transcript", "sample-mood"].some((id) => byId(id).value.trim());
@@ -315,7 +315,7 @@ export class SamplePanel {
     return { speaker: await api.addSample(this.#speaker.speaker_id, body), made: "sample" };
   }
 
-  /** The studio keeps the recording before, so that the sample can be as it was. @returns {Promise<PageEvents['sample.kept']>} */
+  /** The studio keeps the previous recording, so that it can be restored. @returns {Promise<PageEvents['sample.kept']>} */
   async #putBack() {
     if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
     const { sample_id: sampleId } = this.#kept;
@@ -325,7 +325,7 @@ export class SamplePanel {
     return { speaker, made: "mended" };
   }
 
-  /** What the form says, as the studio takes it. */
+  /** The values of the form, as a request body. */
   #body() {
     if (this.#speaker) return this.#taken();
     const name = byId("speaker-name").value;
@@ -365,7 +365,7 @@ export class SamplePanel {
     this.#forget();
   }
 
-  /** Drop the recording that wasn't kept; the studio would do so itself before long. */
+  /** Delete an unsaved recording; the studio would do so itself after a while. */
   #forget() {
     this.#asked += 1;
     if (this.#upload) api.dropUpload(this.#upload).catch(() => null);

@@ -1,4 +1,4 @@
-/** A panel over the page: opens, closes, says what went wrong in itself. */
+/** A panel over the page: opens, closes, and shows its own errors. */
 import { Bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
@@ -15,7 +15,7 @@ export class Sheet {
 
   /**
    * @param {PageElement} dialog with `.sheet-close` and `.sheet-message`
-   * @param {() => boolean} mayClose asked before a person closes it; what would be lost can be spoken of first
+   * @param {() => boolean} mayClose called before the user closes it, to ask if something would be lost
    */
   constructor(dialog, mayClose = () => true) {
     this.#mayClose = mayClose;
@@ -23,7 +23,7 @@ export class Sheet {
     this.#message = dialog.querySelector(".sheet-message");
     dialog.querySelector(".sheet-close").addEventListener("click", () => this.#leave());
     dialog.addEventListener("cancel", (event) => {
-      if (event.target === dialog) this.#cancel(event); // a file that wasn't chosen says so, too
+      if (event.target === dialog) this.#cancel(event); // cancelling a file chooser fires this event, too
     });
     dialog.addEventListener("keydown", (event) => event.key === "Escape" && this.#cancel(event));
     dialog.addEventListener("close", () => dialog.open || this.#ended());
@@ -51,7 +51,7 @@ export class Sheet {
 
   close() {
     this.#dialog.close();
-    this.#ended(); // the browser's own event comes later, when it may be open again
+    this.#ended(); // the browser's own event comes later, when the panel may be open again
   }
 
   #ended() {
@@ -60,7 +60,7 @@ export class Sheet {
     this.events.emit("closed");
   }
 
-  /** Say something at the head of the panel. @param {string} text "" takes it away */
+  /** Show a message at the top of the panel. @param {string} text "" removes it */
   say(text, kind = "error") {
     setText(this.#message, text);
     this.#message.dataset.kind = kind;
@@ -69,7 +69,7 @@ export class Sheet {
     if (text && kind === "done") announce(text);
   }
 
-  /** Do something, and say why when it was refused; whether it was done. */
+  /** Do something, and show the error if it fails; returns whether it succeeded. */
   async tries(act) {
     try {
       await act();
@@ -82,7 +82,7 @@ export class Sheet {
   }
 }
 
-/** Ask before something is lost. @param {() => void} act when it may be */
+/** Ask before something is lost. @param {() => void} act called if the user agrees */
 export async function confirmRemoval(title, text, act) {
   const dialog = byId("confirm");
   setText(byId("confirm-title"), title);

@@ -75,7 +75,7 @@ export class TrimWave {
     this.events.emit("changed");
   }
 
-  /** A press on the wave takes the handle that is nearer. */
+  /** A press on the waveform moves the nearer handle. */
   #press(event) {
     if (!this.#handles.length) return;
     const at = this.#secondsAt(event);
@@ -115,7 +115,7 @@ export class TrimWave {
     this.#outline.forEach((level, idx) => {
       const inside = idx >= Math.floor(start) && idx <= end;
       pen.fillStyle = colours.getPropertyValue(inside ? "--accent" : "--rule-strong");
-      const tall = Math.max(1, Math.sqrt(level / 100) * (height - 4)); // quiet sound is seen, too
+      const tall = Math.max(1, Math.sqrt(level / 100) * (height - 4)); // so that quiet audio is visible, too
       pen.fillRect(idx * step, (height - tall) / 2, Math.max(1, step * 0.8), tall);
     });
   }

@@ -1,4 +1,4 @@
-/** The details of a voice, kept as they are typed: what a person wrote stays until it is taken. */
+/** The details of a voice, saved during typing: typed text stays until the studio has accepted it. */
 import { Bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 
@@ -32,14 +32,14 @@ export class VoiceDetails {
     });
   }
 
-  /** Begin with a voice: nothing is typed yet. */
+  /** Start with a voice, with nothing typed. */
   begin(speaker, offer) {
     this.#shown.clear();
     this.#refused.clear();
     this.show(speaker, offer);
   }
 
-  /** Show a voice; fields that hold what was typed and isn't taken yet stay as they are. */
+  /** Show a voice; fields with unsaved text don't change. */
   show(speaker, offer) {
     this.#speaker = speaker;
     const typed = new Set(this.#typed());
@@ -49,7 +49,7 @@ export class VoiceDetails {
     }
   }
 
-  /** @param {EngineOffer} offer what the engine can do */
+  /** @param {EngineOffer} offer what the engine offers */
   offer(offer, keepPreset = this.#typed().includes("preset")) {
     if (!offer || !this.#speaker) return;
     const presets = offer.presets;
@@ -64,17 +64,17 @@ export class VoiceDetails {
     field("description").placeholder = isManner ? "calmly, with a smile" : "";
   }
 
-  /** What was typed and isn't taken, as the studio takes it; null when nothing was. */
+  /** The unsaved values, as a request body; null if there are none. */
   get body() {
     return this.#body(this.#typed());
   }
 
-  /** The same without what was refused as it stands. */
+  /** The same without values that were refused. */
   get fresh() {
     return this.#body(this.#typed().filter((name) => this.#refused.get(name) !== field(name).value));
   }
 
-  /** These were taken, as they were sent. @param {object} body */
+  /** Record values that were accepted. @param {object} body */
   taken(body) {
     for (const name of Object.keys(body)) {
       const { read } = FIELDS[name];
@@ -82,7 +82,7 @@ export class VoiceDetails {
     }
   }
 
-  /** These were refused. @param {object} body */
+  /** Record values that were refused. @param {object} body */
   refused(body) {
     for (const name of Object.keys(body)) this.#refused.set(name, field(name).value);
   }
@@ -102,7 +102,7 @@ export class VoiceDetails {
   }
 }
 
-/** Offer a backend's own voices; one that it hasn't stays as it is. */
+/** Offer a backend's own voices; an unknown one stays selected. */
 export function fillPresets(select, presets, chosen, none) {
   const options = presets.map(({ preset_id: id, label }) => new Option(label, id));
   const known = !chosen || presets.some(({ preset_id: id }) => id === chosen);
@@ -112,7 +112,7 @@ export function fillPresets(select, presets, chosen, none) {
   select.value = chosen ?? options[0]?.value ?? "";
 }
 
-/** Tags as they are typed, with commas between them. */
+/** The tags in a text, separated by commas. */
 function written(typed) {
   return typed.split(",").map((tag) => tag.trim()).filter(Boolean);
 }

@@ -11,7 +11,7 @@ import { VoiceSamples } from "./voice_samples.js";
 
 /** @import { EngineOffer, Voice } from "../core/types" */
 
-/** A person's own recording of a line, converted to a speaker's voice. */
+/** Voice conversion: the user's recording of a line in a speaker's voice. */
 export class VoiceConversion {
   #sheet;
   #source = new Recorder(byId("voice-act-source"), "the line you act");
@@ -32,13 +32,13 @@ export class VoiceConversion {
     listen.addEventListener("click", () => sound.toggle(listen, () => this.#made));
   }
 
-  /** Begin again, for a speaker. */
+  /** Start again, for a speaker. */
   begin(speaker) {
     this.leave();
     this.#speaker = speaker;
   }
 
-  /** Drop what was recorded, made, or is being made. */
+  /** Discard the recording and its conversion. */
   leave() {
     this.#source.leave();
     this.#stop?.abort();
@@ -84,7 +84,7 @@ export class VoicePanel {
   #sound;
   #act;
   #speaker = null;
-  /** Whether what was typed last was taken. @type {Promise<boolean>} */
+  /** Whether the last typed values were accepted. @type {Promise<boolean>} */
   #saving = Promise.resolve(true);
   #offer = null;
   #unfollow = () => {};
@@ -110,7 +110,7 @@ export class VoicePanel {
     byId("voice-remove").addEventListener("click", () => this.#remove());
   }
 
-  /** @param {{speakers: Voice[], offer: EngineOffer}} library the voices, and what the engine can do */
+  /** @param {{speakers: Voice[], offer: EngineOffer}} library the voices, and what the engine offers */
   #know({ speakers, offer }) {
     this.#offer = offer;
     this.#showOffer();
@@ -131,18 +131,18 @@ export class VoicePanel {
     byId("voice-title").focus();
   }
 
-  /** Say a fault in the panel when it is open; whether it was. */
+  /** Show an error in the panel, if it is open; returns whether it is. */
   tell(error) {
     if (this.#sheet.isOpen) this.#sheet.say(error.message);
     return this.#sheet.isOpen;
   }
 
-  /** Show what became of the voice whose panel is open. */
+  /** Update the panel after its voice changed. */
   refresh(speaker) {
     if (speaker.speaker_id === this.#speaker?.speaker_id) this.#show(speaker);
   }
 
-  /** A kept sample was mended. */
+  /** A sample was changed. */
   mended() {
     this.#sheet.say("The sample is changed. Undo brings the former recording back.", "done");
     byId("voice-title").focus();
@@ -198,7 +198,7 @@ export class VoicePanel {
     this.#sound.toggle(byId("voice-preview"), (signal) => api.previewVoice(this.#id, body, signal));
   }
 
-  /** Keep details that were typed, one request after the other; whether there was no refusal. */
+  /** Save typed details, one request after the other; returns whether none was refused. */
   #keep(body) {
     if (!body || !this.#speaker) return this.#saving;
     const id = this.#id;
@@ -247,7 +247,7 @@ export class VoicePanel {
     const text = "It can be brought back for 30 days, under Removed voices.";
     confirmRemoval(`Remove ${name}?`, text, async () => {
       if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
-        this.#details.begin(this.#speaker, this.#offer); // what was typed goes with it
+        this.#details.begin(this.#speaker, this.#offer); // discards typed text
         this.#sheet.close();
         showDone(`${name} is removed.`);
         byId("voice-new").focus();
@@ -265,7 +265,7 @@ export class VoicePanel {
   }
 }
 
-/** What speaks for a voice without a sample. */
+/** The source of a voice without a sample. */
 export function describeOwnVoice({ preset, description }, offer) {
   const manner = description && offer?.instructions ? `, ${description}` : "";
   if (preset) return `It has no sample and speaks with the engine's voice ${preset}${manner}.`;

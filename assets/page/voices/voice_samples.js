@@ -1,4 +1,4 @@
-/** The samples of a voice, and the recordings that can be brought back. */
+/** The samples of a voice, and earlier recordings that can be restored. */
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
 import { arrangeRows, byId, focusedElement, fromTemplate, setHidden, setText } from "../core/dom.js";
@@ -20,7 +20,7 @@ export class VoiceSamples {
     this.#sound = sound;
   }
 
-  /** Show a voice's samples; rows that say the same stay, with what is typed in them. */
+  /** Show a voice's samples; unchanged rows stay, with the text that is typed in them. */
   show(speaker) {
     const other = speaker.speaker_id !== this.#speaker?.speaker_id;
     this.#speaker = speaker;
@@ -38,14 +38,14 @@ export class VoiceSamples {
     this.#showGone();
   }
 
-  /** Something was refused: a tick is what the studio has, words stay as they were typed. */
+  /** A change was refused: reset the tick to the studio's value, and keep typed text. */
   refused() {
     for (const { row, consent } of this.#rows.values()) {
       row.querySelector(".sample-consent").checked = consent;
     }
   }
 
-  /** The latest recording that a sample had before; undefined when there is none. */
+  /** The latest earlier recording of a sample; undefined if there is none. */
   #undoOf(sampleId) {
     return this.#speaker.formers.findLast((one) => one.sample_id === sampleId && !one.removed);
   }
@@ -58,7 +58,7 @@ export class VoiceSamples {
     this.events.emit("request", { act, said, focus });
   }
 
-  /** A row for what a sample is now, with what is being typed in its row so far. */
+  /** A row for a sample's current state, with the text that is being typed in its old row. */
   #renewedRow(sample, previous) {
     const row = this.#row(sample);
     for (const one of previous ? TYPED : []) {

@@ -1,4 +1,8 @@
-"""The engine loop: one thread owns the model runner and turns waiting sequences into frames."""
+"""The engine loop: one thread owns the model runner and turns waiting sequences into frames.
+
+Every turn takes in what came, drops what nobody wants, fills free slots, makes one frame of all
+running lines, and hands finished ones to the codec. Only this thread touches the core.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,60 +20,17 @@ from studio.backends.base import Health
 from studio.backends.batching.codec_worker import CodecDispatcher, CodecWorker
 from studio.backends.batching.cuda_graphs import make_stream, synchronize
 from studio.backends.batching.model_runner import SlotModelRunner
-from studio.backends.batching.runner_contract import ModelRunner
 from studio.backends.batching.sequence import TtsSequence, stop_error
 from studio.backends.batching.slot_scheduler import SlotScheduler
-from studio.backends.device import LOST, card_lost, taking_turns
-from studio.backends.faults import speech_faults
+from studio.backends.device import LOST, card_lost, speech_faults, taking_turns
 from studio.backends.options import BatchOptions
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFaults:
-    """In the name of one backend.
-
-    Attributes:
-        title: Its name.
-    """
-
-    title: str
-
-    def stopped(self) -> ModelUnavailable:
-        """Why nothing is spoken any more."""
-        if card_lost():
-            return ModelUnavailable(LOST)
-        return ModelUnavailable(f"{self.title} has stopped. Unload it and load it again.")
-
-    def step_failed(self, error: Exception) -> StudioError:
-        """A fault of a step."""
-        if isinstance(error, OutOfMemory):
-            return self.out_of_memory()
-        if isinstance(error, StudioError):
-            return error
-        reason = f"{type(error).__name__}: {error}"
-        return SpeechFailed(
-            f"{self.title} failed on the lines in flight ({reason}). Generate this one again."
-        )
-
-    def out_of_memory(self) -> OutOfMemory:
-        """There is no memory for a line."""
-        return OutOfMemory(
-            f"{self.title} ran out of memory on this line. Make the line shorter, unload other "
-            "models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
-        )
-
-
-# The engine: a thread that owns the decoding core and turns waiting lines into frames.
-#
-# Every turn takes in what came, drops what nobody wants, fills free slots, makes one frame of all
-# running lines, and hands finished ones to the codec. Only this thread touches the core.
 
 MAX_FAULTS_IN_A_ROW = 3
 """Faults without a finished line between them, after which lines run one at a time: that tells a
 bad line from a bad device."""
 
-_URGENCY_POLL_S = 0.005
+_PRIORITY_POLL_S = 0.005
 """While lines wait for others, whether somebody listens to one of them by now."""
 
 log = logging.getLogger(__name__)
@@ -81,7 +41,7 @@ class BatchEngine:
 
     def __init__(
         self,
-        core: ModelRunner,
+        core: SlotModelRunner[Any],
         codec: CodecWorker,
         scheduler: SlotScheduler[TtsSequence],
         *,
@@ -89,21 +49,14 @@ class BatchEngine:
         device: str = "cpu",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the thread.
+        """Start the thread; nobody else calls the core from now on.
 
-        Args:
-            core: Nobody else calls it from now on.
-            codec: Closed with the engine.
-            scheduler: Empty, with at most the core's slots.
-            title: The backend's name, for messages.
-            device: Where the core is.
-            clock: Seconds, for the age of the last step.
+        The codec is closed with the engine; the scheduler is empty, with at most the core's slots.
         """
         self._core = core
         self._codec = codec
         self._scheduler = scheduler
         self._title = title
-        self._reasons = EngineFaults(title)
         self._device = device
         self._on_cuda = device == "cuda"
         self._dispatcher = CodecDispatcher(core, codec, scheduler, on_cuda=self._on_cuda)
@@ -125,7 +78,7 @@ class BatchEngine:
             if self._open:
                 self._inbox.put(line)
                 return
-        line.end(self._reasons.stopped())
+        line.end(self._explain_stop())
 
     def health(self) -> Health:
         """How the threads are; from any thread."""
@@ -160,7 +113,7 @@ class BatchEngine:
         except Exception as fault:  # whatever it was: no reader may wait for ever
             log.exception("the engine of %s has stopped", self._title)
             card_lost(fault)
-            error = self._reasons.stopped()
+            error = self._explain_stop()
         self._end_all(error)
 
     def _stream(self) -> AbstractContextManager[Any]:
@@ -181,7 +134,7 @@ class BatchEngine:
     def _receive(self) -> bool:
         """Take in what came, waiting while there is nothing to do; False when it has to stop."""
         wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
-        wait_s = None if wait_s is None else min(wait_s, _URGENCY_POLL_S)
+        wait_s = None if wait_s is None else min(wait_s, _PRIORITY_POLL_S)
         try:
             arrived = self._inbox.get(timeout=wait_s) if wait_s != 0.0 else self._inbox.get_nowait()
             while arrived is not None:
@@ -239,7 +192,7 @@ class BatchEngine:
                 return
             slot, line = lines[0]
             self._scheduler.free(slot)
-            line.end(self._reasons.step_failed(error))
+            line.end(self._explain_fault(error))
 
     def _step(self) -> None:
         try:
@@ -258,20 +211,18 @@ class BatchEngine:
 
     def _bucket(self) -> int:
         """The smallest bucket that holds what runs, brought together when nothing waits."""
-        wanted = len(self._scheduler.running) if self._refills_none() else self._scheduler.span
+        refills_none = not self._scheduler.waiting or self._scheduler.wait_s() is None
+        wanted = len(self._scheduler.running) if refills_none else self._scheduler.span
         bucket = next(size for size in self._core.buckets if size >= wanted)
         for source, target in self._scheduler.compact(bucket):
             self._core.move(source, target)
         return next(size for size in self._core.buckets if size >= self._scheduler.span)
 
-    def _refills_none(self) -> bool:
-        return not self._scheduler.waiting or self._scheduler.wait_s() is None
-
     def _shrink_slots(self) -> None:
         """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
-            self._fail_running(self._reasons.out_of_memory())
+            self._fail_running(self._explain_no_memory())
             return
         lines = list(self._scheduler.running.values())
         log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
@@ -287,7 +238,7 @@ class BatchEngine:
         if self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
             log.warning("%s goes on with one line at a time", self._title)
             self._scheduler.limit(1)
-        self._fail_running(self._reasons.step_failed(error))
+        self._fail_running(self._explain_fault(error))
 
     def _fail_running(self, error: StudioError) -> None:
         self._core.reset()
@@ -305,6 +256,29 @@ class BatchEngine:
         for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
             line.end(error)
 
+    def _explain_stop(self) -> ModelUnavailable:
+        """Why nothing is spoken any more."""
+        if card_lost():
+            return ModelUnavailable(LOST)
+        return ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
+
+    def _explain_fault(self, error: Exception) -> StudioError:
+        """A fault of a step or a prompt."""
+        if isinstance(error, OutOfMemory):
+            return self._explain_no_memory()
+        if isinstance(error, StudioError):
+            return error
+        reason = f"{type(error).__name__}: {error}"
+        return SpeechFailed(
+            f"{self._title} failed on the lines in flight ({reason}). Generate this one again."
+        )
+
+    def _explain_no_memory(self) -> OutOfMemory:
+        return OutOfMemory(
+            f"{self._title} ran out of memory on this line. Make the line shorter, unload other "
+            "models, or set TTS_BATCH_SIZE or TTS_BATCH_POSITIONS to a smaller number."
+        )
+
 
 def start_engine(
     core: SlotModelRunner[Any],
@@ -313,13 +287,9 @@ def start_engine(
     *,
     title: str,
 ) -> tuple[BatchEngine, int]:
-    """Warm a core and start an engine on it.
+    """Warm a core, whose slots are free, and start an engine on it.
 
-    Args:
-        core: All its slots are free.
-        sound: Starts the thread that turns its frames into audio.
-        batch: How lines are gathered.
-        title: The backend's name, for messages.
+    `sound` starts the threads that turn the core's frames into audio.
 
     Returns:
         The engine, and the slots for which there was memory.

@@ -14,18 +14,16 @@ from typing import Any, ClassVar
 import torch
 
 from studio.backends.batching.cuda_graphs import make_stream
-from studio.backends.batching.runner_contract import ModelRunner, SlotProgress, StopReason
+from studio.backends.batching.model_runner import SlotModelRunner
+from studio.backends.batching.runner_contract import SlotProgress, StopReason
 from studio.backends.batching.sequence import TtsSequence, stop_error
 from studio.backends.batching.slot_scheduler import SlotScheduler
-from studio.backends.device import LOST, card_lost
-from studio.backends.faults import speech_faults
+from studio.backends.device import LOST, card_lost, speech_faults
 from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
-# Frames to audio in threads of their own, so that no frame waits for it.
-#
-# What somebody listens to is sounded chunk by chunk, in a thread that does nothing else; of all
-# other finished lines, those that wait are decoded together. Where lines can't be sounded in chunks
-# there is one thread, and those that somebody waits for go first.
+# No frame waits for audio. What somebody listens to is decoded chunk by chunk, in a thread of its
+# own; of all other finished lines, those that wait are decoded together. Where lines can't be
+# decoded in chunks there is one thread, and those that somebody waits for go first.
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +55,8 @@ class CodecWorker(ABC):
     Streamed lines have a thread of their own, so that none waits for a batch of finished ones.
 
     Attributes:
-        streams: Whether a line can be sounded chunk by chunk while it is made.
-        max_streamed: Chunks of different lines that are sounded at once.
+        streams: Whether a line can be decoded chunk by chunk while it is made.
+        max_streamed: Chunks of different lines that are decoded at once.
         frames_per_s: In a second of audio.
         too_long: What is said of a line that came to the end of its slot.
     """
@@ -72,13 +70,8 @@ class CodecWorker(ABC):
     )
 
     def __init__(self, device: torch.device, *, title: str) -> None:
-        """Start the threads.
-
-        Args:
-            device: Where the sound is made.
-            title: The backend's name, for messages.
-        """
-        self._device = device
+        """Start the threads; `title` is the backend's name, for messages."""
+        self.device = device
         self._title = title
         self._changed = threading.Condition()  # guards the queues and `_closed`
         self._stream_queue: deque[CodecFrames] = deque()
@@ -91,11 +84,6 @@ class CodecWorker(ABC):
         ]
         for thread in self._threads:
             thread.start()
-
-    @property
-    def device(self) -> torch.device:
-        """Where the sound is made."""
-        return self._device
 
     @property
     def alive(self) -> bool:
@@ -123,15 +111,15 @@ class CodecWorker(ABC):
                 self._serve(batch)
 
     def _serve(self, batch: Sequence[CodecFrames]) -> None:
-        """Sound what of a batch is still wanted."""
+        """Decode those lines of a batch that are still wanted."""
         wanted = [frames for frames in batch if _is_wanted(frames.line)]
         if wanted:
             self._decode_guarded(wanted)
 
     def _stream(self, *, urgent: bool) -> AbstractContextManager[Any]:
         """A chunk goes before a round of finished lines, which fills a card for long."""
-        if self._device.type == "cuda":
-            return torch.cuda.stream(make_stream(self._device, urgent=urgent))
+        if self.device.type == "cuda":
+            return torch.cuda.stream(make_stream(self.device, urgent=urgent))
         return nullcontext()
 
     def _next_chunks(self) -> list[CodecFrames]:
@@ -161,7 +149,7 @@ class CodecWorker(ABC):
             return self._batch(self._finished) if self._finished else []
 
     def _decode_guarded(self, batch: Sequence[CodecFrames]) -> None:
-        """Sound a batch; a fault ends these lines, and the thread goes on."""
+        """Decode a batch; a fault ends these lines, and the thread goes on."""
         try:
             with speech_faults(self._title):
                 _await_codes(batch)
@@ -172,16 +160,17 @@ class CodecWorker(ABC):
             _fail_batch(batch, error)
         except Exception as error:
             log.warning("decoding failed", exc_info=True)
-            if card_lost(error):
-                _fail_batch(batch, ModelUnavailable(LOST))
-                return
-            reason = f"{type(error).__name__}: {error}"
-            _fail_batch(
-                batch, SpeechFailed(f"{self._title} failed on this line's audio ({reason}).")
-            )
+            _fail_batch(batch, self._audio_fault(error))
+
+    def _audio_fault(self, error: Exception) -> StudioError:
+        """An unforeseen fault as the error of a line."""
+        if card_lost(error):
+            return ModelUnavailable(LOST)
+        reason = f"{type(error).__name__}: {error}"
+        return SpeechFailed(f"{self._title} failed on this line's audio ({reason}).")
 
     def _retry_or_fail(self, batch: Sequence[CodecFrames], error: OutOfMemory) -> None:
-        """Where the memory didn't suffice for several lines, sound them one by one."""
+        """Decode lines one by one where the memory didn't suffice for several."""
         if len(batch) == 1:
             _fail_batch(batch, error)
             return
@@ -199,15 +188,15 @@ class CodecWorker(ABC):
 
     @abstractmethod
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
-        """Take out finished lines to sound together; there is at least one."""
+        """Take out finished lines to decode together; there is at least one."""
 
     @abstractmethod
     def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
-        """Sound the next frames of lines that somebody listens to, at most `together`."""
+        """Decode the next frames of lines that somebody listens to, at most `max_streamed`."""
 
     @abstractmethod
     def _decode_finished(self, batch: list[CodecFrames]) -> None:
-        """Sound finished lines."""
+        """Decode finished lines."""
 
 
 def _is_wanted(line: TtsSequence) -> bool:
@@ -243,7 +232,7 @@ class CodecDispatcher:
 
     def __init__(
         self,
-        core: ModelRunner,
+        core: SlotModelRunner[Any],
         codec: CodecWorker,
         scheduler: SlotScheduler[TtsSequence],
         *,
@@ -267,7 +256,7 @@ class CodecDispatcher:
         """Hand over what the step that was queued last has made, or the one before it.
 
         Where a chunk is due, the host waits for the last step instead of queueing another one
-        before it: that would cost the listener a frame, and the card is idle for a moment only.
+        before it: that would cost the listener a frame, and the card is idle for less than that.
 
         Returns:
             How many lines have stopped; their slots are free.
@@ -300,7 +289,7 @@ class CodecDispatcher:
         return fresh >= max(1, line.sent_frames)
 
     def _is_streamed(self, line: TtsSequence) -> bool:
-        """Whether it is sounded while it is made; what has begun so goes on."""
+        """Whether it is decoded while it is made; one that has begun so goes on."""
         return self._codec.streams and (line.sent_frames > 0 or is_at_play_head(line))
 
     def _send_chunk(self, slot: int, line: TtsSequence, frames: int) -> None:
@@ -319,7 +308,7 @@ class CodecDispatcher:
         self._codec.submit(CodecFrames(line, codes, is_streamed, self._record_event(), error=error))
 
     def _record_event(self) -> Any:
-        """On CUDA, what tells that the codes just taken are there; None elsewhere."""
+        """On CUDA, an event after which the codes just taken are there; None elsewhere."""
         if not self._on_cuda:
             return None
         event = torch.cuda.Event()
@@ -329,8 +318,7 @@ class CodecDispatcher:
 
 def is_at_play_head(line: TtsSequence) -> bool:
     """Whether somebody hears it now, or next."""
-    urgency = line.urgency()
-    return urgency is not None and urgency <= STREAMED_SEGMENTS_AHEAD
+    return line.priority().ahead <= STREAMED_SEGMENTS_AHEAD
 
 
 def _stop_fault(progress: SlotProgress, sound: CodecWorker) -> SpeechFailed | None:

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 ShapeT = TypeVar("ShapeT", bound=Hashable)
 
 GraphPool = tuple[int, int]
-"""What memory of graphs is known by."""
+"""Handle of a memory pool of graphs."""
 
 
 class CudaGraphRunner(Generic[ShapeT]):
@@ -105,7 +105,7 @@ class CudaGraphRunner(Generic[ShapeT]):
 
     def _capture(self, shape: ShapeT) -> torch.cuda.CUDAGraph:
         with CARD_TURN:  # one lock for all captures of all models
-            # Known beforehand: a graph whose capture failed doesn't tell its pool any more.
+            # Known beforehand: a graph whose capture failed no longer knows its pool.
             pool = self._pool or torch.cuda.graph_pool_handle()
             try:
                 graph = self._record(shape, pool)
@@ -124,7 +124,7 @@ class CudaGraphRunner(Generic[ShapeT]):
         # stream, and graphs that shared one would write over each other's sums where one thread
         # replays frames and another sound. torch's own stream for captures is the process's.
         self._stream = self._stream or make_stream(self._device, urgent=self._high_priority)
-        # The outer block brings the former stream back even where ending the capture fails. Other
+        # The outer block restores the current stream even where ending the capture fails. Other
         # threads allocate and copy meanwhile, which is none of this graph: the allocator lends
         # from the graph's pool only to the stream that is captured.
         with (
@@ -145,12 +145,8 @@ def make_stream(device: torch.device, *, urgent: bool) -> torch.cuda.Stream:
 def recover_from_failed_capture(device: torch.device, pool: GraphPool) -> None:
     """Bring torch out of a capture that failed; within the turn of the capture.
 
-    Ending such a capture raises before torch's allocator and its source of chance are told. The
+    Ending such a capture raises before torch's allocator and its source of chance learn of it. The
     one would never release memory again, and the other refuse to draw.
-
-    Args:
-        device: Where it was.
-        pool: It allocated from.
 
     Raises:
         RuntimeError: The device does nothing more at all.

@@ -11,8 +11,6 @@ import torch.nn.functional as F
 
 from studio.backends.batching import sampling
 
-# One pass through a stack of layers, whatever it attends to.
-#
 # Norms and rotation are rounded less often than in the reference, which in 16 bits brings the
 # states nearer to those of float32, and in float32 changes none of the codes.
 #
@@ -28,7 +26,7 @@ numbers of slots, and with them, now and then, a code."""
 
 
 class AttentionFn(Protocol):
-    """Where keys and values are kept, and who sees which."""
+    """Attention of one layer, with its keys and values."""
 
     def __call__(self, index: int, heads: torch.Tensor, /) -> torch.Tensor:
         """Keep a layer's keys and values, and mix what its queries see.
@@ -41,7 +39,6 @@ class AttentionFn(Protocol):
         Returns:
             [rows, group * kv_heads * head_dim], as attention leaves them.
         """
-        ...
 
 
 class DecoderBackbone(Protocol):
@@ -50,22 +47,18 @@ class DecoderBackbone(Protocol):
     @property
     def kv_heads(self) -> int:
         """Heads that have a key and a value."""
-        ...
 
     @property
     def group(self) -> int:
         """Query heads to each of them."""
-        ...
 
     @property
     def head_dim(self) -> int:
         """Width of a head."""
-        ...
 
     @property
     def layers(self) -> Sized:
         """As many as there are."""
-        ...
 
     def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
         """Pass rows through all layers and the last norm.
@@ -78,18 +71,10 @@ class DecoderBackbone(Protocol):
         Returns:
             [rows, hidden].
         """
-        ...
 
 
 def split_kv(heads: torch.Tensor) -> torch.Tensor:
-    """Of heads as `AttentionFn` gets them, whatever stands before the last two dimensions.
-
-    Args:
-        heads: [2, rows, ..., group + 2, head_dim].
-
-    Returns:
-        [rows, 2, ..., head_dim], a view.
-    """
+    """[2, rows, ..., group + 2, head_dim] to keys and values: a view, [rows, 2, ..., head_dim]."""
     both = heads[..., -2:, :].diagonal(dim1=0, dim2=-2)  # [rows, ..., head_dim, 2]
     return both.movedim(-1, 1)
 
@@ -100,29 +85,14 @@ RopeTables = Sequence[torch.Tensor]
 blocks, one after the other, and those of a block are at the same position."""
 
 
-class QkvBuffer(Protocol):
-    """Where a layer's heads go."""
-
-    def __call__(self, index: int) -> torch.Tensor:
-        """A layer's place: [2, rows, kv_heads * (group + 2) * head_dim]."""
-        ...
+QkvBuffer = Callable[[int], torch.Tensor]
+"""Of a layer's index, where its heads go: [2, rows, kv_heads * (group + 2) * head_dim]."""
 
 
 def run_layers(
     stack: DecoderStack, x: torch.Tensor, turns: RopeTables, attend: AttentionFn, into: QkvBuffer
 ) -> torch.Tensor:
-    """Pass rows through all layers and the last norm.
-
-    Args:
-        stack: Whose layers.
-        x: [rows, hidden]; is overwritten.
-        turns: Of the rows' positions.
-        attend: Called once a layer.
-        into: As often; what it gives is written over.
-
-    Returns:
-        [rows, hidden].
-    """
+    """Pass rows, which are overwritten, through all layers and the last norm: [rows, hidden]."""
     kernels, layers = stack.kernels, stack.layers
     to = QkvTarget(layers[0], turns[0], into(0))
     kernels.qkv_rope(x, to)
@@ -132,13 +102,6 @@ def run_layers(
         x = kernels.attn_out_mlp_qkv(x, mixed, layer, to)
     mixed = attend(len(layers) - 1, to.into.unflatten(2, to.layer.shape))
     return rms_norm(kernels.attn_out_mlp(x, mixed, to.layer), stack.norm, to.layer.eps)
-
-
-RopeFn = Callable[["DecoderLayer", torch.Tensor, torch.Tensor, torch.Tensor], None]
-"""See `norm_rope`."""
-
-GateFn = Callable[[torch.Tensor], torch.Tensor]
-"""See `silu_and_mul`."""
 
 
 def norm_rope(
@@ -160,22 +123,17 @@ def norm_rope(
 
 
 def silu_and_mul(gate_up: torch.Tensor) -> torch.Tensor:
-    """What the feed-forward lets through: [rows, 2 * width] to [rows, width]."""
+    """SiLU of the gate times the rest: [rows, 2 * width] to [rows, width]."""
     gate, up = gate_up.chunk(2, dim=1)
     return F.silu(gate) * up
 
 
 @dataclass(frozen=True, slots=True)
 class PointwiseKernels:
-    """What stands between two multiplications, as it is or as one kernel.
+    """The operations between two multiplications, as they are or as one kernel."""
 
-    Attributes:
-        norm_rope: In place of `norm_rope`.
-        silu_and_mul: In place of `silu_and_mul`.
-    """
-
-    norm_rope: RopeFn = norm_rope
-    silu_and_mul: GateFn = silu_and_mul
+    norm_rope: Callable[..., None] = norm_rope
+    silu_and_mul: Callable[[torch.Tensor], torch.Tensor] = silu_and_mul
 
 
 EAGER_POINTWISE = PointwiseKernels()
@@ -183,13 +141,7 @@ EAGER_POINTWISE = PointwiseKernels()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QkvTarget:
-    """The heads of a layer that are to be made.
-
-    Attributes:
-        layer: Whose.
-        turn: One of `RopeTables`.
-        into: From `QkvBuffer`.
-    """
+    """The heads of a layer that are to be made."""
 
     layer: DecoderLayer
     turn: torch.Tensor
@@ -199,13 +151,7 @@ class QkvTarget:
 def qkv_rope(
     x: torch.Tensor, to: QkvTarget, *, pointwise: PointwiseKernels = EAGER_POINTWISE
 ) -> None:
-    """Make what a layer attends with: its heads after norm and rotation, and before.
-
-    Args:
-        x: [rows, hidden].
-        to: What is overwritten.
-        pointwise: How.
-    """
+    """Write a layer's heads to `to`, after norm and rotation and before, from x: [rows, hidden]."""
     turned, plain = to.into
     linear_into(plain, rms_norm(x, to.layer.input_norm, to.layer.eps), to.layer.qkv)
     pointwise.norm_rope(to.layer, plain, to.turn, turned)
@@ -244,21 +190,15 @@ def rms_norm(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """Rows times a matrix, each row to the bit the same whatever rows are with it.
+    """Rows, [rows, in], times a matrix, [out, in]: [rows, out].
 
-    Args:
-        x: [rows, in].
-        weight: [out, in].
-        bias: [out].
-
-    Returns:
-        [rows, out].
+    Each row is to the bit the same whatever rows are with it.
     """
     return F.linear(_pad_rows(x), weight, bias)[: len(x)]
 
 
 def linear_into(into: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
-    """The same without a copy, where none is needed: [rows, out] is overwritten."""
+    """`linear` without a copy where none is needed: [rows, out] is overwritten."""
     if torch.compiler.is_compiling() or len(_pad_rows(x)) > len(x):
         into.copy_(linear(x, weight))
     else:
@@ -274,7 +214,7 @@ def sum_into(into: torch.Tensor, parts: torch.Tensor) -> None:
 
 
 def add_linear(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """The same of y, added to x in one go; x is overwritten, unless a compiler adds."""
+    """Add `linear` of y to x in one operation; x is overwritten, unless a compiler adds."""
     if torch.compiler.is_compiling():
         return x + linear(y, weight)  # as part of what comes next
     return _pad_rows(x).addmm_(_pad_rows(y), weight.t())[: len(x)]
@@ -291,10 +231,7 @@ class KernelSet:
     """Functions of a step, as they are or compiled; each is described where it is written.
 
     Attributes:
-        qkv_rope: `decoder_stack.qkv_rope`.
-        attn_out_mlp_qkv: `decoder_stack.attn_out_mlp_qkv`.
-        attn_out_mlp: `decoder_stack.attn_out_mlp`.
-        noise: What `choose` gets for a frame: `sampling.derive_frame_keys`, or `frame_noise`.
+        noise: What `sample` gets for a frame: `sampling.derive_frame_keys`, or `draw_frame_noise`.
         sample: `sampling.sample_codes`, or `sampling.sample_codes_dense`.
     """
 
@@ -320,7 +257,6 @@ class DecoderLayer:
         norms_heads: Whether queries and keys have a norm; its scale is in the stack's turns.
         attn_out: Reads heads as attention leaves them: the first of every group, then the second.
         gate_up: [2 * feed_forward, hidden].
-        eps: Of norms.
         shape: Of heads: kv_heads, group + 2, head_dim.
     """
 
@@ -345,7 +281,6 @@ class DecoderStack:
             [positions, 2, 2, head_dim / 2].
         scales: Norms of the queries and the key, and 1 for the value, by halves:
             [layers, group + 2, 2, head_dim / 2]; None where heads have no norm.
-        kernels: What a layer is made of.
     """
 
     layers: tuple[DecoderLayer, ...]
@@ -358,12 +293,12 @@ class DecoderStack:
     kernels: KernelSet = EAGER_KERNELS
 
     def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
-        """Pass rows at positions through all layers; see `Backbone`."""
+        """Pass rows at positions through all layers; see `DecoderBackbone`."""
         width = self.kv_heads * (self.group + 2) * self.head_dim
         return run_layers(self, x, self.turns(at), attend, lambda _: x.new_empty(2, len(x), width))
 
     def turns(self, at: torch.Tensor) -> RopeTables:
-        """What rotates heads at positions: int64 [blocks]; for all layers at once where few."""
+        """Rotations of heads at positions, int64 [blocks]; for all layers at once where few."""
         rope = self.rope[at][:, None, None, None]  # [blocks, 1, 1, 1, 2, 2, head_dim / 2]
         if self.scales is None:
             return [rope] * len(self.layers)
@@ -409,9 +344,9 @@ def pack_stack(
             model.layers[index] = torch.nn.Identity()
     rope = _rope_table(model, positions, rope_axes)
     norm = model.norm.weight.detach()
-    return DecoderStack(
-        tuple(layers), norm, rope, _stack_qk_norm_scales(scales), kv_heads, group, head_dim
-    )
+    known = [scale for scale in scales if scale is not None]
+    halves = torch.stack(known).unflatten(2, (2, -1)) if known else None
+    return DecoderStack(tuple(layers), norm, rope, halves, kv_heads, group, head_dim)
 
 
 def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float) -> DecoderLayer:
@@ -443,21 +378,13 @@ def _qk_norm_scale(attention: Any, group: int) -> torch.Tensor | None:
     return torch.stack([*[queries] * group, key, torch.ones_like(key)]).detach()
 
 
-def _stack_qk_norm_scales(scales: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    known = [scale for scale in scales if scale is not None]
-    return torch.stack(known).unflatten(2, (2, -1)) if known else None
-
-
 def _rope_table(model: Any, positions: int, axes: int) -> torch.Tensor:
     """The package's own tables."""
     weight = model.norm.weight
     at = torch.arange(positions, device=weight.device)[None]
     at = at if axes == 1 else at.expand(axes, 1, -1)
-    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in _cos_sin(model, at))
+    tables = model.rotary_emb(weight, at)
+    cos, sin = (table.view(-1, positions, table.shape[-1])[0] for table in tables)
     (low, high), (low_sin, high_sin) = cos.chunk(2, dim=1), sin.chunk(2, dim=1)
     made_low, made_high = torch.stack([low, -low_sin], 1), torch.stack([high_sin, high], 1)
     return torch.stack([made_low, made_high], dim=1)  # [positions, made, read, head_dim / 2]
-
-
-def _cos_sin(model: Any, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    return model.rotary_emb(model.norm.weight, positions)

@@ -1,4 +1,4 @@
-"""Which kernels a step is made of: eager, compiled, or fused in Triton."""
+"""Selection of a step's kernels: eager, compiled, or fused in Triton."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import torch
 from studio.backends.batching import decoder_stack, sampling
 from studio.backends.batching.decoder_stack import EAGER_KERNELS, KernelSet
 
-# What a frame is made of: plain, or compiled where that is wanted and can be.
-#
 # A compiler makes one kernel of what stands between two multiplications, and of a choice. Each part
 # is compiled once for a number of rows and serves all layers, since weights are its arguments.
 
@@ -56,7 +54,7 @@ def select_triton(device_type: str) -> KernelSet:
 
 
 def build_triton() -> KernelSet:
-    """The same wherever Triton runs, also where it only imitates a card.
+    """Triton's kernels wherever it runs, also where it only imitates a card.
 
     Raises:
         ImportError: It isn't here.

@@ -15,10 +15,10 @@ MAX_SLOTS = {"cuda": 64, "mps": 8, "cpu": 8}
 """Beyond these a frame takes longer by as much as it makes more."""
 
 FULL_POSITIONS = 2_048
-"""Of a slot: the longest sample and the longest line together."""
+"""Positions of a slot: the longest sample and the longest line together."""
 
 SHORT_POSITIONS = 1_024
-"""Where memory is small: a sample of 15 s and a line of a minute."""
+"""Positions where memory is small: a sample of 15 s and a line of a minute."""
 
 ENOUGH_SLOTS = 8
 """With fewer than these, shorter slots are better than few: more lines at once matter more than the
@@ -35,15 +35,13 @@ _SOUND_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What fits.
+    """Slots and codec frames that fit into memory.
 
     Attributes:
-        layout: Slots of the core.
         codec_frames: Frames of finished lines that go through the codec at once; 0 where the
             model's codec has no such number.
-        slots_bytes: Memory of all slots.
         sound_bytes: What turning frames into sound takes, graphs and kept samples included.
-        kept_bytes: What is kept of the voices beside the slots.
+        kept_bytes: What is kept of the voices, besides the slots.
     """
 
     layout: SlotLayout
@@ -52,13 +50,8 @@ class MemoryPlan:
     sound_bytes: int
     kept_bytes: int
 
-    @property
-    def total_bytes(self) -> int:
-        """Memory of all that is reckoned beside the weights."""
-        return self.slots_bytes + self.sound_bytes + self.kept_bytes
-
     def smaller(self) -> MemoryPlan | None:
-        """What to try when it doesn't fit after all; None when there is nothing smaller.
+        """The next smaller plan, when this one doesn't fit after all; None when there is none.
 
         The memory that is free is an estimate of what can be allocated.
         """
@@ -76,15 +69,13 @@ class ModelDims(Protocol):
 
     def slot_bytes(self, layout: SlotLayout, device: str) -> int:
         """Memory of one slot."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeeds:
-    """What a model asks of the plan, apart from the size of a slot.
+    """A model's needs, apart from the size of a slot.
 
     Attributes:
-        max_frames: The most of one line.
         plan_sound: For the bytes that may go to sound, the codec's frames at once (see
             `MemoryPlan`) and the bytes that decoding them to audio takes.
         kept_bytes: What is kept of the voices, when as many are kept as ever are.
@@ -98,23 +89,12 @@ class MemoryNeeds:
 
 
 def plan_memory(
-    dimensions: ModelDims,
-    free_bytes: int,
-    device: str,
-    wanted: BatchOptions,
-    needs: MemoryNeeds,
+    dimensions: ModelDims, free_bytes: int, device: str, wanted: BatchOptions, needs: MemoryNeeds
 ) -> MemoryPlan:
     """Choose slots and positions for the memory that is free beside the weights.
 
     What is set is kept; what isn't is chosen: as many slots as pay on the device, of full length
     where at least `ENOUGH_SLOTS` of those fit.
-
-    Args:
-        dimensions: How large a slot is.
-        free_bytes: Beside the weights.
-        device: Where.
-        wanted: What is set.
-        needs: What the model asks for.
 
     Raises:
         BatchingUnavailable: Not even the smallest choice fits, or what is set doesn't.

@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import torch
 
@@ -16,11 +16,11 @@ from studio.backends.batching.prefill import (
     CUDA_PREFILL_MULTIPLE,
     CUDA_PREFILL_POSITIONS,
     AdmissionT,
+    PrefixCache,
     count_written_positions,
     group_by_length,
     prefill,
 )
-from studio.backends.batching.prefix_cache import PrefixCache
 from studio.backends.batching.runner_contract import (
     BUCKETS,
     PREFIX_CACHE_BYTES,
@@ -40,12 +40,8 @@ class SlotStatus:
 
     Attributes:
         epoch: Which admission it is, or which move.
-        prompt: Positions.
-        limit: Frames that it may have.
         own_bound: Whether that is the line's own bound rather than the cache's.
-        bounds: What its sampling asks for.
         steps: Since it was admitted; never fewer than its frames.
-        frames: At the last readback.
     """
 
     epoch: int
@@ -60,14 +56,7 @@ class SlotStatus:
     def admit(
         cls, line: SlotAdmission, epoch: int, positions: int, bounds: SamplingBounds
     ) -> SlotStatus:
-        """A line that is being admitted.
-
-        Args:
-            line: It.
-            epoch: A number that no line had before.
-            positions: Of a slot's cache.
-            bounds: What its sampling asks for.
-        """
+        """A line that is being admitted under an `epoch` that no line had before."""
         prompt = line.prompt.embeds.shape[1]
         room = positions - prompt
         limit, own_bound = min(line.max_frames, room), line.max_frames <= room
@@ -79,7 +68,7 @@ class SlotStatus:
         return self.prompt + min(self.steps, self.limit)
 
     def progress(self, row: Sequence[int]) -> SlotProgress:
-        """How far it is by its slot's numbers, which may be those of an earlier admission."""
+        """Its progress by its slot's numbers, which may be those of an earlier admission."""
         if row[IntColumn.EPOCH] != self.epoch:
             return SlotProgress(self.frames)
         frames = row[IntColumn.FRAME]
@@ -139,15 +128,16 @@ _CPU_WINDOW_STEP = 64  # of a CPU, which captures nothing
 
 
 class SlotModelRunner(ABC, Generic[AdmissionT]):
-    """Many lines of one checkpoint, decoded together.
-
-    On CUDA and on a CPU the same step runs; see `runner_contract.ModelRunner` for
-    what each method promises.
+    """Many lines of one checkpoint, decoded together; on CUDA and on a CPU the same step runs.
 
     Attributes:
+        layout: Sizes of the slots.
+        prefix_cache: Of what prompts begin with.
+        prompts: Lays prompts out, and keeps what they share; the model's own.
         _too_long: Why a line is refused whose prompt fills a slot's cache, with the remedy.
     """
 
+    prompts: Any
     _too_long: ClassVar[str]
 
     def __init__(
@@ -160,19 +150,14 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         prefill_positions: int | None = None,
         usual: SamplingBounds | None = None,
     ) -> None:
-        """Begin with free slots.
+        """Begin with free slots; `stack` reads prompts into them, and `step` advances them.
 
-        Args:
-            layout: How much `slots` holds.
-            stack: Reads prompts.
-            slots: All state; stays where it is.
-            step: Advances them.
-            prefill_positions: See `prefill.group_by_length`; None for the device's.
-            usual: What is asked of the choice while no line asks for more.
+        For `prefill_positions` see `group_by_length`; None is the device's. `usual` is what is
+        asked of the choice while no line asks for more.
         """
         device = slots.ints.device
         together = CUDA_PREFILL_POSITIONS if device.type == "cuda" else 0
-        self._layout = layout
+        self.layout = layout
         self._together = together if prefill_positions is None else prefill_positions
         self._lengths = CUDA_PREFILL_MULTIPLE if device.type == "cuda" else 1
         self._usual = usual or SamplingBounds()
@@ -180,17 +165,12 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         self._slots = slots
         usual_bytes = PREFIX_CACHE_BYTES[device.type]
         kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
-        self._prefix_cache = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
+        self.prefix_cache = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
         self._graphs = CudaGraphRunner(step, device)
         self._readback = StatusReadback(slots.ints)
         self._statuses: dict[int, SlotStatus] = {}
         self._dirty = [0] * layout.slots  # positions of each cache that were ever written
         self._epochs = 0
-
-    @property
-    def layout(self) -> SlotLayout:
-        """What it was made with."""
-        return self._layout
 
     @property
     def device(self) -> torch.device:
@@ -199,35 +179,52 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """Numbers of slots that a step can take."""
-        return bucket_sizes(self._layout.slots)
+        """Numbers of slots that a step can take, rising; the last one is all slots."""
+        return bucket_sizes(self.layout.slots)
 
     def admit(self, lines: Sequence[AdmissionT]) -> None:
-        """Read the prompts and put the lines into their slots."""
+        """Read the prompts, together where that pays, and put the lines into their slots.
+
+        What was in the slots before is forgotten. On an error none of the lines is admitted.
+
+        Raises:
+            SpeechFailed: A prompt leaves no room for a frame.
+            ValueError: A slot isn't free or named twice; a bound, or a limit of the model's own,
+                is out of range.
+            torch.OutOfMemoryError: Reading them takes more than there is; admit fewer.
+        """
         self._check(lines)
         taken = {
             line.slot: SlotStatus.admit(
-                line, self._epochs + n, self._layout.positions, self._bounds(line)
+                line, self._epochs + n, self.layout.positions, self._bounds(line)
             )
             for n, line in enumerate(lines, start=1)
         }
         with torch.inference_mode():
             for line in lines:
                 self._slots.clear_kv(line.slot, self._dirty[line.slot])
-                self._dirty[line.slot] = self._layout.positions
+                self._dirty[line.slot] = self.layout.positions
             # On a CPU each prompt is read by itself: padding would change the last bits.
             for group in group_by_length(lines, self._together):
                 self._read(group)
             epochs = [entry.epoch for entry in taken.values()]
             self._put(lines, epochs, [entry.limit for entry in taken.values()])
         self._epochs += len(lines)
-        written = min(count_written_positions(lines, self._lengths), self._layout.positions)
+        written = min(count_written_positions(lines, self._lengths), self.layout.positions)
         for slot, entry in taken.items():
             self._statuses[slot] = entry
             self._dirty[slot] = written
 
     def step(self, bucket: int) -> None:
-        """Make one frame of every running line in the first slots."""
+        """Make one frame of every running line in slots [0, bucket); others rest.
+
+        Returns as soon as the work is queued. On CUDA it is one replay of a graph, captured when
+        a bucket is needed for the second time; elsewhere the same step runs at once.
+
+        Raises:
+            torch.OutOfMemoryError: This bucket takes more than there is. No frame was made, no
+                line is lost, and a smaller bucket may do.
+        """
         if bucket not in self.buckets:
             raise ValueError(f"{bucket} slots are no bucket; there are {self.buckets}.")
         running = {slot: entry for slot, entry in self._statuses.items() if slot < bucket}
@@ -239,7 +236,12 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
             self._dirty[slot] = max(self._dirty[slot], self._statuses[slot].positions)
 
     def progress(self, *, latest: bool = False) -> dict[int, SlotProgress]:
-        """How far the line of every taken slot is."""
+        """Progress of the line of every taken slot.
+
+        On CUDA this is as of the step before the last one, so that nobody waits, unless the
+        `latest` is asked for; elsewhere it is as of the last one. A line that has stopped stays as
+        it is, whatever steps follow.
+        """
         rows = self._readback.read(latest=latest)
         progress_of = {slot: entry.progress(rows[slot]) for slot, entry in self._statuses.items()}
         for slot, progress in progress_of.items():
@@ -247,17 +249,25 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         return progress_of
 
     def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
-        """Frames of a slot's line, copied."""
+        """Frames [start, end) of a slot's line: int64 [end - start, groups].
+
+        A copy on the device, made in the order of the current stream: a consumer on another stream
+        waits for an event of this one first. `end` is at most the `frames` of `progress`.
+        """
         return self._slots.codes[slot, start:end].clone()
 
     def free(self, slot: int) -> None:
-        """Take a line out of its slot."""
+        """Take a line out of its slot before the next step; safe on a free slot."""
         if self._statuses.pop(slot, None) is not None:
             with torch.inference_mode():
                 self._slots.free_slot(slot)
 
     def move(self, source: int, target: int) -> None:
-        """Carry a running line to a free slot."""
+        """Carry a running line to a free slot, so that a smaller bucket will do.
+
+        Raises:
+            ValueError: `source` is free, or `target` isn't.
+        """
         if source not in self._statuses or target in self._statuses:
             raise ValueError(f"Slot {source} can't move to {target}: it is free, or that isn't.")
         entry = self._statuses[source]
@@ -271,10 +281,10 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         self._statuses[target] = replace(entry, epoch=self._epochs)
 
     def reset(self) -> None:
-        """Free all slots and forget their state."""
+        """Free all slots and forget their state, after an error inside a step too."""
         self._statuses.clear()
-        self._dirty = [0] * self._layout.slots
-        self._prefix_cache.clear()  # the fault may have been that memory is short
+        self._dirty = [0] * self.layout.slots
+        self.prefix_cache.clear()  # the fault may have been that memory is short
         with torch.inference_mode():
             self._slots.reset()
 
@@ -287,23 +297,15 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
                 self._graphs.prepare(StepShape(bucket, window, self._usual))
 
     def close(self) -> None:
-        """Give up graphs and state."""
+        """Give up graphs and state; the runner is of no use afterwards."""
         self._statuses.clear()
         self._graphs.close()
-        del self._graphs, self._slots, self._stack, self._readback, self._prefix_cache
-
-    def state_bytes(self) -> int:
-        """Bytes of caches and state."""
-        return self._slots.size_bytes
-
-    @property
-    def prefix_cache(self) -> PrefixCache:
-        """What is kept of what lines begin with."""
-        return self._prefix_cache
+        del self.prompts
+        del self._graphs, self._slots, self._stack, self._readback, self.prefix_cache
 
     def _read(self, lines: Sequence[AdmissionT]) -> None:
         """Read prompts of about the same length into their slots, what they share once."""
-        self._prefix_cache.fill(lines)
+        self.prefix_cache.fill(lines)
         begun = [line.prompt.shared for line in lines]
         prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
 
@@ -315,26 +317,22 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
 
     @abstractmethod
     def _bounds(self, line: AdmissionT) -> SamplingBounds:
-        """What a line asks of the choice of codes."""
+        """Bounds of a line's sampling."""
 
     def _check_line(self, line: AdmissionT) -> None:
-        """Refuse what this model's step can't do.
-
-        Raises:
-            ValueError: It is out of range.
-        """
+        """Refuse by a `ValueError` what this model's step can't do."""
 
     def _check(self, lines: Sequence[AdmissionT]) -> None:
         wanted = [line.slot for line in lines]
         if len(set(wanted)) < len(wanted) or not self._statuses.keys().isdisjoint(wanted):
             raise ValueError(f"Slots {wanted} are not all free and different.")
         for line in lines:
-            if not 0 <= line.slot < self._layout.slots:
+            if not 0 <= line.slot < self.layout.slots:
                 raise ValueError(f"There is no slot {line.slot}.")
-            if not 1 <= line.max_frames <= self._layout.max_frames:
+            if not 1 <= line.max_frames <= self.layout.max_frames:
                 raise ValueError(f"A bound of {line.max_frames} frames is out of range.")
             self._check_line(line)
-            if line.prompt.embeds.shape[1] >= self._layout.positions:
+            if line.prompt.embeds.shape[1] >= self.layout.positions:
                 raise SpeechFailed(self._too_long)
 
     def _shape(self, bucket: int, running: dict[int, SlotStatus]) -> StepShape:
@@ -344,7 +342,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         asked = [entry.bounds for entry in entries]
         return StepShape(
             rows=bucket,
-            window=self._window(min(needed, self._layout.positions)),
+            window=self._window(min(needed, self.layout.positions)),
             bounds=SamplingBounds(
                 max(
                     (bounds.max_candidates for bounds in asked), default=self._usual.max_candidates
@@ -362,7 +360,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
                 window *= 2
         else:
             window = -(-needed // _CPU_WINDOW_STEP) * _CPU_WINDOW_STEP
-        return min(window, self._layout.positions)
+        return min(window, self.layout.positions)
 
 
 def bucket_sizes(slots: int) -> tuple[int, ...]:

@@ -1,13 +1,16 @@
-"""Prefill: prompts of different lengths, read into slots in few passes."""
+"""Prefill: prompts read into slots in few passes, and the caches of what they have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
+from cachetools import LRUCache
 from torch.nn.utils.rnn import pad_sequence
 
 from studio.backends.batching.decoder_stack import DecoderBackbone, split_kv
@@ -20,7 +23,7 @@ CUDA_PREFILL_POSITIONS = 16_384
 """Positions, padding included, of prompts read in one pass."""
 
 CUDA_PREFILL_MULTIPLE = 16
-"""Prompts there are as long as a multiple of these: of each new shape a library chooses anew."""
+"""Prompts there are as long as a multiple of these: for each new shape a library searches again."""
 
 
 def group_by_length(lines: Sequence[AdmissionT], positions: int) -> Iterator[list[AdmissionT]]:
@@ -52,16 +55,11 @@ def prefill(
 ) -> None:
     """Read prompts in one pass, and leave each one's last state and cache in its slot.
 
+    `begun` positions of each prompt are in its slot's cache already; it is read up to its `ends`,
+    or to its own end. The length of a pass is a multiple of `lengths`.
+
     Prompts are padded on the right, where causal attention never looks; a frame overwrites its
     padded position before it is seen.
-
-    Args:
-        stack: Reads them.
-        slots: Where they go.
-        lines: Whose prompts.
-        begun: Positions at each prompt's start that its slot's cache holds already.
-        ends: Of each, where to stop; None for all of it.
-        lengths: Of which the pass's length is a multiple.
     """
     starts = [begun] * len(lines) if isinstance(begun, int) else list(begun)
     ends = [line.prompt.embeds.shape[1] for line in lines] if ends is None else ends
@@ -96,15 +94,7 @@ class _PrefillAttention:
         *,
         until: int,
     ) -> None:
-        """Lay out where everything goes.
-
-        Args:
-            stack: Reads.
-            slots: Where to.
-            at: Slots of the lines: int64 [lines].
-            places: Positions there: int64 [lines, positions].
-            until: Positions of a slot that any of them sees.
-        """
+        """Lay out where everything goes; `at` is int64 [lines], `places` [lines, positions]."""
         self._stack = stack
         self._slots = slots
         self._at = at
@@ -118,7 +108,7 @@ class _PrefillAttention:
         )
 
     def attend_from_start(self, index: int, heads: torch.Tensor) -> torch.Tensor:
-        """Attend where slots hold nothing yet; see `Attention`."""
+        """Attend where slots hold nothing yet; see `AttentionFn`."""
         queries, keys, values = self._store_kv(index, heads)
         by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
         mixed = F.scaled_dot_product_attention(
@@ -178,3 +168,94 @@ def count_written_positions(lines: Sequence[SlotAdmission], lengths: int = 1) ->
 def _own_positions(line: SlotAdmission) -> int:
     """Positions of a prompt that are not shared."""
     return line.prompt.embeds.shape[1] - line.prompt.shared
+
+
+# What many prompts begin with, read once and kept as it stands in the cache.
+#
+# Attention looks back only, so the cache of a beginning is the same whatever follows it.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PrefixEntry:
+    """One that was read; its owner is held, so that what it is known by stays its own."""
+
+    owner: object
+    cached: torch.Tensor  # [layers, keys and values, heads, positions, head_dim]
+
+
+class PrefixCache:
+    """Keeps the beginnings of prompts; the one longest unused goes first.
+
+    A beginning is read by itself even for the first line that has it, so that a line's numbers are
+    the same whether others came before it or not.
+    """
+
+    def __init__(
+        self, stack: DecoderBackbone, slots: SlotTensors, most_bytes: int, *, lengths: int = 1
+    ) -> None:
+        """Begin with nothing; with 0 for `most_bytes` every beginning is read again."""
+        self._stack = stack
+        self._slots = slots
+        self._lengths = lengths
+        self._kept: LRUCache[Hashable, _PrefixEntry] = LRUCache(
+            most_bytes, getsizeof=lambda one: one.cached.nbytes
+        )
+        self.computed = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of what is kept."""
+        return int(self._kept.currsize)
+
+    def fill(self, lines: Sequence[SlotAdmission]) -> None:
+        """Write the beginning of each line's prompt into its slot; read the missing in one pass."""
+        begun = [line for line in lines if line.prompt.shared]
+        firsts = {line.prompt.part: line for line in reversed(begun)}
+        at_hand = {part: self._kept[part] for part in firsts if part in self._kept}
+        missing = [line for part, line in firsts.items() if part not in at_hand]
+        if missing:
+            ends = [line.prompt.shared for line in missing]
+            prefill(self._stack, self._slots, missing, ends=ends, lengths=self._lengths)
+        for line in missing:
+            at_hand[line.prompt.part] = self._keep(line)
+        for line in begun:
+            self._slots.write_kv(line.slot, at_hand[line.prompt.part].cached)
+
+    def clear(self) -> None:
+        """Keep nothing more of what was read so far."""
+        self._kept.clear()
+
+    def _keep(self, line: SlotAdmission) -> _PrefixEntry:
+        prompt = line.prompt
+        made = _PrefixEntry(prompt.voice, self._slots.read_kv(line.slot, prompt.shared))
+        self.computed += 1
+        if made.cached.nbytes <= self._kept.maxsize:
+            self._kept[prompt.part] = made
+        return made
+
+
+class EmbeddingCache:
+    """Parts that were made; the one longest unused goes first."""
+
+    def __init__(self, most: int) -> None:
+        """Begin with nothing; at most `most` parts are kept."""
+        self._parts: LRUCache[Hashable, tuple[object, torch.Tensor]] = LRUCache(most)
+        self._lock = threading.Lock()  # guards the parts, which several threads may ask for
+        self.computed = 0
+
+    def __len__(self) -> int:
+        """Parts at hand."""
+        return len(self._parts)
+
+    def get_or_compute(
+        self, key: Hashable, owner: object, make: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
+        """A part, made where it lacks; its owner is held with it, so that no id comes twice."""
+        with self._lock:
+            if key in self._parts:
+                return self._parts[key][1]
+        part = make()  # without the lock: others find theirs meanwhile
+        with self._lock:
+            self._parts[key] = (owner, part)
+            self.computed += 1
+        return part

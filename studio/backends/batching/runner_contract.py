@@ -1,17 +1,17 @@
-"""What the decoding core promises to whoever schedules lines on it.
+"""The terms in which engine, scheduler and model runners speak of lines: slots, prompts, progress.
 
-The core has a fixed number of slots. A line is admitted to a free slot, every step makes one frame
+A runner has a fixed number of slots. A line is admitted to a free slot, every step makes one frame
 of all lines in the first `bucket` slots, and a slot is freed when its line has stopped or is no
 longer wanted. One thread calls all of it; nothing here blocks on another thread.
 
-Begin reading here, then go on with `slot_scheduler` and `batch_engine`. To run another model, write
-a step that makes one frame of the slots' hidden states, a `SlotModelRunner` that writes a line's
-settings, a `CodecWorker`, and a request whose `admission` lays out the prompt.
+Begin reading here, then go on with `model_runner`, `slot_scheduler` and `batch_engine`. To run
+another model, write a step that makes one frame of the slots' hidden states, a `SlotModelRunner`
+that writes a line's settings, a `CodecWorker`, and a request whose `admission` lays out the prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,7 +40,7 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SlotLayout:
-    """How much the core holds; all of it but what is kept is allocated at once.
+    """Sizes of a runner's slots; all but what is kept is allocated at once.
 
     Attributes:
         slots: Lines at a time, at least 1.
@@ -56,7 +56,7 @@ class SlotLayout:
 
 
 PREFIX_CACHE_BYTES = {"cuda": 512_000_000, "mps": 128_000_000, "cpu": 128_000_000}
-"""The most that a core keeps of what its lines begin with; to be left free beside the slots."""
+"""The most that a core keeps of what its lines begin with; to be left free besides the slots."""
 
 
 class PromptEmbeds(Protocol):
@@ -65,46 +65,42 @@ class PromptEmbeds(Protocol):
     @property
     def embeds(self) -> torch.Tensor:
         """[rows, positions, hidden]; lines of all models but those with guidance have one row."""
-        ...
 
     @property
     def shared(self) -> int:
         """Positions at the start that all prompts of `part` have, fewer than there are."""
-        ...
 
     @property
     def part(self) -> Hashable:
-        """What they are known by, as long as `voice` is held."""
-        ...
+        """Their key, as long as `voice` is held."""
 
     @property
     def voice(self) -> object:
-        """What they were made from."""
-        ...
+        """The voice they were made from."""
 
 
-class SlotAdmission(Protocol):
-    """A line of any model for one slot."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotAdmission:
+    """A line of any model for one slot.
 
-    @property
-    def slot(self) -> int:
-        """A free one."""
-        ...
+    Attributes:
+        slot: A free one.
+        prompt: Read before the first frame; shorter than `SlotLayout.positions`.
+        sampling: The model's own kind of parameters.
+        seed: Any integer. The same seed gives the same noise alone, in any slot and in any batch.
+        max_frames: The line's own bound, in [1, SlotLayout.max_frames].
+    """
 
-    @property
-    def prompt(self) -> PromptEmbeds:
-        """What is read before the first frame."""
-        ...
-
-    @property
-    def max_frames(self) -> int:
-        """The line's own bound."""
-        ...
+    slot: int
+    prompt: PromptEmbeds
+    sampling: Any
+    seed: int
+    max_frames: int
 
 
 @dataclass(frozen=True, slots=True)
 class SlotProgress:
-    """How far the line in one slot is.
+    """Progress of the line in one slot.
 
     Attributes:
         frames: Made so far, the frame that held the end not counted.
@@ -113,103 +109,3 @@ class SlotProgress:
 
     frames: int
     stop: StopReason | None = None
-
-
-class ModelRunner(Protocol):
-    """Decodes many lines together; see `studio.backends.batching.model_runner.SlotModelRunner`.
-
-    What a line brings with it is each model's own; `TtsRequest.admission` makes it.
-    """
-
-    @property
-    def layout(self) -> SlotLayout:
-        """What it was made with."""
-        ...
-
-    @property
-    def buckets(self) -> tuple[int, ...]:
-        """Numbers of slots that a step can take, rising; the last one is all slots."""
-        ...
-
-    def admit(self, lines: Sequence[Any]) -> None:
-        """Read the prompts, together where that pays, and put the lines into their slots.
-
-        What was in the slots before is forgotten. On an error none of the lines is admitted.
-
-        Raises:
-            SpeechFailed: A prompt leaves no room for a frame.
-            ValueError: A slot isn't free or named twice; a bound, or a limit of the model's own,
-                is out of range.
-            torch.OutOfMemoryError: Reading them takes more than there is; admit fewer.
-        """
-        ...
-
-    def step(self, bucket: int) -> None:
-        """Make one frame of every running line in slots [0, bucket); others rest.
-
-        Returns as soon as the work is queued. On CUDA it is one replay of a graph, captured when
-        a bucket is needed for the second time; elsewhere the same step runs at once.
-
-        Args:
-            bucket: One of `buckets`.
-
-        Raises:
-            torch.OutOfMemoryError: This bucket takes more than there is. No frame was made, no
-                line is lost, and a smaller bucket may do.
-        """
-        ...
-
-    def progress(self, *, latest: bool = False) -> dict[int, SlotProgress]:
-        """How far the line of every taken slot is.
-
-        On CUDA this is as of the step before the last one, so that nobody waits; elsewhere it is
-        as of the last one. A line that has stopped stays as it is, whatever steps follow.
-
-        Args:
-            latest: Wait for the last step instead.
-        """
-        ...
-
-    def codes(self, slot: int, start: int, end: int) -> torch.Tensor:
-        """Frames [start, end) of a slot's line: int64 [end - start, groups].
-
-        A copy on the core's device, made in the order of the current stream: a consumer on
-        another stream waits for an event of this one first. `end` is at most the `frames` that
-        `progress` told.
-        """
-        ...
-
-    def free(self, slot: int) -> None:
-        """Take a line out of its slot, whether it stopped or not; safe on a free slot.
-
-        Takes effect before the next step.
-        """
-        ...
-
-    def move(self, source: int, target: int) -> None:
-        """Carry a running line to a free slot, so that a smaller bucket will do.
-
-        Raises:
-            ValueError: `source` is free, or `target` isn't.
-        """
-        ...
-
-    def reset(self) -> None:
-        """Free all slots and forget their state, after an error inside a step too."""
-        ...
-
-    def warm(self, buckets: Sequence[int]) -> None:
-        """Do now what the first step of these buckets would wait for. All slots must be free.
-
-        Raises:
-            torch.OutOfMemoryError: As from `step`.
-        """
-        ...
-
-    def close(self) -> None:
-        """Give up graphs and state; the core is of no use afterwards."""
-        ...
-
-    def state_bytes(self) -> int:
-        """Bytes of caches and state on the device, without weights and graphs."""
-        ...

@@ -50,16 +50,10 @@ def derive_frame_keys(
 def draw_frame_noise(
     lines: torch.Tensor, frames: torch.Tensor, groups: torch.Tensor, codes: int
 ) -> torch.Tensor:
-    """What `negated_gumbel_noise` gives of every code of every codebook of a frame, at once.
+    """`negated_gumbel_noise` of every code of every codebook of a frame, at once.
 
     That is a dozen operations for a frame instead of as many for each codebook, on far more
     numbers: it pays where an operation costs as much as its launch.
-
-    Args:
-        lines: As for `derive_frame_keys`, like the others.
-        frames: The same.
-        groups: The same.
-        codes: Of the largest codebook.
 
     Returns:
         float32 [groups, rows, codes].
@@ -82,7 +76,7 @@ def gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
 
 
 def negated_gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """The same negated, to be taken away; as few operations as there can be."""
+    """`gumbel_noise` negated, to be subtracted; as few operations as there can be."""
     x = torch.add(key, codes, alpha=_SPREAD).mul_(_MIX_A)
     x = x.bitwise_xor_(x >> 32).mul_(_MIX_B).bitwise_right_shift_(64 - _BITS)
     # Whole numbers below 2^23 and their halves: nothing here is rounded.
@@ -98,7 +92,7 @@ def negated_gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SamplingTensors:
-    """How each row chooses.
+    """Sampling parameters of each row.
 
     Attributes:
         temperature: float32 [rows, 1]; 1 where the likeliest code is taken.
@@ -115,12 +109,10 @@ class SamplingTensors:
 
 @dataclass(frozen=True, slots=True)
 class SamplingBounds:
-    """What the host knows of all rows, so that the device needn't look further.
+    """The widest parameters among all rows, known to the host.
 
     Attributes:
         max_candidates: No row lets more codes compete.
-        any_top_p: Whether a row has a `top_p`.
-        any_greedy: Whether a row takes the likeliest code.
     """
 
     max_candidates: int = 64
@@ -135,7 +127,7 @@ def sample_codes(
 
     Args:
         scores: [rows, vocabulary]; weighed in float32.
-        key: From `frame_keys`, of this codebook: int64 [rows, 1].
+        key: From `derive_frame_keys`, of this codebook: int64 [rows, 1].
         rules: Of each row.
         bounds: The most that any of them asks for.
 
@@ -158,15 +150,9 @@ def sample_codes(
 def sample_codes_dense(
     scores: torch.Tensor, noise: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
-    """The same codes with fewer operations, of noise that is there already.
+    """Choose the same codes in fewer operations, by noise from `draw_frame_noise`.
 
     All codes race, and those that don't compete are held back, instead of gathering those that do.
-
-    Args:
-        scores: As for `sample_codes`.
-        noise: From `frame_noise`, of this codebook: float32 [rows, at least vocabulary].
-        rules: As for `sample_codes`.
-        bounds: The same.
 
     Returns:
         int64 [rows].

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from studio.audio.clip import Samples
+from studio.backends.base import Priority
 from studio.errors import Cancelled, StudioError
 
 
@@ -27,42 +29,29 @@ DeliverFn = Callable[[Samples | SequenceEnd], None]
 """Takes what a line gives, in order and from any thread; must not block."""
 
 
-class TtsRequest(Protocol):
-    """What is to be made, by any model."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TtsRequest(ABC):
+    """A line for any model.
 
-    @property
-    def seed(self) -> int:
-        """Its noise; the same whatever runs beside it."""
-        ...
+    Attributes:
+        voice: Whose; the model's own kind of voice.
+        sampling: Of what its language model makes; the model's own kind of parameters.
+        seed: Its noise; the same whatever runs beside it.
+        max_frames: Where a line that doesn't stop is cut.
+        cancelled: Polled before every frame, and at every step of the sound.
+        priority: See `SpeechRequest`.
+    """
 
-    @property
-    def voice(self) -> Any:
-        """Whose; the model's own kind of voice."""
-        ...
+    voice: Any
+    sampling: Any
+    seed: int
+    max_frames: int
+    cancelled: Callable[[], bool] = lambda: False
+    priority: Callable[[], Priority] = Priority
 
-    @property
-    def expected_frames(self) -> int:
-        """How long it will probably become."""
-        ...
-
-    @property
-    def cancelled(self) -> Callable[[], bool]:
-        """Polled before every frame."""
-        ...
-
-    @property
-    def urgency(self) -> Callable[[], int | None]:
-        """See `SpeechRequest`."""
-        ...
-
+    @abstractmethod
     def admission(self, core: Any, slot: int) -> Any:
-        """The line as its core takes it; the engine's thread lays its prompt out here.
-
-        Args:
-            core: Of the task's model.
-            slot: A free one.
-        """
-        ...
+        """The line as its model's core takes it for a free slot; the engine's thread calls this."""
 
 
 class TtsSequence:
@@ -78,27 +67,17 @@ class TtsSequence:
         self._lock = threading.Lock()  # guards what follows: two threads may end a line
         self._delivered_samples = 0
         self._made_samples = 0
-        self._ended = False
+        self.ended = False
         self._closed = threading.Event()
-
-    @property
-    def expected_frames(self) -> int:
-        """How long it will probably become."""
-        return self.task.expected_frames
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more is given out."""
-        return self._ended
 
     @property
     def is_unwanted(self) -> bool:
         """Whether whoever asked for it wants it no more."""
         return self._closed.is_set() or self.task.cancelled()
 
-    def urgency(self) -> int | None:
-        """How many segments ahead of the play-head it is; None when nobody listens to it."""
-        return self.task.urgency()
+    def priority(self) -> Priority:
+        """Where it is among the others now."""
+        return self.task.priority()
 
     def close(self) -> None:
         """Say that nobody wants it any more; from any thread."""
@@ -107,7 +86,7 @@ class TtsSequence:
     def deliver(self, samples: Samples) -> None:
         """Give audio out, once: after a restart the same seed makes the same samples again."""
         with self._lock:
-            if self._ended:
+            if self.ended:
                 return
             begin = max(0, self._delivered_samples - self._made_samples)
             self._made_samples += len(samples)
@@ -119,8 +98,8 @@ class TtsSequence:
     def end(self, error: StudioError | None = None) -> None:
         """End it, whole or with an error; all but the first call do nothing."""
         with self._lock:
-            if not self._ended:
-                self._ended = True
+            if not self.ended:
+                self.ended = True
                 self._deliver(SequenceEnd(error))
 
     def restart(self) -> TtsSequence:
@@ -129,7 +108,7 @@ class TtsSequence:
             again = TtsSequence(self.task, self._deliver)
             again._delivered_samples = self._delivered_samples
             again._closed = self._closed
-            self._ended = True
+            self.ended = True
             return again
 
 
@@ -138,15 +117,8 @@ def stop_error() -> Cancelled:
     return Cancelled("The line was stopped before it was finished.")
 
 
-SubmitFn = Callable[[TtsSequence], None]
-
-
-def stream_chunks(submit: SubmitFn, task: TtsRequest) -> Generator[Samples]:
+def stream_chunks(submit: Callable[[TtsSequence], None], task: TtsRequest) -> Generator[Samples]:
     """Speak a line; blocks between chunks.
-
-    Args:
-        submit: `Engine.submit`.
-        task: The line.
 
     Yields:
         As `Backend.speak`; closing it early frees the slot within one frame.

@@ -1,4 +1,4 @@
-"""Which waiting line gets which slot, and when. Pure: no torch, no threads, no audio.
+"""Places waiting lines in slots, in the order of their priorities. Pure: no torch, no threads.
 
 A line is waiting, then running in a slot, then gone. `admit` moves lines from the first to the
 second state, `free` and `discard` out of the second, and `requeue` back.
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from studio.backends.base import Priority
+
 MAX_ADMITTED_WITH_LISTENER = 4
 """Lines admitted beside a line somebody listens to: reading prompts halts its frames."""
 
@@ -23,25 +25,18 @@ MAX_ADMITTED = 16
 class Schedulable(Protocol):
     """What the scheduler has to know of a line."""
 
-    @property
-    def expected_frames(self) -> int:
-        """How long it will probably become."""
-        ...
-
-    def urgency(self) -> int | None:
-        """How many segments ahead of the play-head it is; None when nobody listens to it."""
-        ...
+    def priority(self) -> Priority:
+        """Where it is among the others now."""
 
 
 SchedulableT = TypeVar("SchedulableT", bound=Schedulable)
 
 
 class SlotScheduler(Generic[SchedulableT]):
-    """Orders lines into slots.
+    """Puts lines into slots.
 
-    Play-head first where somebody listens, then the longest line first, so that the last slots to
-    run empty do so together. The lowest free slot is filled first: the number of slots that a
-    frame has to touch is the highest running one plus one.
+    The lowest free slot is filled first: the number of slots that a frame has to touch is the
+    highest running one plus one.
     """
 
     def __init__(
@@ -61,18 +56,13 @@ class SlotScheduler(Generic[SchedulableT]):
             clock: Seconds, never going back.
         """
         assert slots >= 1
-        self._slots = slots
+        self.slots = slots
         self._continuous = continuous
         self._max_wait_s = max_wait_s
         self._clock = clock
         self._waiting: list[SchedulableT] = []
         self._running: dict[int, SchedulableT] = {}
         self._oldest_s = 0.0  # when the first of what waits came; means nothing when none does
-
-    @property
-    def slots(self) -> int:
-        """Lines that may run at once."""
-        return self._slots
 
     @property
     def running(self) -> dict[int, SchedulableT]:
@@ -99,22 +89,21 @@ class SlotScheduler(Generic[SchedulableT]):
         """Move lines from waiting to running; their slots, ascending, empty when it isn't time."""
         if self.wait_s() != 0.0:
             return []
-        ranked = sorted(
-            self._waiting, key=_priority_key
-        )  # stable: equals stay in the order they came
-        admitted = list(zip(self._free(), ranked[: self._at_once(ranked)], strict=False))
+        # Stable: equals stay in the order they came.
+        ranked = sorted(self._waiting, key=lambda line: line.priority())
+        admitted = list(zip(self._free(), ranked[: self._at_once(ranked[0])], strict=False))
         self._running.update(admitted)
         taken = {id(line) for _, line in admitted}
         self._waiting = [line for line in self._waiting if id(line) not in taken]
         return admitted
 
-    def _at_once(self, ranked: list[SchedulableT]) -> int:
+    def _at_once(self, first: SchedulableT) -> int:
         """Lines that are admitted together; the one at the play-head goes before, by itself."""
         if not self._continuous:  # whoever isn't among them waits for a whole batch
-            return self._slots
-        if ranked[0].urgency() == 0:
+            return self.slots
+        if _is_at_play_head(first):
             return 1
-        if _any_listener([ranked[0], *self._running.values()]):
+        if _any_listener([first, *self._running.values()]):
             return MAX_ADMITTED_WITH_LISTENER
         return MAX_ADMITTED
 
@@ -129,9 +118,9 @@ class SlotScheduler(Generic[SchedulableT]):
         """
         if not self._continuous or self._free():
             return None
-        if all(line.urgency() != 0 for line in self._waiting):
+        if not any(map(_is_at_play_head, self._waiting)):
             return None
-        idle = [slot for slot, line in self._running.items() if line.urgency() is None]
+        idle = [slot for slot, line in self._running.items() if not line.priority().is_listened]
         return min(idle, key=frames_of, default=None)
 
     def preempt(self, slot: int, line: SchedulableT) -> None:
@@ -149,7 +138,7 @@ class SlotScheduler(Generic[SchedulableT]):
             return None
         if self._running:
             return 0.0 if self._continuous else None
-        if len(self._waiting) >= self._slots or _any_listener(self._waiting):
+        if len(self._waiting) >= self.slots or _any_listener(self._waiting):
             return 0.0
         return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
 
@@ -190,19 +179,16 @@ class SlotScheduler(Generic[SchedulableT]):
 
     def limit(self, slots: int) -> None:
         """Use fewer slots from now on, at least 1; what runs above them runs to its end."""
-        assert 1 <= slots <= self._slots
-        self._slots = slots
+        assert 1 <= slots <= self.slots
+        self.slots = slots
 
     def _free(self) -> list[int]:
-        return [slot for slot in range(self._slots) if slot not in self._running]
+        return [slot for slot in range(self.slots) if slot not in self._running]
 
 
-def _priority_key(line: Schedulable) -> tuple[int, int, int]:
-    urgency = line.urgency()
-    if urgency is not None:
-        return (0, urgency, 0)
-    return (1, 0, -line.expected_frames)
+def _is_at_play_head(line: Schedulable) -> bool:
+    return line.priority().ahead == 0
 
 
-def _any_listener(lines: list[SchedulableT]) -> bool:
-    return any(line.urgency() is not None for line in lines)
+def _any_listener(lines: Sequence[Schedulable]) -> bool:
+    return any(line.priority().is_listened for line in lines)

@@ -95,13 +95,7 @@ class SlotTensors:
         self.kv_cache[:, slot, :, :, :positions] = 0
 
     def copy_slot(self, source: int, target: int, positions: int) -> None:
-        """Make one slot like another.
-
-        Args:
-            source: Which.
-            target: Where.
-            positions: How many of its cache matter.
-        """
+        """Make the target like the source, of whose cache so many positions matter."""
         for rows in self._per_slot():
             rows[target] = rows[source]
         self.kv_cache[:, target, :, :, :positions] = self.kv_cache[:, source, :, :, :positions]
@@ -164,10 +158,7 @@ class DecodeStep:
         self._positions = torch.arange(slots.kv_cache.shape[4], device=device)
 
     def _mark_stopped(self, ends: torch.Tensor) -> torch.Tensor:
-        """Mark the slots that stop.
-
-        Args:
-            ends: Whose choice was the end, if they run: bool [rows].
+        """Mark the slots that stop; `ends` says whose choice was the end, if they run.
 
         Returns:
             Which make this frame: bool [rows].
@@ -183,12 +174,7 @@ class DecodeStep:
         return goes
 
     def _store_codes(self, codes: torch.Tensor, goes: torch.Tensor) -> None:
-        """Write a frame's codes where the line goes on, and aside where it doesn't.
-
-        Args:
-            codes: int64 [rows, groups].
-            goes: From `_decided`.
-        """
+        """Write a frame's codes, [rows, groups], where the line goes on, and aside elsewhere."""
         slots, rows = self._state, len(codes)
         aside = slots.codes.shape[1] - 1
         frame = torch.where(goes, slots.column(IntColumn.FRAME, rows), aside)
@@ -200,7 +186,7 @@ class DecodeStep:
         Args:
             first: Codes that were said: int64 [rows].
             hidden: The states that give the next frame: [rows, hidden].
-            goes: From `_decided`.
+            goes: From `_mark_stopped`.
         """
         slots, rows = self._state, len(first)
         slots.hidden[:rows] = hidden
@@ -222,7 +208,7 @@ class DecodeStep:
         cache, since all of them are equally far.
 
         Args:
-            at: From `_places`.
+            at: From `_write_positions`.
             shape: Of the step.
             group: Query heads to a key-value head.
         """

@@ -59,7 +59,7 @@ def _silu_and_mul_kernel(gate_up: Any, into: Any, width: Any, block: tl.constexp
 def norm_rope_triton(
     layer: DecoderLayer, plain: torch.Tensor, turn: torch.Tensor, into: torch.Tensor
 ) -> None:
-    """As `transformer.rotated`; the places of values are left as they are."""
+    """As `decoder_stack.norm_rope`; the places of values are left as they are."""
     kv_heads, kinds, head_dim = layer.shape
     heads = kv_heads * kinds
     _norm_rope_kernel[len(plain), heads](
@@ -78,7 +78,7 @@ def norm_rope_triton(
 
 
 def silu_and_mul_triton(gate_up: torch.Tensor) -> torch.Tensor:
-    """As `transformer.gated`."""
+    """As `decoder_stack.silu_and_mul`."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     into = gate_up.new_empty(rows, width)
     _silu_and_mul_kernel[rows, triton.cdiv(width, _GATE_BLOCK)](

@@ -42,7 +42,7 @@ _MAX_REPEATED = 5.0  # sum of attention to what was spoken before
 
 
 class StopRule(Enum):
-    """Whose rule decides about a line's end."""
+    """The rule that decides about a line's end."""
 
     SPOKEN = "spoken"
     PACKAGE = "package"
@@ -64,7 +64,7 @@ MONITOR_WIDTH = MonitorColumn.TAIL + _END_TOKENS
 
 
 class StopDecision(IntEnum):
-    """What the watch decides about a line's end at the next token."""
+    """The watch's decision about a line's end at the next token."""
 
     FORBIDDEN = -1
     OPEN = 0
@@ -73,7 +73,7 @@ class StopDecision(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignmentStep:
-    """What was seen of a step.
+    """Attention and tokens of a step.
 
     Attributes:
         attention: Mean of the watched heads over all positions: float32 [rows, window].
@@ -89,10 +89,7 @@ class AlignmentStep:
 def init_monitor(text_at: int, text_tokens: int) -> list[float]:
     """A line's watch before its first token, which can't be its end.
 
-    Args:
-        text_at: Where in the prompt the text begins.
-        text_tokens: With the marks of its start and stop. A text of up to
-            `UNMONITORED_TEXT_TOKENS` isn't watched.
+    A text of up to `UNMONITORED_TEXT_TOKENS`, start and stop included, isn't watched.
     """
     watch = [0.0] * MONITOR_WIDTH
     if text_tokens > UNMONITORED_TEXT_TOKENS:
@@ -102,13 +99,7 @@ def init_monitor(text_at: int, text_tokens: int) -> list[float]:
 
 
 def apply_decision(scores: torch.Tensor, watch: torch.Tensor, end: int) -> torch.Tensor:
-    """Scores with the end forbidden or forced, as the rows' watch has decided.
-
-    Args:
-        scores: float32 [rows, vocabulary].
-        watch: [rows, WIDTH].
-        end: The token.
-    """
+    """Scores, [rows, vocabulary], with the end forbidden or forced as each row's watch decided."""
     ruling = watch[:, MonitorColumn.RULING, None]
     is_end = torch.arange(scores.shape[1], device=scores.device) == end
     forced = torch.where(is_end, _CERTAIN, -_CERTAIN).to(scores.dtype)
@@ -124,7 +115,7 @@ def is_premature_stop(watch: torch.Tensor) -> torch.Tensor:
 
 
 def update_monitor(watch: torch.Tensor, seen: AlignmentStep, ends: StopRule) -> torch.Tensor:
-    """The watch after a step: [rows, WIDTH], anew."""
+    """The watch after a step: a new [rows, WIDTH]."""
     text_at, text = _column(watch, MonitorColumn.TEXT_AT), _column(watch, MonitorColumn.TEXT_TOKENS)
     token = torch.arange(seen.attention.shape[1], device=watch.device) - text_at  # [rows, window]
     # As in the package, no token of the text counts before as many tokens were spoken.
@@ -135,17 +126,19 @@ def update_monitor(watch: torch.Tensor, seen: AlignmentStep, ends: StopRule) -> 
     before = _column(watch, MonitorColumn.DONE)
     done = torch.maximum(before, (place >= text - _END_TOKENS).float())
     again = weight.masked_fill(token >= text - _NEXT_TO_END, 0.0).amax(dim=1, keepdim=True)
-    tail = _tail_columns(watch)
-    counts = before if ends is StopRule.PACKAGE else (_sum_tail(tail) >= _SETTLED).float()
+    tail = watch[:, MonitorColumn.TAIL :]  # [rows, 3]
+    settled = (tail.sum(dim=1, keepdim=True) >= _SETTLED).float()
+    counts = before if ends is StopRule.PACKAGE else settled
     again = _column(watch, MonitorColumn.AGAIN) + counts * again
     tail = tail + before * _tail_attention(weight, text_at + text)
     early = spoken < text - _END_TOKENS
     if ends is StopRule.PACKAGE:
-        forced = (_max_tail(tail) >= _MAX_TAIL) | (again > _MAX_REPEATED) | seen.twice[:, None]
+        forced = (tail.amax(dim=1, keepdim=True) >= _MAX_TAIL) | seen.twice[:, None]
     else:
         # The first of the last tokens is a sound of the last word, the others its stop and end.
-        forced = (_max_tail(tail[:, 1:]) >= _MAX_AFTER_LAST_WORD) | (again > _MAX_REPEATED)
+        forced = tail[:, 1:].amax(dim=1, keepdim=True) >= _MAX_AFTER_LAST_WORD
         early = early & (done == 0)  # a line that went back may end there
+    forced = forced | (again > _MAX_REPEATED)
     ruling = (forced.float() - (early & ~forced).float()) * (text > 0)
     return torch.cat([text_at, text, place, done, ruling, again, tail], dim=1)
 
@@ -154,20 +147,8 @@ def _column(watch: torch.Tensor, name: MonitorColumn) -> torch.Tensor:
     return watch[:, name, None]  # [rows, 1]
 
 
-def _tail_columns(watch: torch.Tensor) -> torch.Tensor:
-    return watch[:, MonitorColumn.TAIL :]  # [rows, 3]
-
-
-def _sum_tail(tail: torch.Tensor) -> torch.Tensor:
-    return tail.sum(dim=1, keepdim=True)
-
-
-def _max_tail(tail: torch.Tensor) -> torch.Tensor:
-    return tail.amax(dim=1, keepdim=True)
-
-
 def _move_place(place: torch.Tensor, spoken: torch.Tensor) -> torch.Tensor:
-    """Where the text is: what was seen, unless that is too far off."""
+    """The place in the text: as attended to, unless that is too far off."""
     by = spoken - place
     return torch.where((by > _BACK) & (by < _AHEAD), spoken, place)
 
@@ -179,12 +160,9 @@ def _tail_attention(weight: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
     return weight.gather(1, places.long().clamp(0, weight.shape[1] - 1))
 
 
-# The multilingual model's watch over its own alignment, kept per request.
-#
 # The package's `AlignmentStreamAnalyzer` hangs hooks on the shared model to see three attention
-# heads, never removes them, and turns the model's attention to a slow kind for good. Here the heads
-# are handed over through each call, so nothing of a line stays on the model; what they decide is
-# `watch`'s.
+# heads, never removes them, and turns the model's attention to a slow kind for good. Here each call
+# hands the heads over, so nothing of a line stays on the model; `update_monitor` decides by them.
 
 TAPPED_ATTENTION = "sdpa_with_watched_heads"
 """Name of the attention that `install_attention_tap` gives a model."""
@@ -220,7 +198,8 @@ class LineAlignmentMonitor:
         attention = torch.stack(self._seen).mean(dim=0)
         self._seen.clear()
         if frame:
-            seen = AlignmentStep(attention, _filled_like(frame, watch), self._twice(token))
+            next_frame = torch.full((1,), frame, device=watch.device)
+            seen = AlignmentStep(attention, next_frame, self._twice(token))
             watch = update_monitor(watch, seen, self._ends)
             self._before = token
         self._watch = watch
@@ -236,10 +215,6 @@ class LineAlignmentMonitor:
         if self._before is None:
             return torch.zeros_like(token[0], dtype=torch.bool)
         return (token == self._before)[0]
-
-
-def _filled_like(number: int, like: torch.Tensor) -> torch.Tensor:
-    return torch.full((1,), number, device=like.device)
 
 
 def install_attention_tap(model: Any) -> None:
@@ -277,7 +252,7 @@ def _attention_weights(query: torch.Tensor, key: torch.Tensor, scaling: float) -
 
 
 class AttentionTap:
-    """Sees what watched heads of each slot's first row attend to, beside the attention itself."""
+    """Sees what watched heads of each slot's first row attend to, besides attending."""
 
     def __init__(
         self,

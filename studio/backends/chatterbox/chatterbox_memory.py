@@ -8,8 +8,7 @@ from typing import Any
 
 from studio.backends.batching.memory_plan import MemoryNeeds, MemoryPlan, plan_memory
 from studio.backends.batching.runner_contract import SlotLayout
-from studio.backends.chatterbox.text_limits import MAX_TOKENS
-from studio.backends.chatterbox.variants import ChatterboxVariant
+from studio.backends.chatterbox.variants import MAX_TOKENS, ChatterboxVariant
 from studio.backends.options import BatchOptions
 
 T3_POSITIONS = {
@@ -17,19 +16,19 @@ T3_POSITIONS = {
     "chatterbox-multilingual": (2_240, 1_088),
     "chatterbox-turbo": (1_728, 1_280),
 }
-"""Of a slot: the longest line with its prompt, up to its bound; and where memory is small, any line
-that the backend takes, at a pace of 11 characters a second (4 of Chinese). Below that there are
-fewer slots, as the longest line has to fit.
+"""Positions of a slot: the longest line with its prompt, up to its bound; and where memory is
+small, any line that the backend takes, at a pace of 11 characters a second (4 of Chinese). Below
+that there are fewer slots, as the longest line has to fit.
 
 A Chinese character is up to 6 tokens of text, one of another script at most 3; a piece has at most
-80 of the former.
+80 Chinese ones.
 """
 
 MAX_CACHED_PREFIXES = 8
 """Voices whose part of the cache is kept."""
 
 PREFIX_POSITIONS = {"chatterbox": 34, "chatterbox-multilingual": 34, "chatterbox-turbo": 376}
-"""Of a voice's part at the released models: 74 MB in turbo, 17 MB in English."""
+"""Positions of a voice's part in the released models: 74 MB in turbo, 17 MB in English."""
 
 _PARTS_BYTES = 200_000_000  # of prompts: 128 voices at most, a megabyte and a half each
 _LINE_SOUND_BYTES = {
@@ -52,12 +51,10 @@ _HALF_BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class T3Dims:
-    """What of a T3 decides how large a slot is.
+    """The dimensions of a T3 that decide how large a slot is.
 
     Attributes:
         position_numbers: Of its cache at one position: all layers, all rows of a line.
-        vocabulary: Speech tokens.
-        number_bytes: Of a number in the cache.
     """
 
     position_numbers: int
@@ -66,12 +63,7 @@ class T3Dims:
 
     @classmethod
     def of(cls, t3: Any, *, half: bool) -> T3Dims:
-        """Of a loaded T3.
-
-        Args:
-            t3: The package's.
-            half: Whether its cache is in 16 bits.
-        """
+        """Dimensions of the package's loaded T3; `half` where its cache is in 16 bits."""
         rows = 1 if t3.is_gpt else 2
         config = t3.cfg
         width = config.hidden_size if t3.is_gpt else config.num_key_value_heads * config.head_dim
@@ -94,7 +86,7 @@ RELEASED_T3_DIMS = {
     "chatterbox-multilingual": T3Dims(2 * 2 * 30 * 1_024, 8_194),
     "chatterbox-turbo": T3Dims(2 * 24 * 1_024, 6_563),
 }
-"""Of the released models."""
+"""The released models' own."""
 
 
 def plan_t3_memory(
@@ -124,12 +116,7 @@ def count_prefix_bytes(variant: ChatterboxVariant, dimensions: T3Dims) -> int:
 
 
 def count_stored_bytes(variant: ChatterboxVariant, folder: Path | None) -> int:
-    """What the weights of a variant take, which are stored as they are kept.
-
-    Args:
-        variant: Whose.
-        folder: None where it isn't here.
-    """
+    """Memory of a variant's weights, which are kept as they are stored."""
     if folder is None:
         return _STORED_BYTES[variant.name]
     return sum(path.stat().st_size for need in variant.needs for path in folder.glob(need))

@@ -39,16 +39,18 @@ from studio.backends.chatterbox.sequential_t3 import (
     generate_speech_tokens,
 )
 from studio.backends.chatterbox.t3_slots import T3Request
-from studio.backends.chatterbox.text_limits import (
+from studio.backends.chatterbox.variants import (
+    ENGLISH,
+    MULTILINGUAL,
     NO_SEGMENTER,
     TOKENS_PER_S,
+    TURBO,
+    ChatterboxVariant,
     choose_language,
     load_segmenter,
 )
-from studio.backends.chatterbox.variants import ENGLISH, MULTILINGUAL, TURBO, ChatterboxVariant
 from studio.backends.chatterbox.voice_prompt import ClonedVoice, clone_voice, extract_voice
-from studio.backends.device import model_dtype, turn
-from studio.backends.faults import load_faults
+from studio.backends.device import load_faults, model_dtype, turn
 from studio.errors import SpeechFailed
 
 log = logging.getLogger(__name__)
@@ -123,11 +125,6 @@ def _init_segmenter(converter: Any) -> None:
         log.info(NO_SEGMENTER)
 
 
-# A loaded Chatterbox model: conditions voices, speaks lines and converts recordings.
-#
-# Its modules are shared by all requests and only read; whatever belongs to a request lives in the
-# call that serves it. So any number of threads may call it at once.
-
 SOUND_TOKENS = 6_561
 """Speech tokens below this one are sounds; the others steer the model."""
 
@@ -146,31 +143,15 @@ class SpokenLine:
 
 
 class ChatterboxModel:
-    """One variant in memory."""
+    """One variant in memory; any number of threads may call it at once.
 
-    @classmethod
-    def load(
-        cls,
-        variant: ChatterboxVariant,
-        folder: Path,
-        device: str,
-        *,
-        amp: bool,
-        ends: StopRule = StopRule.SPOKEN,
-    ) -> ChatterboxModel:
-        """Load a variant.
+    All requests share its modules, which are only read; whatever belongs to a request lives in the
+    call that serves it.
 
-        Args:
-            variant: Which.
-            folder: Holds all files that the variant needs.
-            device: "cuda", "mps" or "cpu".
-            amp: Whether T3 runs in mixed precision; CUDA only. S3Gen stays in float32.
-            ends: Whose rule ends a multilingual line.
-
-        Raises:
-            ModelUnavailable: A file is broken or belongs to another model.
-        """
-        return cls(variant, load_package(variant, folder, device), device, amp=amp, ends=ends)
+    Attributes:
+        t3: The package's.
+        ends: The rule that ends a multilingual line.
+    """
 
     def __init__(
         self,
@@ -181,20 +162,17 @@ class ChatterboxModel:
         amp: bool,
         ends: StopRule = StopRule.SPOKEN,
     ) -> None:
-        """Take the package's loaded model of a variant; the rest as for `load`."""
+        """Take what `load_package` gave; `amp` lets T3, never S3Gen, mix precisions on CUDA."""
         self.device = device
         self._variant = variant
         self._package = package
+        self.t3 = package.t3
         self._s3gen = S3GenDecoder(self._package.s3gen, self._package.watermarker)
         self._amp = amp and device == "cuda"
-        self._ends = ends
+        self.ends = ends
         self._builtin = extract_voice(self._package.conds)
         if variant is MULTILINGUAL:
-            install_attention_tap(self._package.t3.tfmr)
-
-    def release(self) -> None:
-        """Let go of what the package holds for the whole process."""
-        clear_device_caches()
+            install_attention_tap(self.t3.tfmr)
 
     def voice(self, clip: Clip | None) -> ClonedVoice:
         """The voice of a sample, or the model's own."""
@@ -214,22 +192,18 @@ class ChatterboxModel:
         with turn(self.device), torch.inference_mode():
             made = self._tokens(line, noise)
             sounds = self.sound_tokens(made.tokens)
-            wave = self._decode_waves([UndecodedTokens(sounds, line.voice, noise, line.cancelled)])[
-                0
-            ]
+            tokens = UndecodedTokens(sounds, line.voice, noise, line.cancelled)
+            [wave] = self.decode_waves([tokens])
         return SpokenLine(self.watermark(wave), made.ended)
 
     def decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
         """Decode lines' tokens to audio without the watermark, without which none is given out.
 
-        Args:
-            lines: With what `sounds_of` left of their tokens.
-
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
         with turn(self.device), torch.inference_mode():
-            return self._decode_waves(lines)
+            return [self._trim(wave) for wave in self._s3gen.synthesize_batch(lines)]
 
     def watermark(self, wave: Samples) -> Samples:
         """Put the watermark into a wave, on the CPU; any number at once."""
@@ -237,7 +211,7 @@ class ChatterboxModel:
             return self._s3gen.watermark(wave)
 
     def sound_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What of a line's tokens is sound: int64 [n] to int64 [m].
+        """The sounds among a line's tokens: int64 [n] to int64 [m].
 
         Raises:
             SpeechFailed: There is no sound among them.
@@ -261,14 +235,8 @@ class ChatterboxModel:
         """
         with turn(self.device), torch.inference_mode():
             tokens = tokenize_recording(self._package.s3gen, recording)
-            return Clip(
-                self._s3gen.synthesize(
-                    UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled)
-                )
-            )
-
-    def _decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        return [self._trim(wave) for wave in self._s3gen.synthesize_batch(lines)]
+            line = UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled)
+            return Clip(self._s3gen.synthesize(line))
 
     def _trim(self, wave: Samples) -> Samples:
         """A multilingual wave without its last token's sound.
@@ -276,7 +244,7 @@ class ChatterboxModel:
         That token is chosen with the attention already beyond the text, and sounds of 40 ms of
         noise. Source: `ChatterboxMultilingualTTS.generate` since the package's commit 3f35dfc.
         """
-        if self._variant is not MULTILINGUAL or self._ends is StopRule.PACKAGE:
+        if self._variant is not MULTILINGUAL or self.ends is StopRule.PACKAGE:
             return wave
         return wave[: max(TOKEN_SAMPLES, len(wave) - TOKEN_SAMPLES)]
 
@@ -286,26 +254,16 @@ class ChatterboxModel:
             return generate_speech_tokens(self._decoder(line), steps)
 
     def _decoder(self, line: T3Request) -> T3Decoder:
-        t3 = self._package.t3
+        t3 = self.t3
         conditioning = line.voice.to(self.device).for_t3(line.exaggeration)
         text, params = line.text.to(self.device), asdict(line.sampling)
         if self._variant is TURBO:
             return Gpt2T3Decoder(t3, conditioning, text, params)
-        return LlamaT3Decoder(t3, conditioning, text, params, ends=self._ends)
-
-    @property
-    def ends(self) -> StopRule:
-        """Whose rule ends a multilingual line."""
-        return self._ends
-
-    @property
-    def t3(self) -> Any:
-        """The package's T3."""
-        return self._package.t3
+        return LlamaT3Decoder(t3, conditioning, text, params, ends=self.ends)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of T3, where it isn't left to autocast."""
+        """T3's precision, where autocast doesn't choose it."""
         return _half_dtype() if self._amp else torch.float32
 
     def text_tokens(self, text: str, language: str | None) -> torch.Tensor:

@@ -15,8 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.backends.batching.sequence import stop_error
 from studio.backends.chatterbox.voice_prompt import ClonedVoice
-from studio.errors import AudioRejected, Cancelled
+from studio.errors import AudioRejected
 
 
 class RequestNoise:
@@ -94,10 +95,6 @@ def check_recording(recording: Clip) -> None:
 
 def tokenize_recording(s3gen: Any, recording: Clip) -> torch.Tensor:
     """A recording's speech tokens, 25 a second.
-
-    Args:
-        s3gen: The loaded module; only read.
-        recording: At any rate.
 
     Returns:
         int64 [n] on the module's device.
@@ -195,18 +192,18 @@ class Vocoder:
 
 
 class _SilenceMask:
-    """Where rows of one rate are silent."""
+    """Mask of the padding of rows at one rate."""
 
     def __init__(self, audible: torch.Tensor | None) -> None:
         self._audible = audible  # bool [lines, 1, longest]; None where nothing is padded
 
     def apply(self, x: torch.Tensor) -> torch.Tensor:
-        """The same tensor, overwritten."""
+        """Silence the padding; x is overwritten."""
         return x if self._audible is None else x.mul_(self._audible)
 
 
 class _PaddingMasks:
-    """How far each line goes, at any rate."""
+    """Masks of the lines' padding at any rate."""
 
     def __init__(self, frames: Sequence[int], device: torch.device) -> None:
         self._ragged = min(frames) < max(frames)
@@ -214,7 +211,7 @@ class _PaddingMasks:
         self._frames = torch.tensor(frames, device=device)[:, None, None] if self._ragged else None
 
     def at(self, rate: int, *, more: int = 0) -> _SilenceMask:
-        """What lies beyond `rate * frames + more`."""
+        """The mask beyond `rate * frames + more`."""
         if self._frames is None:
             return _SilenceMask(None)
         places = torch.arange(rate * self._longest + more, device=self._frames.device)
@@ -251,8 +248,6 @@ class UndecodedTokens:
 
     Attributes:
         tokens: int64 [n], n from 1, below 6561, on the model's device.
-        voice: Whose.
-        noise: The line's random stream.
         cancelled: Polled at each step of the flow.
     """
 
@@ -334,7 +329,7 @@ class S3GenDecoder:
         velocity = self._velocity(mean, speaker, known, mask)
         for begin, end in itertools.pairwise(self._times(mean)):
             if all(line.cancelled() for line in lines):
-                raise Cancelled("The line was stopped before it was finished.")
+                raise stop_error()
             mel = mel + (end - begin) * velocity(mel, begin[None], end[None])
         return [
             mel[row : row + 1, :, voice.prompt_feat.size(1) : 2 * line.tokens_read]
@@ -363,7 +358,7 @@ class S3GenDecoder:
         return x, seen.to(x)
 
     def _flow_noise(self, mean: torch.Tensor, frames: int, noise: RequestNoise) -> torch.Tensor:
-        """Where the flow starts; drawn in the package's order, so that seeds mean the same."""
+        """The flow's start; drawn in the package's order, so that seeds mean the same."""
         if not self._s3gen.meanflow:
             return noise.randn_like(mean)
         own = noise.randn_like(mean.new_empty(1, mean.size(1), frames))
@@ -378,11 +373,7 @@ class S3GenDecoder:
         return even if self._s3gen.meanflow else 1 - torch.cos(even * 0.5 * torch.pi)
 
     def _velocity(
-        self,
-        mean: torch.Tensor,
-        speaker: torch.Tensor,
-        known: torch.Tensor,
-        mask: torch.Tensor,
+        self, mean: torch.Tensor, speaker: torch.Tensor, known: torch.Tensor, mask: torch.Tensor
     ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
         """The flow's direction at a mel and a step's two times, [1] each."""
         decoder = self._s3gen.flow.decoder
@@ -408,7 +399,7 @@ class S3GenDecoder:
 
 
 def _padding_mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:
-    """What isn't padding: bool [lines, 1, longest]."""
+    """Mask of what isn't padding: bool [lines, 1, longest]."""
     return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None]
 
 

@@ -14,9 +14,8 @@ from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.chatterbox.chatterbox_model import ChatterboxModel
 from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.t3_runner import LINE_TOO_LONG
-from studio.backends.chatterbox.text_limits import TOKENS_PER_S
-from studio.backends.device import turn
-from studio.backends.faults import speech_faults
+from studio.backends.chatterbox.variants import TOKENS_PER_S
+from studio.backends.device import speech_faults, turn
 from studio.errors import SpeechFailed, StudioError
 
 log = logging.getLogger(__name__)
@@ -47,15 +46,7 @@ class S3GenWorker(CodecWorker):
         max_batch: int | None = None,
         watermark_threads: int | None = None,
     ) -> None:
-        """Start the threads.
-
-        Args:
-            model: Whose S3Gen and watermark; only read.
-            title: The backend's name, for messages.
-            max_batch: Lines at once; None for what suits the device.
-            watermark_threads: For the watermark; 0 for none of its own, None for what
-                suits the device.
-        """
+        """Start the threads; None is what suits the device, 0 no threads for the watermark."""
         on_cuda = model.device == "cuda"
         self._model = model
         self._max_batch = max_batch or (CUDA_BATCH_LINES if on_cuda else 1)
@@ -90,7 +81,7 @@ class S3GenWorker(CodecWorker):
         self._decode_finished(list(batch))
 
     def _decode_finished(self, batch: list[CodecFrames]) -> None:
-        with turn(self._device):
+        with turn(self.device):
             wanted = [(frames, line) for frames in batch if (line := self._prepare_tokens(frames))]
         if not wanted:
             return
@@ -106,7 +97,7 @@ class S3GenWorker(CodecWorker):
         frames.line.end(frames.error)
 
     def _finish_apart(self, frames: CodecFrames, wave: Samples) -> None:
-        """The same in a thread of its own; a fault ends this line alone."""
+        """`_finish` in a thread of its own; a fault ends this line alone."""
         try:
             with speech_faults(self._title):
                 self._finish(frames, wave)
@@ -114,11 +105,10 @@ class S3GenWorker(CodecWorker):
             frames.line.end(error)
         except Exception as error:
             log.warning("marking failed", exc_info=True)
-            reason = f"{type(error).__name__}: {error}"
-            frames.line.end(SpeechFailed(f"{self._title} failed on this line's audio ({reason})."))
+            frames.line.end(self._audio_fault(error))
 
     def _prepare_tokens(self, frames: CodecFrames) -> UndecodedTokens | None:
-        """A line for S3Gen; None where there is nothing to hear, which ends the line."""
+        """A line for S3Gen; None where it has no sound, which ends the line."""
         task = frames.line.task
         try:
             sounds = self._model.sound_tokens(frames.codes[:, 0])

@@ -21,26 +21,20 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
+from studio.backends.batching.sequence import stop_error
 from studio.backends.chatterbox.alignment import (
     UNMONITORED_TEXT_TOKENS,
     LineAlignmentMonitor,
     StopRule,
 )
 from studio.backends.chatterbox.s3gen import RequestNoise
-from studio.errors import Cancelled
 
 _STOP_CHECK_STEPS = 8  # on a device that works on its own; a CPU has nothing to wait for
 
 
 @dataclass(frozen=True, slots=True)
 class T3LoopParams:
-    """How a line's loop runs.
-
-    Attributes:
-        limit: Tokens at most.
-        noise: The request's random stream.
-        cancelled: Polled at each step.
-    """
+    """Parameters of a line's loop."""
 
     limit: int
     noise: RequestNoise
@@ -63,19 +57,15 @@ class T3Decoder(Protocol):
 
     def start(self) -> torch.Tensor:
         """Read the prompt; the logits of the first token, [1, vocabulary]."""
-        ...
 
     def step(self, token: torch.Tensor, position: int) -> torch.Tensor:
         """Read a token, [1, 1], at a position from 1; the logits of the next one."""
-        ...
 
     def weigh(self, logits: torch.Tensor, tokens: Sequence[torch.Tensor]) -> torch.Tensor:
         """Shape logits by the line's settings and the tokens so far, [1, 1] each."""
-        ...
 
     def cut(self, end: int) -> bool:
         """Whether the end at a token of that number was forced before the text's."""
-        ...
 
 
 def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTokens:
@@ -90,7 +80,7 @@ def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTok
     pace = 1 if logits.device.type == "cpu" else _STOP_CHECK_STEPS
     while len(chosen) < steps.limit:
         if steps.cancelled():
-            raise Cancelled("The line was stopped before it was finished.")
+            raise stop_error()
         shares = torch.softmax(decoder.weigh(logits, chosen), dim=-1)
         chosen.append(torch.multinomial(shares, num_samples=1, generator=stream))
         if len(chosen) % pace == 0:
@@ -104,7 +94,7 @@ def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTok
 
 
 def _find_end(chosen: Sequence[torch.Tensor], decoder: T3Decoder, looked_at: int) -> int | None:
-    """Where among the tokens not looked at yet the line ends."""
+    """The end of the line among the tokens not looked at yet."""
     fresh = chosen[looked_at:]
     if not fresh:
         return None
@@ -137,15 +127,7 @@ class LlamaT3Decoder:
         *,
         ends: StopRule = StopRule.SPOKEN,
     ) -> None:
-        """Prepare a line.
-
-        Args:
-            t3: The loaded model; only read.
-            conditioning: The package's `T3Cond`, of this request alone.
-            text: int64 [1, n], with the start and stop of text.
-            params: The line's settings by name.
-            ends: Whose rule ends a multilingual line.
-        """
+        """Prepare a line of text, int64 [1, n], with the marks of its start and stop."""
         self._ends = ends
         self._t3 = t3
         self._conditioning = conditioning

@@ -73,11 +73,7 @@ class T3Step(DecodeStep):
         self._store_state(token, hidden, goes)
 
     def _mark_cut(self, running: torch.Tensor) -> None:
-        """A line whose end was forced before its text's didn't end by itself.
-
-        Args:
-            running: Which ran before this token: bool [rows].
-        """
+        """A line whose end was forced before its text's didn't end by itself."""
         rows = len(running)
         state = self._slots.column(IntColumn.STATE, rows)
         cut = running & (state == SlotPhase.ENDED) & is_premature_stop(self._slots.watch[:rows])
@@ -143,6 +139,7 @@ _GUIDED_BOUNDS = SamplingBounds(ALL_TOKENS)
 class T3Runner(SlotModelRunner[T3Admission]):
     """Many lines of one T3, decoded together."""
 
+    _slots: T3Slots
     _too_long = LINE_TOO_LONG
 
     def __init__(
@@ -157,51 +154,35 @@ class T3Runner(SlotModelRunner[T3Admission]):
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        Args:
-            t3: The package's; its device holds.
-            layout: How much is allocated.
-            dtype: Of weights and caches.
-            prefill_positions: See `prefill.group_by_length`; None for the device's.
-            release: Take the package's own layers away, which can't run afterwards.
-            ends: Whose rule ends a multilingual line.
+        `release` takes the package's own layers away, which can't run afterwards.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
-        self._prompts = T3PromptBuilder(t3, dtype)
+        self.prompts = T3PromptBuilder(t3, dtype)
         with torch.inference_mode():
             weights = pack_t3(t3, layout.positions, dtype, release=release)
-            self._lines = T3Slots.allocate(weights, layout)
+            slots = T3Slots.allocate(weights, layout)
         self._start = weights.start
         super().__init__(
             layout,
             weights.stack,
-            self._lines,
-            T3Step(weights, self._lines, ends),
+            slots,
+            T3Step(weights, slots, ends),
             prefill_positions=prefill_positions,
             usual=_GUIDED_BOUNDS if weights.penalty_first else _TURBO_BOUNDS,
         )
 
-    @property
-    def prompts(self) -> T3PromptBuilder:
-        """Where prompts are laid out."""
-        return self._prompts
-
     def prompt(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:
         """Lay out a line; see `T3PromptBuilder.build`."""
         with torch.inference_mode():
-            return self._prompts.build(text, voice, exaggeration)
-
-    def close(self) -> None:
-        """Give up graphs and state."""
-        super().close()
-        del self._lines, self._prompts
+            return self.prompts.build(text, voice, exaggeration)
 
     def _put(
         self, lines: Sequence[T3Admission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        self._lines.put(lines, epochs, limits, start=self._start)
+        self._slots.put(lines, epochs, limits, start=self._start)
 
     def _bounds(self, line: T3Admission) -> SamplingBounds:
         if self._usual == _TURBO_BOUNDS:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import torch
 
-from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.runner_contract import SlotAdmission, SlotLayout
 from studio.backends.batching.sampling import (
     SamplingBounds,
     derive_line_key,
     gumbel_noise,
     top_p_mask,
 )
+from studio.backends.batching.sequence import TtsRequest
 from studio.backends.batching.slots import IntColumn, SlotPhase, SlotTensors, to_device
 from studio.backends.chatterbox.alignment import MONITOR_WIDTH, init_monitor
 from studio.backends.chatterbox.t3_weights import T3Weights
@@ -34,7 +35,7 @@ ALL_TOKENS = 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class T3SamplingTensors:
-    """How each row chooses; all but `last` and `said` are float32 [rows, 1].
+    """Sampling parameters of each row; all but `last` and `seen_codes` are float32 [rows, 1].
 
     Attributes:
         top_p: Above 1 where all of it competes.
@@ -66,7 +67,7 @@ def sample_token(
 
     Args:
         scores: float32 [rows, vocabulary].
-        key: From `frame_keys`: int64 [rows, 1].
+        key: From `derive_frame_keys`: int64 [rows, 1].
         rules: Of each row.
         bounds: The most that any of them asks for.
         penalty_first: As of the weights.
@@ -82,7 +83,7 @@ def sample_token(
 def weigh_tokens(
     scores: torch.Tensor, rules: T3SamplingTensors, bounds: SamplingBounds, *, penalty_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What competes, and how strongly; arguments as of `sample_token`.
+    """Likelihoods of the tokens that compete; arguments as of `sample_token`.
 
     Returns:
         Logarithms of likelihoods, minus infinity for what doesn't compete: float32
@@ -131,7 +132,7 @@ def _top_k_mask(ranked: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class T3SamplingParams:
-    """How a token is chosen; a model leaves aside what it doesn't know.
+    """Sampling of a token; a model ignores what it doesn't know.
 
     Attributes:
         top_k: Turbo's.
@@ -148,49 +149,26 @@ class T3SamplingParams:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class T3Admission:
-    """One line for one slot.
+class T3Admission(SlotAdmission):
+    """One line for one slot; a frame is a token."""
 
-    Attributes:
-        slot: A free one.
-        prompt: From the core's `prompt`.
-        sampling: Of its tokens.
-        seed: Any integer; the same gives the same noise in any batch.
-        max_frames: The line's own bound in tokens.
-    """
-
-    slot: int
     prompt: T3Prompt
     sampling: T3SamplingParams
-    seed: int
-    max_frames: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class T3Request:
-    """What is to be made; see `studio.backends.batching.sequence.TtsRequest`.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class T3Request(TtsRequest):
+    """A line for Chatterbox; its voice is the same object for all lines of a speaker.
 
     Attributes:
         text: int64 [1, n], from `ChatterboxModel.text_tokens`.
-        voice: Whose; the same object for all lines of a speaker, since its prompt is kept by it.
         exaggeration: Of models with guidance.
-        sampling: Of its tokens.
-        seed: Of its tokens and of its sound.
-        max_frames: Tokens after which a line that doesn't end is cut.
-        expected_frames: How long it will probably become.
-        cancelled: Polled before every token and at every step of the sound.
-        urgency: See `SpeechRequest`.
     """
 
     text: torch.Tensor
     voice: ClonedVoice
     exaggeration: float
     sampling: T3SamplingParams
-    seed: int
-    max_frames: int
-    expected_frames: int
-    cancelled: Callable[[], bool] = field(default=lambda: False)
-    urgency: Callable[[], int | None] = field(default=lambda: None)
 
     def admission(self, core: Any, slot: int) -> T3Admission:
         """The line as `T3Runner` takes it."""
@@ -234,11 +212,7 @@ class T3Slots(SlotTensors):
 
     @classmethod
     def allocate(cls, weights: T3Weights, layout: SlotLayout) -> T3Slots:
-        """Free slots.
-
-        Raises:
-            torch.OutOfMemoryError: There is no room for them.
-        """
+        """Free slots."""
         like, n = weights.head, layout.slots
         stack = weights.stack
         heads = weights.rows * stack.kv_heads
@@ -256,7 +230,7 @@ class T3Slots(SlotTensors):
         )
 
     def rules(self, rows: int) -> T3SamplingTensors:
-        """How the first rows choose."""
+        """Sampling of the first rows."""
         return T3SamplingTensors(
             temperature=self.setting(T3FloatColumn.TEMPERATURE, rows),
             top_p=self.setting(T3FloatColumn.TOP_P, rows),
@@ -278,14 +252,7 @@ class T3Slots(SlotTensors):
         *,
         start: int,
     ) -> None:
-        """Write what the lines ask for; they run from the next step on.
-
-        Args:
-            lines: Their prompts are in their slots.
-            epochs: Of each, the number of its admission.
-            limits: Of each, the tokens it may have.
-            start: The token that counts as said.
-        """
+        """Write what lines ask for; they run from the next step on, with `start` as said."""
         slots = self._write(
             [line.slot for line in lines],
             [_t3_int_columns(*line) for line in zip(lines, epochs, limits, strict=True)],

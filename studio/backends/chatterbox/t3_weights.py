@@ -74,13 +74,7 @@ class Gpt2Stack:
 
 
 def pack_gpt2_stack(model: Any, positions: int, *, release: bool) -> Gpt2Stack:
-    """Pack a `GPT2Model`.
-
-    Args:
-        model: The transformers package's.
-        positions: How far its cache reaches; at most as far as its own positions.
-        release: Take each layer away when it is packed.
-    """
+    """Pack the transformers package's `GPT2Model`; `release` takes each packed layer away."""
     config, heads = model.config, model.config.n_head
     layers = []
     for index, module in enumerate(model.h):
@@ -134,14 +128,11 @@ class T3Weights:
     """Everything a speech token needs of a checkpoint.
 
     Attributes:
-        stack: The transformer.
         head: Scores of a token: [vocabulary, hidden].
         head_bias: Added to them: [vocabulary]; None where there is none.
         tokens: Embeddings: [vocabulary, hidden].
         places: Learned, one a speech token from the start on: [tokens, hidden]; None where the
             transformer has its own.
-        start: The token that speech begins with.
-        end: The token that ends it.
         rows: 2 with guidance, whose second row sees no text; else 1.
         shortest: Tokens that a line has before one can be its end.
         penalty_first: Whether repetition is weighed before temperature and filters, and the start
@@ -165,12 +156,8 @@ class T3Weights:
 def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = False) -> T3Weights:
     """Pack a T3.
 
-    Args:
-        t3: The package's; its device holds.
-        positions: How far the cache reaches.
-        dtype: Of all weights.
-        release: Take its layers away, layer by layer, so that they aren't held twice. Prompts
-            can still be laid out with it.
+    `release` takes its layers away one by one, so that they aren't held twice; prompts can still be
+    laid out with it.
 
     Raises:
         BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
@@ -181,7 +168,9 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
             t3.tfmr.to(dtype)
         bias = t3.speech_head.bias
         return T3Weights(
-            stack=_pack_t3_stack(t3, positions, release=release),
+            stack=pack_gpt2_stack(t3.tfmr, positions, release=release)
+            if t3.is_gpt
+            else pack_stack(t3.tfmr, t3.cfg, positions, release=release),
             head=t3.speech_head.weight.detach().to(dtype),
             head_bias=None if bias is None else bias.detach().to(dtype),
             tokens=t3.speech_emb.weight.detach().to(dtype),
@@ -210,9 +199,3 @@ def _check_supported(t3: Any) -> None:
         raise BatchingUnavailable(
             "This Chatterbox checkpoint has layers that the batched T3 doesn't know."
         )
-
-
-def _pack_t3_stack(t3: Any, positions: int, *, release: bool) -> DecoderBackbone:
-    if t3.is_gpt:
-        return pack_gpt2_stack(t3.tfmr, positions, release=release)
-    return pack_stack(t3.tfmr, t3.cfg, positions, release=release)

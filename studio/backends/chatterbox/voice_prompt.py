@@ -17,8 +17,7 @@ from chatterbox.tts_turbo import ChatterboxTurboTTS
 from safetensors.torch import load_file, save_file
 
 from studio.audio.clip import Clip
-from studio.backends.base import Conditioning
-from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.prefill import EmbeddingCache
 from studio.backends.batching.slots import to_device
 
 
@@ -47,6 +46,20 @@ class ClonedVoice:
     def tensors(self) -> dict[str, torch.Tensor]:
         """Its parts by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory it holds."""
+        return sum(part.nbytes for part in self.tensors().values())
+
+    def write(self, path: Path) -> None:
+        """Write it as safetensors."""
+        save_file({name: part.contiguous() for name, part in self.tensors().items()}, path)
+
+    @classmethod
+    def read(cls, path: Path) -> ClonedVoice:
+        """Read what `write` wrote."""
+        return cls(**load_file(path))
 
     def for_t3(self, exaggeration: float) -> T3Cond:
         """T3's conditioning for one line; T3 keeps embeddings on it, so each line has its own."""
@@ -86,21 +99,6 @@ def clone_voice(package: Any, clip: Clip) -> ClonedVoice:
     return extract_voice(scratch.conds)
 
 
-def wrap_voice(voice: ClonedVoice) -> Conditioning:
-    """Wrap a voice for the engine."""
-    return Conditioning(voice, sum(part.nbytes for part in voice.tensors().values()))
-
-
-def write_voice(voice: ClonedVoice, path: Path) -> None:
-    """Write a voice as safetensors."""
-    save_file({name: part.contiguous() for name, part in voice.tensors().items()}, path)
-
-
-def read_voice(path: Path) -> ClonedVoice:
-    """Read what `write_voice` wrote."""
-    return ClonedVoice(**load_file(path))
-
-
 def _encode_wav(clip: Clip) -> io.BytesIO:
     file = io.BytesIO()
     soundfile.write(file, clip.samples, clip.rate_hz, format="WAV", subtype="FLOAT")
@@ -110,11 +108,10 @@ def _encode_wav(clip: Clip) -> io.BytesIO:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class T3Prompt:
-    """What T3 reads before the first token.
+    """The prompt that T3 reads before the first token.
 
     Attributes:
         embeds: [rows, positions, hidden]; the second row of guidance sees no text.
-        voice: Whose.
         shared: Positions at the start that all prompts of `part` have in common.
         part: What they are known by, as long as `voice` is held.
         text_tokens: Positions of text, which come next.
@@ -140,12 +137,7 @@ class T3PromptBuilder:
     """Lays out prompts for one loaded T3."""
 
     def __init__(self, t3: Any, dtype: torch.dtype) -> None:
-        """Begin with nothing.
-
-        Args:
-            t3: The package's; its layers are not needed.
-            dtype: Of the prompts.
-        """
+        """Begin with nothing; the layers of the package's T3 are not needed."""
         self._t3 = t3
         self._dtype = dtype
         self._parts = EmbeddingCache(MAX_CACHED_VOICES)
@@ -156,13 +148,7 @@ class T3PromptBuilder:
         return self._parts.computed
 
     def build(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:
-        """Lay out one line.
-
-        Args:
-            text: int64 [1, n] on the host, as T3 reads it.
-            voice: Whose.
-            exaggeration: Of a model that has it.
-        """
+        """Lay out one line; its text is int64 [1, n] on the host, as T3 reads it."""
         t3, part = self._t3, (id(voice), exaggeration)
         device = t3.speech_emb.weight.device
         head = self._parts.get_or_compute(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import threading
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +15,16 @@ import soxr
 from studio.audio.analysis import measure_levels
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
-from studio.backends.espeak.draft_voices import TABLE_VERSION, DraftVoice, draft_voice, presets
-from studio.backends.espeak.espeak_data import (
+from studio.backends.espeak.espeak_voices import (
     PACKAGE,
+    TABLE_VERSION,
+    DraftVoice,
     Language,
     Languages,
+    draft_voice,
     find_package,
     language_of_text,
+    presets,
 )
 from studio.backends.espeak.worker_pool import EspeakWorker, Utterance, WorkerPool, default_workers
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
@@ -55,7 +55,7 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
 
     Returns:
         float32 [samples] at `STUDIO_RATE_HZ`, peaks at most `PEAK_DB`, faded at both ends; empty
-        when nothing can be heard.
+        when nothing is audible.
     """
     if not len(pcm) or np.abs(pcm.astype(np.int32)).max() < _SILENT * 32_768:
         return np.zeros(0, dtype=np.float32)
@@ -71,7 +71,7 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
 
 
 def _audible(speech: Samples) -> tuple[int, int]:
-    """Where it begins and ends to be heard, as a slice's bounds."""
+    """The bounds of the audible part."""
     loudness = np.abs(speech)
     places = np.flatnonzero(loudness > loudness.max() * _AUDIBLE)
     return int(places[0]), int(places[-1]) + 1
@@ -151,43 +151,6 @@ def _param(request: SpeechRequest, name: str) -> float:
     return float(request.params.get(name, default))
 
 
-class BusyClock:
-    """Seconds during which at least one thread was inside `with clock`."""
-
-    def __init__(self) -> None:
-        """Start at zero."""
-        self._lock = threading.Lock()  # guards all below
-        self._inside = 0
-        self._since_s = 0.0
-        self._spent_s = 0.0
-
-    @property
-    def spent_s(self) -> float:
-        """Total so far; a stretch counts once it has ended."""
-        with self._lock:
-            return self._spent_s
-
-    def __enter__(self) -> Self:
-        """Begin a stretch, unless one is running."""
-        with self._lock:
-            if self._inside == 0:
-                self._since_s = time.perf_counter()
-            self._inside += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the stretch when the last thread leaves."""
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._spent_s += time.perf_counter() - self._since_s
-
-
-# The draft backend: eSpeak NG, which speaks at once and needs no download.
-#
-# Its voices are synthetic and can't be cloned: a sample only sets a speaker's pitch. Reading over
-# 100 languages, it serves to hear a script before, or without, a neural voice.
-
 MAX_CHARS = 1_000
 
 _CHUNK_SAMPLES = STUDIO_RATE_HZ // 2
@@ -199,6 +162,8 @@ _VOICE_BYTES = 512
 class DraftBackend:
     """eSpeak NG as a backend: any number of requests at once, spoken by a few processes.
 
+    Its voices are synthetic and can't be cloned: a sample only sets a speaker's pitch. It reads
+    over 100 languages, so that a script can be played before there is a neural voice, or without.
     The same request gives the same samples whatever was spoken before, so `seed` changes nothing.
     """
 
@@ -206,14 +171,9 @@ class DraftBackend:
     title = "Draft voice (eSpeak NG)"
 
     def __init__(self, *, workers: int | None = None) -> None:
-        """Start nothing yet.
-
-        Args:
-            workers: Processes at most, from 1; None for one a core and at most four.
-        """
+        """Start nothing yet; None for `workers` is one process a core and at most four."""
         self._workers = workers or default_workers(os.cpu_count())
         self._pool: WorkerPool | None = None
-        self._busy = BusyClock()
 
     @cached_property
     def revision(self) -> str:
@@ -224,7 +184,7 @@ class DraftBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What it can do; without its package it knows no languages."""
+        """Its abilities; without its package it knows no languages."""
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,
@@ -235,11 +195,6 @@ class DraftBackend:
             params=PARAMS,
             streaming=True,
         )
-
-    @property
-    def busy_s(self) -> float:
-        """Seconds in which it was speaking at least one request, for measuring overhead."""
-        return self._busy.spent_s
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its package is complete."""
@@ -286,8 +241,7 @@ class DraftBackend:
             Cancelled: `request.cancelled` became true.
         """
         _stop_if_cancelled(request)
-        with self._busy:
-            samples = self._synthesize(request)
+        samples = self._synthesize(request)
         for start in range(0, len(samples), _CHUNK_SAMPLES):
             _stop_if_cancelled(request)
             yield samples[start : start + _CHUNK_SAMPLES]

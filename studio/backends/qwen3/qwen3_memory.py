@@ -19,14 +19,12 @@ from studio.backends.qwen3.checkpoint import MAX_FRAMES
 
 @dataclass(frozen=True, slots=True)
 class TalkerDims:
-    """What of a checkpoint decides how large a slot is; the fields are those of its config.
+    """The dimensions of a checkpoint that decide how large a slot is, from its config.
 
     Attributes:
         position_numbers: Of the talker's cache at one position, all layers.
         frame_numbers: Of the predictor's heads, all layers and positions of a frame.
-        hidden: Width of the talker.
         vocabulary: First codes.
-        groups: Codes of a frame.
     """
 
     position_numbers: int
@@ -62,24 +60,19 @@ class TalkerDims:
 
 
 RELEASED_DIMS = TalkerDims(2 * 28 * 8 * 128, 2 * 5 * 32 * 128 * 16, 1_024, 3_072, 16)
-"""Of the 0.6B model."""
+"""The 0.6B model's."""
 
 
 _RELEASED_STORED_BYTES = 2_500_000_000
 
 
 def read_dims(folder: Path) -> TalkerDims:
-    """Of the checkpoint in a folder; it was read before, so it can be."""
+    """Dimensions of the checkpoint in a folder, which was read before."""
     return TalkerDims.of(json.loads((folder / "config.json").read_text("utf-8")))
 
 
 def count_weights_bytes(folder: Path | None, device: str) -> int:
-    """What a checkpoint's weights take on a device; they are kept in two bytes a number.
-
-    Args:
-        folder: None for the 0.6B model, which isn't here.
-        device: Where they would be.
-    """
+    """Memory of the weights on a device; of the 0.6B model's where there is no folder."""
     stored = _RELEASED_STORED_BYTES
     if folder is not None:
         stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
@@ -87,7 +80,7 @@ def count_weights_bytes(folder: Path | None, device: str) -> int:
 
 
 def number_bytes(device: str) -> int:
-    """Of a number in the caches; on a card that is there, in the precision that suits it."""
+    """Bytes of a number in the caches, in the precision that suits the card that is there."""
     torch = sys.modules.get("torch")
     if device == "cuda" and torch is not None and torch.cuda.is_available():
         return int(model_dtype(device).itemsize)
@@ -104,21 +97,21 @@ def _kv_numbers(transformer: Mapping[str, Any]) -> int:
 
 
 def _qkv_numbers(transformer: Mapping[str, Any]) -> int:
-    """The same of all heads, queries too, each kept after rotation and before."""
+    """Numbers of all heads, queries too, each kept after rotation and before."""
     shared = int(transformer["num_key_value_heads"])
     each = int(transformer["num_attention_heads"]) // shared + 2
     return _kv_numbers(transformer) * each
 
 
 CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (64, 128)}
-"""Of finished lines through the codec at once, at least and at most. More are no faster, and who
+"""Frames of finished lines in the codec at once, at least and at most. More are no faster, and who
 listens waits for them."""
 
 CODEC_ROW_FRAMES = 8
-"""Of one line at once. Half of it is padded on average, at the line's end."""
+"""Frames of one line at once. Half of it is padded on average, at the line's end."""
 
 STREAM_CHUNK_FRAMES = (1, 2, 4, 8, 16)
-"""Of a streamed line; any chunk is a sum of these."""
+"""Frames of a streamed line's pieces; any chunk is a sum of these."""
 
 MAX_STREAMED_LINES = 2
 """Streamed lines that are decoded in one go: at the play-head, and after."""
@@ -132,7 +125,7 @@ _CODEC_TABLES_BYTES = 34_000_000
 
 
 def codec_bytes(frames: int) -> int:
-    """What the codec takes for so many frames at once.
+    """Memory of the codec for so many frames at once.
 
     That is its state, what its graphs compute with (those of finished lines take turns, so the
     largest counts, and those of chunks too), its tables, and what it keeps of samples.
@@ -144,12 +137,7 @@ def codec_bytes(frames: int) -> int:
 
 
 def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
-    """The codec's frames at once, and the bytes that it takes for them.
-
-    Args:
-        budget_bytes: What it may take, where that is enough for the fewest frames.
-        device: Where it runs.
-    """
+    """The codec's frames at once, and the bytes they take; at least the device's fewest."""
     least, most = CODEC_FRAMES[device]
     rows = budget_bytes // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
     frames = min(most, max(least, rows * CODEC_ROW_FRAMES))

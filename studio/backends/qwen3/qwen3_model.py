@@ -14,8 +14,7 @@ import torch
 
 from studio.audio.clip import Clip, Samples, resample
 from studio.backends.batching.sequence import stop_error
-from studio.backends.device import in_turns, model_dtype, turn
-from studio.backends.faults import load_faults
+from studio.backends.device import in_turns, load_faults, model_dtype, turn
 from studio.backends.qwen3.checkpoint import Checkpoint, read_checkpoint
 from studio.backends.qwen3.codec import CodecStream
 from studio.backends.qwen3.prompt import PromptBuilder, Qwen3Tokenizer, Qwen3Voice
@@ -34,22 +33,21 @@ CHUNK_FRAMES = 16  # each chunk costs ten frames of context
 
 
 class Qwen3Model:
-    """The package's model on one device."""
+    """The package's model on one device.
+
+    Attributes:
+        package: Its `Qwen3TTSForConditionalGeneration`.
+    """
 
     def __init__(self, package_model: Any, checkpoint: Checkpoint, *, graphs: bool = True) -> None:
         """Take a loaded `qwen_tts.Qwen3TTSModel`; on CUDA, capture its graphs if wanted."""
-        self._model = package_model.model
-        self._codec = self._model.speech_tokenizer
+        self.package = package_model.model
+        self._codec = self.package.speech_tokenizer
         self.tokens = Qwen3Tokenizer(package_model.processor.tokenizer)
-        self._prompts = PromptBuilder(self._model)
+        self._prompts = PromptBuilder(self.package)
         self.checkpoint = checkpoint
         captures = graphs and self._device.type == "cuda"
-        self._graphs = TalkerCudaGraphs(self._model.talker, checkpoint.rest) if captures else None
-
-    @property
-    def package(self) -> Any:
-        """The package's `Qwen3TTSForConditionalGeneration`."""
-        return self._model
+        self._graphs = TalkerCudaGraphs(self.package.talker, checkpoint.rest) if captures else None
 
     @property
     def codec_decoder(self) -> Any:
@@ -65,30 +63,24 @@ class Qwen3Model:
         return Qwen3Voice(instruction=self._instruction(description))
 
     def clone_voice(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
-        """The voice of a recording.
+        """The voice of a recording of at least a second; without a transcript its timbre alone.
 
-        Args:
-            clip: At least a second.
-            transcript: What it says; without it only the timbre is taken.
-            silence_s: Silence after the recording, so that its last sound doesn't begin the line.
+        The silence after it keeps its last sound from beginning the line.
         """
+        encoder_hz = int(self.package.speaker_encoder_sample_rate)
         with turn(self._device):
-            return self._clone_voice(clip, transcript, silence_s)
-
-    def _clone_voice(self, clip: Clip, transcript: str | None, silence_s: float) -> Qwen3Voice:
-        encoder_hz = int(self._model.speaker_encoder_sample_rate)
-        timbre = self._model.extract_speaker_embedding(_at_rate(clip, encoder_hz), encoder_hz)
-        embedding = timbre.float().cpu().clone()
-        if not transcript or not transcript.strip():
-            return Qwen3Voice(embedding=embedding)
-        codec_hz = self._codec.get_input_sample_rate()
-        silence = Clip.silence(silence_s, codec_hz).samples
-        encoded = self._codec.encode(np.append(_at_rate(clip, codec_hz), silence), sr=codec_hz)
-        return Qwen3Voice(
-            embedding=embedding,
-            ref_codes=encoded.audio_codes[0].cpu().clone(),
-            ref_tokens=self.tokens.transcript(transcript),
-        )
+            timbre = self.package.extract_speaker_embedding(_at_rate(clip, encoder_hz), encoder_hz)
+            embedding = timbre.float().cpu().clone()
+            if not transcript or not transcript.strip():
+                return Qwen3Voice(embedding=embedding)
+            codec_hz = self._codec.get_input_sample_rate()
+            silence = Clip.silence(silence_s, codec_hz).samples
+            encoded = self._codec.encode(np.append(_at_rate(clip, codec_hz), silence), sr=codec_hz)
+            return Qwen3Voice(
+                embedding=embedding,
+                ref_codes=encoded.audio_codes[0].cpu().clone(),
+                ref_tokens=self.tokens.transcript(transcript),
+            )
 
     def frames(self, task: TalkerRequest) -> Generator[torch.Tensor, None, None]:
         """Make a line's frames; int64 [groups] each.
@@ -98,7 +90,7 @@ class Qwen3Model:
             Cancelled: `task.cancelled` became true.
         """
         _check_wanted(task)
-        talker = self._model.talker
+        talker = self.package.talker
         rest = self.checkpoint.rest
         sampler = Sampler(task.sampling, task.seed, self._device, rest=rest)
         with torch.inference_mode(), turn(self._device):
@@ -134,13 +126,13 @@ class Qwen3Model:
 
     @property
     def _device(self) -> torch.device:
-        return self._model.talker.device
+        return self.package.talker.device
 
     def _steps(
         self, task: TalkerRequest, sampler: Sampler
     ) -> AbstractContextManager[TalkerForward]:
         if self._graphs is None:
-            return nullcontext(EagerTalkerForward(self._model.talker, sampler))
+            return nullcontext(EagerTalkerForward(self.package.talker, sampler))
         stop = partial(_check_wanted, task)
         return self._graphs.line(greedy=task.sampling.greedy, seed=task.seed, stop=stop)
 
@@ -170,12 +162,6 @@ def load_model(
     folder: Path, device: str, dtype: torch.dtype | None = None, *, graphs: bool = True
 ) -> Qwen3Model:
     """Load a checkpoint; the codec is in float32 whatever the talker is in.
-
-    Args:
-        folder: Of the checkpoint.
-        device: "cuda", "mps" or "cpu".
-        dtype: The talker's; None for what suits the device.
-        graphs: Whether to capture the graphs for one line at a time, on CUDA.
 
     Raises:
         ModelUnavailable: As from `load_faults`.

@@ -44,14 +44,7 @@ class Sampler:
         *,
         rest: SamplingParams = DEFAULT_SAMPLING,
     ) -> None:
-        """Draw on `device`; the same seed and logits give the same codes.
-
-        Args:
-            sampling: The line's own.
-            seed: Any integer; None for another result every time.
-            device: Where the logits are.
-            rest: Of the codes after a frame's first one; see `Checkpoint`.
-        """
+        """Draw on `device`; the same seed and logits give the same codes, None gives any."""
         self._rest = rest
         self.sampling = sampling
         self._chance = torch.Generator(device)
@@ -83,13 +76,7 @@ class Sampler:
 def first_code_processors(
     config: Any, sampling: SamplingParams, device: torch.device
 ) -> LogitsProcessorList:
-    """What is allowed as a frame's first code, given those before it.
-
-    Args:
-        config: The talker's.
-        sampling: The line's own.
-        device: Where the logits are.
-    """
+    """Logits processors for a frame's first code."""
     end = config.codec_eos_token_id
     reserved = set(range(config.vocab_size - COMMAND_CODES, config.vocab_size)) - {end}
     rules = LogitsProcessorList()
@@ -127,7 +114,6 @@ class TalkerForward(Protocol):
 
     def start(self, embeds: torch.Tensor) -> torch.Tensor:
         """Read the prompt [1, positions, hidden]; returns the last hidden state [1, 1, hidden]."""
-        ...
 
     def fill(self, hidden: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
         """The codes after a frame's first one.
@@ -139,23 +125,16 @@ class TalkerForward(Protocol):
         Returns:
             int64 [groups - 1].
         """
-        ...
 
     def advance(self, embeds: torch.Tensor) -> torch.Tensor:
         """Read one frame [1, 1, hidden]; returns the hidden state [1, 1, hidden]."""
-        ...
 
 
 class EagerTalkerForward:
     """The package's modules as they are; any number of lines at once."""
 
     def __init__(self, talker: Any, sampler: Sampler) -> None:
-        """Begin a line.
-
-        Args:
-            talker: The package's `Qwen3TTSTalkerForConditionalGeneration`; only read.
-            sampler: The line's own.
-        """
+        """Begin a line; the package's talker is only read."""
         self._talker = talker
         self._sampler = sampler
         self._cache = DynamicCache()
@@ -209,7 +188,8 @@ class FrameGenerator:
             SpeechFailed: It didn't end within `max_frames`, all of which were yielded.
         """
         said = torch.zeros(1, 0, dtype=torch.long, device=self._prompt.embeds.device)
-        hidden = self._begin()
+        with torch.inference_mode():
+            hidden = self._steps.start(self._prompt.embeds)
         for frame in range(max_frames):
             first = self._first(hidden, said)
             if self._is_end(first):
@@ -223,10 +203,6 @@ class FrameGenerator:
                 f"{max_frames / FRAMES_PER_S:.0f} s. Generate it again with another seed, or "
                 "change its words."
             )
-
-    def _begin(self) -> torch.Tensor:
-        with torch.inference_mode():
-            return self._steps.start(self._prompt.embeds)
 
     def _first(self, hidden: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
@@ -263,12 +239,7 @@ class TalkerCudaGraphs:
     """The captured graphs of one loaded model."""
 
     def __init__(self, talker: Any, rest: SamplingParams = DEFAULT_SAMPLING) -> None:
-        """Capture them, which takes some seconds.
-
-        Args:
-            talker: The package's `Qwen3TTSTalkerForConditionalGeneration`, on CUDA.
-            rest: How codes after a frame's first are drawn; see `Checkpoint`.
-        """
+        """Capture them, which takes some seconds."""
         from faster_qwen3_tts.talker_graph import TalkerGraph
 
         self._talker = talker

@@ -1,4 +1,4 @@
-"""The batched talker: its model runner, and the step that makes a frame of all lines in flight."""
+"""The batched talker and its code predictor: one frame of all lines in flight, and their runner."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batching.decoder_stack import KernelSet, linear
+from studio.backends.batching.decoder_stack import (
+    DecoderStack,
+    KernelSet,
+    linear,
+    run_layers,
+    split_kv,
+)
 from studio.backends.batching.kernel_set import select_eager
 from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
 from studio.backends.qwen3.checkpoint import MIN_FRAMES
-from studio.backends.qwen3.code_predictor import CodePredictor
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker_slots import (
     TalkerAdmission,
@@ -23,7 +28,87 @@ from studio.backends.qwen3.talker_slots import (
     TalkerIntColumn,
     TalkerSlots,
 )
-from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
+from studio.backends.qwen3.talker_weights import PREDICTOR_POSITIONS, TalkerWeights, pack_talker
+
+
+class CodePredictor:
+    """Makes them for many lines at once; every pass is written out, so that all of it is fixed.
+
+    A line's sampling is for a frame's first code; these are drawn as the checkpoint asks for.
+    """
+
+    def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
+        """Both arguments are used, not copied."""
+        self._weights = weights
+        self._slots = slots
+        self._sample = weights.talker.kernels.sample
+        self._pair_mask = _pair_mask(weights.predictor, weights.head)
+        positions = torch.arange(PREDICTOR_POSITIONS, device=weights.head.device)
+        self._turns = weights.predictor.turns(positions)
+
+    def __call__(
+        self, first: torch.Tensor, noise: torch.Tensor, bounds: SamplingBounds
+    ) -> torch.Tensor:
+        """Make a frame's other codes behind its first, int64 [rows], one after the other.
+
+        Returns:
+            int64 [rows, groups], the first one with them.
+        """
+        weights, rows = self._weights, len(first)
+        rules = self._slots.rest_rules(rows)
+        codes = [first]
+        kept = self._slots.rest_heads(rows, weights.predictor.layers[0].shape)
+        x = self._forward_pair(first, kept)  # [rows, hidden]
+        for group, head in enumerate(weights.rest_heads, start=1):
+            if group > 1:
+                table = weights.rest_tables[group - 2]
+                x = self._forward_code(F.embedding(codes[-1], table), group, kept)
+            codes.append(self._sample(linear(x, head), noise[group], rules, bounds))
+        return torch.stack(codes, dim=1)
+
+    def _forward_pair(self, first: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+        """Read the talker's state and the first code; returns the state behind both."""
+        weights, rows = self._weights, len(first)
+        hidden = self._slots.hidden[:rows]
+        if weights.project is not None:
+            hidden = linear(hidden, *weights.project)
+        pair = torch.cat([hidden, F.embedding(first, weights.rest_first)])
+        turns = [turn[:2] for turn in self._turns]
+        places = kept[:, :, :2].flatten(2, 3).flatten(3)  # [layers, 2, 2 * rows, heads]
+        x = run_layers(
+            weights.predictor, pair, turns, self._attend_pair, lambda index: places[index]
+        )
+        return x[rows:]
+
+    def _attend_pair(self, _index: int, heads: torch.Tensor) -> torch.Tensor:
+        """The first two positions of the predictor; the first doesn't see the second."""
+        group = self._weights.predictor.group
+        each = heads.unflatten(1, (2, -1)).movedim(1, 3)  # [2, rows, kv_heads, 2, group + 2, d]
+        keys, values = split_kv(each).unbind(1)
+        queries = each[0][..., :group, :].flatten(2, 3)  # [rows, kv_heads, 2 * group, d]
+        mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self._pair_mask)
+        return mixed.unflatten(2, (2, group)).permute(2, 0, 3, 1, 4).flatten(0, 1).flatten(1)
+
+    def _forward_code(self, x: torch.Tensor, position: int, kept: torch.Tensor) -> torch.Tensor:
+        stack = self._weights.predictor
+        seen = kept[:, :, : position + 1].movedim(2, 4)  # [layers, 2, rows, kv_heads, positions, …]
+        places = kept[:, :, position].flatten(3)  # [layers, 2, rows, heads]
+        turns = [turn[position, None] for turn in self._turns]
+
+        def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
+            keys, values = split_kv(seen[index]).unbind(1)
+            mixed = F.scaled_dot_product_attention(heads[0][:, :, : stack.group], keys, values)
+            return mixed.transpose(1, 2).flatten(1)
+
+        return run_layers(stack, x, turns, attend, lambda index: places[index])
+
+
+def _pair_mask(stack: DecoderStack, like: torch.Tensor) -> torch.Tensor:
+    """Who sees whom among two positions with a group of queries each: [2 * group, 2]."""
+    mask = like.new_zeros(2 * stack.group, 2)
+    mask[: stack.group, 1] = -torch.inf
+    return mask
+
 
 # One frame of all lines in flight, with everything that decides on the device.
 #
@@ -61,7 +146,7 @@ class TalkerStep(DecodeStep):
         self._store_state(first, self._read_frame(codes, shape), goes)
 
     def _first_scores(self, rows: int) -> torch.Tensor:
-        """What may be a frame's first code: float32 [rows, vocabulary]."""
+        """Scores of a frame's first code: float32 [rows, vocabulary]."""
         slots = self._slots
         scores = linear(slots.hidden[:rows], self._weights.head).float()
         penalty = slots.floats[:rows, TalkerFloatColumn.PENALTY, None]
@@ -91,6 +176,7 @@ MAX_TOP_K = 256
 class TalkerRunner(SlotModelRunner[TalkerAdmission]):
     """Many lines of one Qwen3-TTS checkpoint, decoded together."""
 
+    _slots: TalkerSlots
     _too_long = (
         "The speaker's sample and this line are too long together. Cut the sample to "
         "under 30 s, or split the line."
@@ -107,57 +193,29 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        Args:
-            model: The package's `Qwen3TTSForConditionalGeneration`; its device and precision hold.
-            layout: How much is allocated.
-            prefill_positions: See `prefill.group_by_length`; None for the device's.
-            release: Take the package's own layers away, which can't run afterwards.
-            kernels: What a frame is made of; None for what suits the device.
+        `release` takes the package's own layers away, which can't run afterwards.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
-        self._prompts = CachingPromptBuilder(model)
-        self._kernels = kernels or select_eager(model.talker.device.type)
+        self.prompts = CachingPromptBuilder(model)
+        self.kernels = kernels or select_eager(model.talker.device.type)
         with torch.inference_mode():
             weights = pack_talker(model.talker, layout.positions, release=release)
-            self._lines = TalkerSlots.allocate(weights, layout)
-        step = TalkerStep(weights.with_kernels(self._kernels), self._lines)
-        super().__init__(
-            layout, weights.talker, self._lines, step, prefill_positions=prefill_positions
-        )
-
-    @property
-    def prompts(self) -> CachingPromptBuilder:
-        """Where prompts are laid out."""
-        return self._prompts
-
-    @property
-    def kernels(self) -> KernelSet:
-        """What a frame is made of."""
-        return self._kernels
+            slots = TalkerSlots.allocate(weights, layout)
+        step = TalkerStep(weights.with_kernels(self.kernels), slots)
+        super().__init__(layout, weights.talker, slots, step, prefill_positions=prefill_positions)
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
-        """Lay out a line; what all lines of a voice share is computed once.
-
-        Args:
-            line: int64 [tokens], from `Tokens.line`.
-            voice: Whose.
-            language: The model's own name; None lets it find out.
-        """
+        """Lay out a line; what all lines of a voice share is computed once."""
         with torch.inference_mode():
-            return self._prompts.build(line, voice, language)
-
-    def close(self) -> None:
-        """Give up graphs and state."""
-        super().close()
-        del self._lines, self._prompts
+            return self.prompts.build(line, voice, language)
 
     def _put(
         self, lines: Sequence[TalkerAdmission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        self._lines.put(lines, epochs, limits)
+        self._slots.put(lines, epochs, limits)
 
     def _bounds(self, line: TalkerAdmission) -> SamplingBounds:
         drawn = [how for how in (line.sampling, line.rest) if not line.sampling.greedy]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from studio.backends.batching.runner_contract import SlotLayout
+from studio.backends.batching.runner_contract import SlotAdmission, SlotLayout
 from studio.backends.batching.sampling import SamplingTensors, derive_line_key
+from studio.backends.batching.sequence import TtsRequest
 from studio.backends.batching.slots import IntColumn, SlotPhase, SlotTensors
 from studio.backends.qwen3.checkpoint import DEFAULT_SAMPLING, SamplingParams
 from studio.backends.qwen3.prompt import Qwen3Voice
@@ -50,7 +51,7 @@ class TalkerSlots(SlotTensors):
     Attributes:
         text: What is added to each frame; the text's end, from then on, is its last used row:
             [slots, max_frames + 1, hidden].
-        rest: Heads of the predictor, one frame's, laid out anew for each number of rows; see
+        rest: Heads of the predictor, one frame's, laid out differently for each number of rows; see
             `rest_heads`: [layers, 2 * 16 * slots * kv_heads * (group + 2) * head_dim].
     """
 
@@ -59,11 +60,7 @@ class TalkerSlots(SlotTensors):
 
     @classmethod
     def allocate(cls, weights: TalkerWeights, layout: SlotLayout) -> TalkerSlots:
-        """Free slots.
-
-        Raises:
-            torch.OutOfMemoryError: There is no room for them.
-        """
+        """Free slots."""
         like, n = weights.head, layout.slots
         frames = layout.max_frames + 1
         cache, rest = weights.talker, weights.predictor
@@ -82,13 +79,13 @@ class TalkerSlots(SlotTensors):
         )
 
     def first_rules(self, rows: int) -> SamplingTensors:
-        """How a frame's first code is chosen."""
+        """Sampling of a frame's first code."""
         return self._rules(
             rows, TalkerFloatColumn.TEMPERATURE, TalkerIntColumn.LAST, TalkerIntColumn.GREEDY
         )
 
     def rest_rules(self, rows: int) -> SamplingTensors:
-        """How its other codes are chosen."""
+        """Sampling of its other codes."""
         return self._rules(
             rows,
             TalkerFloatColumn.REST_TEMPERATURE,
@@ -174,53 +171,35 @@ def _temperature_top_p(sampling: SamplingParams) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TalkerAdmission:
+class TalkerAdmission(SlotAdmission):
     """One line for one slot.
 
     Attributes:
-        slot: A free one, in [0, slots).
-        prompt: From the core's `prompt`; shorter than `SlotLayout.positions`.
         sampling: Of a frame's first code, which carries the words; `temperature` 0 takes the
             likeliest code, there and in the rest.
-        seed: Any integer. The same seed gives the same noise alone, in any slot and in any batch.
-        max_frames: The line's own bound, in [1, Layout.max_frames].
         rest: Sampling of a frame's other codes; its repetition penalty has no meaning.
     """
 
-    slot: int
     prompt: PrefixedPrompt
     sampling: SamplingParams
-    seed: int
-    max_frames: int
     rest: SamplingParams = field(default_factory=SamplingParams)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TalkerRequest:
-    """What Qwen3-TTS is to make.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TalkerRequest(TtsRequest):
+    """A line for Qwen3-TTS; the codes of its voice's sample precede it.
 
     Attributes:
-        tokens: int64 [tokens], from `Tokens.line`.
-        voice: Whose; the codes of its sample precede the line.
+        tokens: int64 [tokens], from `Qwen3Tokenizer.line`.
         language: The model's own name; None lets it find out.
         sampling: Of a frame's first code.
-        seed: Its noise; the same whatever runs beside it.
-        max_frames: Where a line that doesn't stop is cut.
-        expected_frames: How long it will probably become.
-        cancelled: Polled before every frame.
-        urgency: See `SpeechRequest`.
-        rest: Of the codes after a frame's first one.
+        rest: Of the codes after it.
     """
 
     tokens: torch.Tensor
     voice: Qwen3Voice
     language: str | None
     sampling: SamplingParams
-    seed: int
-    max_frames: int
-    expected_frames: int
-    cancelled: Callable[[], bool] = lambda: False
-    urgency: Callable[[], int | None] = lambda: None
     rest: SamplingParams = DEFAULT_SAMPLING
 
     def admission(self, core: Any, slot: int) -> TalkerAdmission:

@@ -36,7 +36,6 @@ class TalkerWeights:
         rest_first: First codes as the predictor reads them: [vocabulary, predictor hidden].
         rest_tables: The other codes as it reads them, the last group left out.
         project: The talker's states as it reads them; None where both have the same size.
-        end: The code that ends a line.
     """
 
     talker: DecoderStack
@@ -62,7 +61,7 @@ class TalkerWeights:
         return self.head.shape[1]
 
     def with_kernels(self, kernels: KernelSet) -> TalkerWeights:
-        """The same weights for a step of other parts."""
+        """The same weights with other kernels."""
         talker, predictor = (replace(one, kernels=kernels) for one in (self.talker, self.predictor))
         return replace(self, talker=talker, predictor=predictor)
 
@@ -73,11 +72,8 @@ _ROPE_AXES = 3  # of the talker's positions; the predictor's have one
 def pack_talker(talker: Any, positions: int, *, release: bool = False) -> TalkerWeights:
     """Pack a talker and its predictor.
 
-    Args:
-        talker: The package's `Qwen3TTSTalkerForConditionalGeneration`.
-        positions: How far its cache reaches.
-        release: Take its layers away, layer by layer, so that they aren't held twice. It can't
-            run by itself then; prompts can still be laid out with it.
+    `release` takes its layers away one by one, so that they aren't held twice; prompts can still be
+    laid out with it.
 
     Raises:
         BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
@@ -88,6 +84,7 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
         first = talker.model.codec_embedding.weight
         rest = [table.weight for table in predictor.model.codec_embedding]
         project = predictor.small_to_mtp_projection
+        sizes = torch.tensor([0, len(first), *map(len, rest[:-1])])
         return TalkerWeights(
             talker=pack_stack(
                 talker.model, config, positions, release=release, rope_axes=_ROPE_AXES
@@ -98,7 +95,7 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
             head=talker.codec_head.weight.detach(),
             banned=_banned_codes(config, talker.device),
             tables=torch.cat([first, *rest]).detach(),
-            offsets=_group_offsets(first, rest),
+            offsets=sizes.cumsum(0).to(first.device),
             rest_heads=tuple(head.weight.detach() for head in predictor.lm_head),
             rest_first=project(first).detach(),
             rest_tables=tuple(project(table).detach() for table in rest[:-1]),
@@ -124,11 +121,6 @@ def _banned_codes(config: Any, device: torch.device) -> torch.Tensor:
     banned[-COMMAND_CODES:] = -torch.inf
     banned[config.codec_eos_token_id] = 0.0
     return banned
-
-
-def _group_offsets(first: torch.Tensor, rest: list[torch.Tensor]) -> torch.Tensor:
-    sizes = torch.tensor([0, len(first), *(len(table) for table in rest[:-1])])
-    return sizes.cumsum(0).to(first.device)
 
 
 def _pack_projection(project: Any) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -12,13 +12,16 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Preset, SpeechRequest
 from studio.backends.options import BackendOptions, RemoteOptions
-from studio.backends.qwen3.checkpoint import strip_speakable
-from studio.backends.remote.discovery import ServerCapabilities
-from studio.backends.remote.line_retries import LineTries
-from studio.backends.remote.remote_voice import RemoteVoice, remote_voice
-from studio.backends.remote.server_pool import ServerPool
-from studio.backends.remote.speech_body import MAX_CHARS, PARAMS, RemoteLine
-from studio.backends.remote.speech_server import Address, SpeechServer
+from studio.backends.qwen3.checkpoint import speaker_label, strip_speakable
+from studio.backends.remote.discovery import RemoteVoice, ServerCapabilities, remote_voice
+from studio.backends.remote.server_pool import LineTries, ServerPool
+from studio.backends.remote.speech_server import (
+    MAX_CHARS,
+    PARAMS,
+    Address,
+    RemoteLine,
+    SpeechServer,
+)
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.speaker import Voice
 
@@ -52,7 +55,7 @@ class LoopBridge:
     def speak(self, line: RemoteLine, cancelled: Callable[[], bool]) -> Iterator[Samples]:
         """Speak a line; yields its samples as they arrive, each once.
 
-        Closing the iterator drops the connection, which tells the server to stop.
+        Closing the iterator drops the connection, at which the server stops.
 
         Raises:
             SpeechFailed: No server could, or none will.
@@ -86,19 +89,15 @@ def _next(chunks: SimpleQueue[Samples | None], cancelled: Callable[[], bool]) ->
             continue
 
 
-# The remote backend: OpenAI's speech API on one or several servers, vLLM-Omni's among them.
-#
-# Lines are shared out among the servers, each of which takes a bounded number at once. What they
-# can do is asked of them when the backend loads.
-
 _MAX_SEED = 2**31
 
 
 class RemoteBackend:
-    """Speech servers as a backend.
+    """Speech servers as a backend, which asks them what they can do when it loads.
 
-    Each line is asked for with a seed, so that a second try, on another server too, can take up
-    where the first one broke off.
+    It shares lines out among the servers, each of which takes a bounded number at once. It asks for
+    each line with a seed, so that a second try, on another server too, goes on where the first one
+    broke off.
     """
 
     name = "remote"
@@ -119,7 +118,7 @@ class RemoteBackend:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the servers can do together; before they were asked, what servers can at best."""
+        """All servers' abilities together; before they were asked, the most that servers can."""
         self._look()
         known = self._known
         voices = dict.fromkeys(voice for can in known for voice in can.presets)
@@ -128,7 +127,7 @@ class RemoteBackend:
             max_chars=MAX_CHARS,
             cloning=not known or any(can.clones for can in known),
             builtin_voice=not known or bool(voices) or any(can.speaks_unasked for can in known),
-            presets=tuple(Preset(voice, _label(voice)) for voice in voices),
+            presets=tuple(Preset(voice, speaker_label(voice)) for voice in voices),
             described_voices=not known or any(map(_describes, known)),
             instructions=bool(known) and any(can.takes_instructions for can in known),
             languages=_common_languages(known),
@@ -237,17 +236,13 @@ class RemoteBackend:
 
 
 def _describes(can: ServerCapabilities) -> bool:
-    """Whether words have a say in a voice; a server that tells what it can outranks a guess."""
+    """Whether a description shapes a voice; what a server says of itself outranks a guess."""
     return can.designs or can.designs_too or (can.traits is None and can.takes_instructions)
 
 
 def _common_languages(known: tuple[ServerCapabilities, ...]) -> dict[str, str]:
-    """Those of every server; none are named where a server doesn't tell."""
+    """Those of every server; none where a server doesn't say."""
     named = [dict(can.languages) for can in known]
     if not named or not all(named):
         return {}
     return {code: name for code, name in named[0].items() if all(code in one for one in named)}
-
-
-def _label(voice: str) -> str:
-    return voice.replace("_", " ").title()

@@ -1,7 +1,8 @@
-"""Capability discovery: a server's models, voices, and the document of its API."""
+"""Capability discovery of a speech server: its models, voices and request fields."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -11,11 +12,76 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from studio.backends.remote.remote_voice import RemoteVoice
+from studio.audio.clip import Clip
+from studio.audio.encode import AudioFormat, encode
+from studio.backends.qwen3.checkpoint import Checkpoint
 from studio.backends.remote.server_faults import Garbled, Refused
-from studio.dialog.names import name_key
+from studio.dialog.model import name_key
+from studio.errors import SampleRejected
+from studio.voices.speaker import Voice
+
+MAX_SAMPLE_S = 30.0
+"""vLLM-Omni takes no longer reference recording."""
+
+_FIXED_BYTES = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteVoice:
+    """A voice in the API's own terms, for whichever server speaks the line.
+
+    Attributes:
+        ref_audio: The sample as a data URL.
+        chosen_by: The name that chooses a voice where nothing else does; empty for the speaker's.
+    """
+
+    speaker: str
+    preset: str | None = None
+    description: str | None = None
+    ref_audio: str | None = field(default=None, repr=False)
+    ref_text: str | None = field(default=None, repr=False)
+    chosen_by: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory it holds."""
+        return _FIXED_BYTES + len(self.ref_audio or "")
+
+
+def remote_voice(voice: Voice) -> RemoteVoice:
+    """Get a voice ready to be sent.
+
+    Raises:
+        SampleRejected: The sample is too long to go with its transcript.
+    """
+    sample = voice.sample
+    return RemoteVoice(
+        voice.speaker,
+        preset=voice.preset,
+        description=(voice.description or "").strip() or None,
+        ref_audio=_data_url(_fitting(voice)) if sample else None,
+        ref_text=(sample.transcript or "").strip() or None if sample else None,
+        chosen_by=voice.builtin_name,
+    )
+
+
+def _fitting(voice: Voice) -> Clip:
+    """The sample's first half minute; a transcript wouldn't fit what is cut."""
+    assert voice.sample is not None
+    clip = voice.sample.clip
+    if clip.duration_s > MAX_SAMPLE_S and (voice.sample.transcript or "").strip():
+        raise SampleRejected(
+            f"The sample of {voice.speaker} lasts {clip.duration_s:.0f} s; speech servers take "
+            f"{MAX_SAMPLE_S:g} s. Cut sample and transcript to that, or remove the transcript."
+        )
+    return Clip(clip.samples[: round(MAX_SAMPLE_S * clip.rate_hz)], clip.rate_hz)
+
+
+def _data_url(clip: Clip) -> str:
+    return f"data:audio/wav;base64,{base64.b64encode(encode(clip, AudioFormat.WAV)).decode()}"
+
 
 _SPEECH_PATH = "/audio/speech"  # the version before it may stand in the document's server URL
 
@@ -29,7 +95,7 @@ class RequestShape:
 
 
 def request_shape(body: bytes) -> RequestShape | None:
-    """The shape of a speech request; None when the document doesn't tell of one."""
+    """The shape of a speech request; None when the document describes none."""
     try:
         document = json.loads(body)
         paths = document["paths"]
@@ -57,48 +123,20 @@ OPENAI_FIELDS = frozenset({"model", "input", "voice", "response_format", "speed"
 """Request fields of every server; more are sent only to servers that say they have them."""
 
 VLLM_OMNI_FIELDS = OPENAI_FIELDS | {
-    "stream",
-    "stream_format",
-    "task_type",
-    "language",
-    "ref_audio",
-    "ref_text",
-    "x_vector_only_mode",
-    "max_new_tokens",
-    "seed",
-}
+    "stream", "stream_format", "task_type", "language", "ref_audio", "ref_text",
+    "x_vector_only_mode", "max_new_tokens", "seed",
+}  # fmt: skip
 """Fields that vLLM-Omni has had since it streams; for servers that hide their API's document.
 
 Source: vLLM-Omni, docs/serving/speech_api.md and OpenAICreateSpeechRequest, 0.30.
 """
 
 OPENAI_VOICES = (
-    "alloy",
-    "ash",
-    "ballad",
-    "coral",
-    "echo",
-    "fable",
-    "nova",
-    "onyx",
-    "sage",
-    "shimmer",
-    "verse",
-)
+    "alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer", "verse",
+)  # fmt: skip
 """OpenAI's own, which its API doesn't list."""
 
-QWEN3_LANGUAGES: Mapping[str, str] = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "pt": "Portuguese",
-    "ru": "Russian",
-    "zh": "Chinese",
-}
+QWEN3_LANGUAGES = Checkpoint().capabilities.languages
 """vLLM-Omni wants the names; other servers get the code as it is."""
 
 MAX_INSTRUCTIONS_CHARS = 500
@@ -108,7 +146,7 @@ _TASK_AT_END = re.compile(r"(custom[-_.]?voice|voice[-_.]?design|base)$")
 
 
 class SpeechTask(StrEnum):
-    """What a Qwen3-TTS checkpoint was made for; the names of vLLM-Omni's `task_type`."""
+    """Kind of a Qwen3-TTS checkpoint; the names of vLLM-Omni's `task_type`."""
 
     BASE = "Base"
     CUSTOM_VOICE = "CustomVoice"
@@ -116,7 +154,7 @@ class SpeechTask(StrEnum):
 
 
 class VoiceSource(StrEnum):
-    """How a server comes by a speaker's voice."""
+    """Where a server takes a speaker's voice from."""
 
     PRESET = "preset"
     CLONE = "clone"
@@ -126,10 +164,10 @@ class VoiceSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTraits:
-    """What a server says of its model in the list of models, as another studio does.
+    """Abilities that a server states in its list of models, as another studio does.
 
     Attributes:
-        instructions: None where it doesn't tell.
+        instructions: None where it doesn't say.
         languages: Code to name.
     """
 
@@ -142,14 +180,13 @@ class DiscoveredTraits:
 
 @dataclass(frozen=True, slots=True)
 class ServerCapabilities:
-    """What one server can do with its model.
+    """Abilities of one server with its model.
 
     Attributes:
         model: To be named in requests; None where the server lists none.
-        fields: Request fields it takes.
         voices: Its own voices; None when it doesn't list them.
         task: The kind of a Qwen3-TTS checkpoint; None for any other model.
-        voice_required: Whether a request must name a voice, even beside a sample.
+        voice_required: Whether a request must name a voice, even with a sample.
         traits: What it says itself, which outranks what its fields and its name let expect.
     """
 
@@ -179,12 +216,12 @@ class ServerCapabilities:
 
     @property
     def designs_too(self) -> bool:
-        """Whether it makes voices from words beside others."""
+        """Whether it makes voices from words besides its others."""
         return self.traits is not None and self.traits.described_voices
 
     @property
     def takes_instructions(self) -> bool:
-        """Whether words beside a voice change how it speaks; the small checkpoints ignore them."""
+        """Whether instructions change how a voice speaks; the small checkpoints ignore them."""
         if self.traits is not None and self.traits.instructions is not None:
             return self.traits.instructions or self.traits.described_voices
         if "instructions" not in self.fields or self.task is SpeechTask.BASE:
@@ -211,7 +248,7 @@ class ServerCapabilities:
         return QWEN3_LANGUAGES if self.task is not None else {}
 
     def means(self, voice: RemoteVoice) -> VoiceSource | None:
-        """How it would come by a voice; None when it can't."""
+        """The source of a voice on this server; None when it can't make it."""
         if self.designs:
             return VoiceSource.DESIGN if voice.description else None
         if voice.preset and self._has(voice.preset):
@@ -275,12 +312,7 @@ class ServerCapabilities:
 
 
 def task_of(names: tuple[str, ...], fields: frozenset[str]) -> SpeechTask | None:
-    """The kind of checkpoint, told by how its name or its folder's ends.
-
-    Args:
-        names: Every name the server has for its model.
-        fields: Its request fields; only vLLM-Omni's have `task_type`.
-    """
+    """The kind of checkpoint, by how one of the model's names or its folder's ends."""
     if "task_type" not in fields:
         return None
     tasks = {task.value.lower(): task for task in SpeechTask}
@@ -301,14 +333,7 @@ _ROUND_ABOUT = "remote"
 _SPEAKING_NAMES = ("tts", "speech", "audio")
 
 
-class _VoiceTraits(BaseModel):
-    """What another studio tells of a model."""
-
-    cloning: bool
-    builtin_voice: bool = False
-    described_voices: bool = False
-    instructions: bool | None = None
-    languages: dict[str, str] = Field(default_factory=dict)
+_TRAITS = TypeAdapter(DiscoveredTraits)
 
 
 class _Model(BaseModel):
@@ -318,9 +343,9 @@ class _Model(BaseModel):
 
     @property
     def traits(self) -> DiscoveredTraits | None:
-        """What it says of itself; other servers have other things under that name."""
+        """Its own statement; other servers have other things under that name."""
         try:
-            return DiscoveredTraits(**_VoiceTraits.model_validate(self.capabilities).model_dump())
+            return _TRAITS.validate_python(self.capabilities)
         except ValidationError:
             return None
 
@@ -353,13 +378,7 @@ class _Voices(BaseModel):
 async def discover_capabilities(
     get: Get, *, base: str, documents: tuple[str, ...], wanted: str | None
 ) -> ServerCapabilities:
-    """Put together what a server tells.
-
-    Args:
-        get: Fetches from this server.
-        base: The base URL, with version.
-        documents: Where its API may be described.
-        wanted: The model that the person named.
+    """Ask a server for its models, voices and request fields.
 
     Raises:
         Refused: It isn't a speech server, or hasn't the model.

@@ -11,7 +11,7 @@ from http import HTTPStatus
 import httpx
 from pydantic import BaseModel, ValidationError
 
-# What can go wrong between the studio and a speech server; `line.py` ends all of it.
+# What can go wrong between the studio and a speech server; `LineTries` ends all of it.
 #
 # RemoteError
 # ├── ServerFault      this try failed; another may do better
@@ -31,14 +31,10 @@ class ServerFault(RemoteError):
 
 
 class Busy(ServerFault):
-    """The server is full.
-
-    Attributes:
-        retry_after_s: When it wants to be asked again; None when it doesn't say.
-    """
+    """The server is full."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        """Keep the time beside the message."""
+        """Keep the message and the time."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
@@ -63,7 +59,7 @@ class Declined(Refused):
     """
 
     def __init__(self, message: str, *, always: bool = False) -> None:
-        """Keep beside the message whom it concerns."""
+        """Keep the message and which lines it concerns."""
         super().__init__(message)
         self.always = always
 
@@ -92,14 +88,7 @@ class _OtherError(BaseModel):
 def fault_of(
     status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> RemoteError:
-    """What a status other than 200 means.
-
-    Args:
-        status: The HTTP status.
-        headers: Of the answer; lower-case names.
-        body: What came of it, at least the beginning.
-        secrets: What is taken out of the server's words.
-    """
+    """The fault behind a status other than 200; `secrets` are cut from the server's words."""
     words = words_of(body, secrets)
     why = f"answered {status}" + (f": {words}" if words else "")
     if status == HTTPStatus.TOO_MANY_REQUESTS or (
@@ -147,7 +136,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def request_fault(error: httpx.RequestError) -> ServerFault:
-    """What a broken connection or answer means; the error's own text may hold a URL."""
+    """The fault behind a broken connection or answer; the error's own text may hold a URL."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Unreachable("can't be reached")
     if not isinstance(error, httpx.TransportError):  # such as an answer that can't be unpacked

@@ -1,4 +1,4 @@
-"""Which server speaks the next line.
+"""The pool of speech servers, and the tries at one line.
 
 A server takes `concurrency` lines at once. One that is full rests as long as it says; one that
 doesn't answer is asked again and again in the background, and takes lines when it does. While
@@ -13,13 +13,29 @@ import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
+import numpy as np
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    retry_if_exception_type,
+    wait_exponential,
+    wait_exponential_jitter,
+)
 
+from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.options import RemoteOptions
-from studio.backends.remote.discovery import ServerCapabilities
-from studio.backends.remote.remote_voice import RemoteVoice
-from studio.backends.remote.server_faults import Busy, Declined, Garbled, RemoteError, Unreachable
-from studio.backends.remote.speech_server import SpeechServer
+from studio.backends.remote.discovery import RemoteVoice, ServerCapabilities
+from studio.backends.remote.server_faults import (
+    Busy,
+    Declined,
+    Garbled,
+    Refused,
+    RemoteError,
+    ServerFault,
+    Unreachable,
+)
+from studio.backends.remote.speech_server import OnChunk, RemoteLine, SpeechServer
 from studio.errors import ModelUnavailable, SpeechFailed
 
 log = logging.getLogger(__name__)
@@ -43,7 +59,7 @@ class ServerPool:
 
     @property
     def abilities(self) -> tuple[ServerCapabilities, ...]:
-        """What each of the servers can do that have been asked; may be read from any thread."""
+        """Abilities of the servers that have answered so far; may be read from any thread."""
         return tuple(one.abilities for one in self._servers if one.abilities is not None)
 
     @property
@@ -87,9 +103,7 @@ class ServerPool:
     ) -> AsyncIterator[SpeechServer]:
         """Hold one place on a server that can speak in a voice; waits until one is free.
 
-        Args:
-            voice: The line's voice.
-            avoid: The servers that failed on this line; taken only when no other will be free.
+        Servers in `avoid` failed on this line and are taken only when no other will be free.
 
         Raises:
             SpeechFailed: No server can speak in this voice any more, or none that can answers.
@@ -217,7 +231,7 @@ class ServerPool:
         if is_the_lines_fault or not self.has_other(voice, (server,)):
             return
         now_s = asyncio.get_running_loop().time()
-        if server.busy_until_s <= now_s:  # else it rests for a line that was begun beside this one
+        if server.busy_until_s <= now_s:  # else it rests for a line that began with this one
             rest_s = min(_FIRST_REST_S * 2**server.faults_in_a_row, LONGEST_REST_S)
             server.faults_in_a_row = min(server.faults_in_a_row + 1, 10)
             server.busy_until_s = now_s + rest_s
@@ -231,7 +245,7 @@ class ServerPool:
         self._changed = asyncio.Event()
 
     def _troubles(self) -> str:
-        """What is wrong with each server that is down."""
+        """The trouble of each server that is down."""
         down = [one for one in self._servers if one.down_since_s is not None or not one.abilities]
         return " ".join(f"{one.name} {one.trouble}." for one in down)
 
@@ -243,3 +257,166 @@ def _soon_free(able: Sequence[SpeechServer], avoid: Collection[SpeechServer], no
         one not in avoid and one.down_since_s is None and one.busy_until_s <= until_s
         for one in able
     )
+
+
+_SAME_SOUND = 0.01  # energy of the difference to that of the sound; -20 dB
+
+
+class Differs(Exception):
+    """A second try doesn't begin with what the first one delivered, so they can't be joined."""
+
+
+class StreamResume:
+    """Passes on what is new of each try at a line.
+
+    A second try with the same seed should begin with the same samples: those are skipped.
+    """
+
+    def __init__(self, deliver: OnChunk) -> None:
+        """Deliver nothing yet."""
+        self._deliver = deliver
+        self._chunks: list[Samples] = []
+        self._again: list[Samples] = []
+        self._to_skip = 0
+
+    @property
+    def delivered_s(self) -> float:
+        """Seconds that were passed on."""
+        return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
+
+    def begin(self) -> None:
+        """A try begins, with the line's first sample."""
+        self._to_skip = sum(map(len, self._chunks))
+        self._again = []
+
+    def take(self, chunk: Samples) -> None:
+        """Take what comes next of the try.
+
+        Raises:
+            Differs: It isn't what was delivered here.
+        """
+        known, fresh = chunk[: self._to_skip], chunk[self._to_skip :]
+        if len(known):
+            self._again.append(known)
+            self._to_skip -= len(known)
+            if not self._to_skip and not self._same():
+                raise Differs
+        if len(fresh):
+            self._chunks.append(fresh)
+            self._deliver(fresh)
+
+    def end(self) -> None:
+        """The try is whole.
+
+        Raises:
+            Differs: It ended before the last sample delivered.
+        """
+        if self._to_skip:
+            raise Differs
+
+    def _same(self) -> bool:
+        one, other = np.concatenate(self._again), np.concatenate(self._chunks)
+        return bool(np.sum((one - other) ** 2) <= _SAME_SOUND * np.sum(other**2))
+
+
+MAX_FAULTS = 4
+BUSY_PATIENCE_S = 300.0
+"""How long a line waits for servers that say they are full."""
+
+_LONGEST_TRY_PAUSE_S = 5.0
+_S_PER_LETTER = 0.02  # three times as fast as the fastest speaker
+
+
+class LineTries:
+    """The tries at one line, on whichever servers are free."""
+
+    def __init__(
+        self, line: RemoteLine, pool: ServerPool, options: RemoteOptions, deliver: OnChunk
+    ) -> None:
+        """Get ready; `deliver` takes each sample of the line once."""
+        self._line = line
+        self._pool = pool
+        self._resume = StreamResume(deliver)
+        self._pauses = wait_exponential_jitter(
+            multiplier=options.retry_s, max=_LONGEST_TRY_PAUSE_S, jitter=options.retry_s
+        )
+        self._faults = 0
+        self._server: SpeechServer | None = None
+        self._failed_on: set[SpeechServer] = set()
+
+    async def run(self) -> None:
+        """Speak the line.
+
+        Raises:
+            SpeechFailed: No server could, or none will.
+            ModelUnavailable: No server answers any more.
+        """
+        try:
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception(self._may_go_on),
+                stop=self._enough,
+                wait=self._pause_s,
+                reraise=True,
+            ):
+                with attempt:
+                    await self._try()
+        except ServerFault as error:
+            raise SpeechFailed(
+                f"{self._who} {error}. Check the server, then render this line again."
+            ) from None
+        except Refused as error:
+            raise SpeechFailed(f"{self._who} {error}.") from None
+        except Differs:
+            raise SpeechFailed(
+                f"{self._who} broke off after {self._resume.delivered_s:.1f} s, and a second try "
+                "sounded different. Render this line again."
+            ) from None
+
+    @property
+    def _who(self) -> str:
+        return self._server.name if self._server else "The speech server"
+
+    async def _try(self) -> None:
+        async with self._pool.lease(self._line.voice, self._failed_on) as self._server:
+            try:
+                await self._speak(self._server)
+            except (ServerFault, Declined):
+                self._failed_on.add(self._server)
+                raise
+
+    async def _speak(self, server: SpeechServer) -> None:
+        self._resume.begin()
+        await server.speak(self._line, self._resume.take)
+        self._resume.end()
+        if self._resume.delivered_s < _shortest_s(self._line):
+            raise Garbled(f"sent only {self._resume.delivered_s:.1f} s for the line")
+
+    def _may_go_on(self, error: BaseException) -> bool:
+        """Whether another try makes sense; what one server declines, only on another."""
+        if isinstance(error, Declined):
+            return self._pool.has_other(self._line.voice, self._failed_on)
+        return isinstance(error, ServerFault)
+
+    def _pause_s(self, state: RetryCallState) -> float:
+        """Between two tries; a server that is full rests on its own account."""
+        assert state.outcome is not None
+        is_elsewhere = isinstance(state.outcome.exception(), Busy | Declined)
+        return 0.0 if is_elsewhere else self._pauses(state)
+
+    def _enough(self, state: RetryCallState) -> bool:
+        """Whether the line is given up: servers that are full are waited for, faults counted."""
+        assert state.outcome is not None
+        error = state.outcome.exception()
+        if isinstance(error, Busy):
+            return (state.seconds_since_start or 0.0) > BUSY_PATIENCE_S
+        if isinstance(error, Declined):
+            log.warning("%s %s; the line goes to another server", self._who, error)
+            return False
+        self._faults += 1
+        log.warning("%s %s, fault %d of a line", self._who, error, self._faults)
+        return self._faults >= MAX_FAULTS
+
+
+def _shortest_s(line: RemoteLine) -> float:
+    """No speech is that short: a stream of raw samples has no other sign that it was cut."""
+    return _S_PER_LETTER * sum(map(str.isalnum, line.text)) / line.speed

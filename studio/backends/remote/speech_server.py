@@ -16,8 +16,16 @@ import numpy as np
 import soxr
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, from_pcm16
+from studio.backends.base import Param
 from studio.backends.options import RemoteOptions
-from studio.backends.remote.discovery import ServerCapabilities, discover_capabilities
+from studio.backends.qwen3.checkpoint import estimate_frame_bound
+from studio.backends.remote.discovery import (
+    RemoteVoice,
+    ServerCapabilities,
+    SpeechTask,
+    VoiceSource,
+    discover_capabilities,
+)
 from studio.backends.remote.server_faults import (
     Garbled,
     Refused,
@@ -26,7 +34,82 @@ from studio.backends.remote.server_faults import (
     fault_of,
     request_fault,
 )
-from studio.backends.remote.speech_body import RemoteLine, speech_body
+
+PARAMS = (
+    Param("speed", "Speed", 0.25, 4.0, 1.0, 0.05, "How fast the line is spoken; 2 is twice."),
+)
+MAX_CHARS = 400
+"""Characters of one segment; Qwen3-TTS speaks these well, and they are easily shared out."""
+
+_NAMED_TASKS = {VoiceSource.CLONE: SpeechTask.BASE, VoiceSource.DESIGN: SpeechTask.VOICE_DESIGN}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLine:
+    """One segment for whichever server is free.
+
+    Attributes:
+        seed: Always set, so that a second try can sound like the first.
+        language: A code; None for the server's own choice.
+    """
+
+    text: str
+    voice: RemoteVoice = field(repr=False)
+    seed: int
+    language: str | None = None
+    speed: float = 1.0
+
+
+def speech_body(line: RemoteLine, can: ServerCapabilities) -> dict[str, Any]:
+    """The JSON body of `POST /v1/audio/speech`.
+
+    Streams wherever the server can, and lets it say its sample rate in a WAV header unless that
+    is sure: raw samples carry no rate.
+
+    Source: OpenAI's API reference, audio/createSpeech, and vLLM-Omni, docs/serving/speech_api.md.
+    """
+    wishes: dict[str, Any] = {
+        "seed": line.seed,
+        "language": _language(line.language, can),
+        "speed": line.speed if line.speed != 1 else None,
+        "max_new_tokens": estimate_frame_bound(line.text) if can.task else None,
+        "instructions": line.voice.description if can.takes_instructions or can.designs else None,
+    }
+    wishes |= _voice(line.voice, can) | _format(line, can)
+    known = {name: value for name, value in wishes.items() if name in can.fields}
+    body = {"model": can.model, "input": line.text} | known
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _language(code: str | None, can: ServerCapabilities) -> str | None:
+    """Another studio takes the code itself; vLLM-Omni wants the name."""
+    return code if can.traits is not None else can.languages.get(code or "", code)
+
+
+def _voice(voice: RemoteVoice, can: ServerCapabilities) -> dict[str, Any]:
+    means = can.means(voice)
+    assert means is not None, "a server got a line whose voice it refuses"
+    named: dict[str, Any] = {"voice": can.voice_name(voice)}
+    if can.task is not None:
+        named["task_type"] = _NAMED_TASKS.get(means, can.task)
+    elif means is VoiceSource.DESIGN:
+        named["task_type"] = SpeechTask.VOICE_DESIGN
+    if means is VoiceSource.CLONE:
+        named |= {
+            "ref_audio": voice.ref_audio,
+            "ref_text": voice.ref_text,
+            # Without a transcript only the timbre can be taken from the sample.
+            "x_vector_only_mode": True if voice.ref_text is None else None,
+        }
+    return named
+
+
+def _format(line: RemoteLine, can: ServerCapabilities) -> dict[str, Any]:
+    # vLLM-Omni changes the speed of finished audio only.
+    if line.speed != 1 or "stream_format" not in can.fields:
+        return {"response_format": "wav"}
+    sure = can.task is not None  # Qwen3-TTS makes the studio's own rate
+    return {"stream": True, "stream_format": "audio", "response_format": "pcm" if sure else "wav"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +146,7 @@ class Address:
         return f"{self.url}/{path}"
 
     def documents(self) -> tuple[str, ...]:
-        """Where the server may describe its API: beside the version, and below it."""
+        """URLs of the API's description: next to the version, and below it."""
         return f"{self.url.rpartition('/')[0]}/openapi.json", self.at("openapi.json")
 
 
@@ -76,7 +159,7 @@ _NOTHING = np.zeros(0, dtype=np.float32)
 
 @dataclass(frozen=True, slots=True)
 class PcmFormat:
-    """How 16-bit samples lie in an answer; `data_bytes` is None when it isn't told."""
+    """Layout of 16-bit samples in an answer; `data_bytes` is None when the server doesn't say."""
 
     rate_hz: int = STUDIO_RATE_HZ
     channels: int = 1
@@ -192,67 +275,7 @@ def _mono(frames: bytes, channels: int) -> Samples:
 
 
 OnChunk = Callable[[Samples], None]
-"""Takes float32 [samples] at the studio's rate, never empty, each not heard before."""
-
-_SAME_SOUND = 0.01  # energy of the difference to that of the sound; -20 dB
-
-
-class Differs(Exception):
-    """A second try doesn't begin with what was heard of the first, so they can't be joined."""
-
-
-class StreamResume:
-    """Passes on what is new of each try at a line.
-
-    A second try with the same seed should begin with the same samples: those are skipped.
-    """
-
-    def __init__(self, hear: OnChunk) -> None:
-        """Hear nothing yet."""
-        self._hear = hear
-        self._chunks: list[Samples] = []
-        self._again: list[Samples] = []
-        self._to_skip = 0
-
-    @property
-    def delivered_s(self) -> float:
-        """Seconds that were passed on."""
-        return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
-
-    def begin(self) -> None:
-        """A try begins, with the line's first sample."""
-        self._to_skip = sum(map(len, self._chunks))
-        self._again = []
-
-    def take(self, chunk: Samples) -> None:
-        """Take what comes next of the try.
-
-        Raises:
-            Differs: It isn't what was heard here.
-        """
-        known, fresh = chunk[: self._to_skip], chunk[self._to_skip :]
-        if len(known):
-            self._again.append(known)
-            self._to_skip -= len(known)
-            if not self._to_skip and not self._same():
-                raise Differs
-        if len(fresh):
-            self._chunks.append(fresh)
-            self._hear(fresh)
-
-    def end(self) -> None:
-        """The try is whole.
-
-        Raises:
-            Differs: It ended before the place that was heard.
-        """
-        if self._to_skip:
-            raise Differs
-
-    def _same(self) -> bool:
-        one, other = np.concatenate(self._again), np.concatenate(self._chunks)
-        return bool(np.sum((one - other) ** 2) <= _SAME_SOUND * np.sum(other**2))
-
+"""Takes float32 [samples] at the studio's rate, never empty, each only once."""
 
 MAX_LINE_S = 300.0
 """Audio of one line, after which it counts as one that never stops."""
@@ -272,6 +295,7 @@ class SpeechServer:
     The pool changes its standing.
 
     Attributes:
+        name: Its name in messages.
         abilities: What it can do; None while it hasn't been asked.
         in_flight: Lines it speaks now.
         busy_until_s: On the loop's clock; until then it wants no more lines.
@@ -284,6 +308,7 @@ class SpeechServer:
     def __init__(self, address: Address, options: RemoteOptions) -> None:
         """Open nothing yet."""
         self.address = address
+        self.name = address.display_name
         self.abilities: ServerCapabilities | None = None
         self.in_flight = 0
         self.busy_until_s = 0.0
@@ -303,11 +328,6 @@ class SpeechServer:
             ),
         )
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.address.display_name
-
     async def ask(self) -> ServerCapabilities:
         """Find out what it can do.
 
@@ -322,18 +342,18 @@ class SpeechServer:
             wanted=self._options.model,
         )
 
-    async def speak(self, line: RemoteLine, hear: OnChunk) -> None:
-        """Speak a line once; `hear` takes its samples as they arrive.
+    async def speak(self, line: RemoteLine, deliver: OnChunk) -> None:
+        """Speak a line once; `deliver` takes its samples as they arrive.
 
         Raises:
-            ServerFault: It didn't work this time; what was heard may not be whole.
+            ServerFault: It didn't work this time; what was delivered may not be whole.
             Refused: It never will.
         """
         assert self.abilities is not None, "a server speaks after it was asked"
         body = speech_body(line, self.abilities)
         try:
             async with asyncio.timeout(self._options.timeout_s):
-                await self._request_speech(body, hear)
+                await self._request_speech(body, deliver)
         except TimeoutError:
             raise Unreachable(f"took more than {self._options.timeout_s:g} s for a line") from None
         except httpx.RequestError as error:
@@ -343,7 +363,7 @@ class SpeechServer:
         """Close its connections."""
         await self._client.aclose()
 
-    async def _request_speech(self, body: dict[str, Any], hear: OnChunk) -> None:
+    async def _request_speech(self, body: dict[str, Any], deliver: OnChunk) -> None:
         url, reader, samples = self.address.at("audio/speech"), SpeechReader(), 0
         async with self._client.stream("POST", url, json=body) as response:
             if response.status_code != HTTPStatus.OK:
@@ -355,10 +375,10 @@ class SpeechServer:
                 if samples > MAX_LINE_S * STUDIO_RATE_HZ:
                     raise Refused(f"sent more than {MAX_LINE_S:g} s for one line")
                 if len(fresh):
-                    hear(fresh)
+                    deliver(fresh)
         rest = reader.finish()
         if len(rest):
-            hear(rest)
+            deliver(rest)
 
     async def _page(self, url: str) -> bytes | None:
         try:

@@ -1,5 +1,5 @@
-"""Dialogs in the files people have: scripts, screenplays, subtitles, tables and items.
+"""File formats of dialogs: scripts, screenplays, subtitles, tables and items.
 
-`importing` reads them, `exporting` writes them. Scripts and items have their own modules in
-`studio.dialog`; what is here brings the other formats to the same lines.
+`dialog_file` reads and writes them. Scripts and items have their own modules in
+`studio.dialog`; the modules here convert the other formats to the same lines.
 """

@@ -1,11 +1,14 @@
-"""Notices about an import, one for each cause however many lines share it."""
+"""Builds an imported dialog, with one notice for each cause, however many lines it concerns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from studio.dialog.attributes import Attributes, check_audio_path
-from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     MAX_LINES,
+    MAX_NAME_CHARS,
     MAX_PAUSE_S,
     Audio,
     Dialog,
@@ -14,10 +17,11 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    clean_name,
+    paragraph,
     spelling_notices,
     with_place,
 )
-from studio.dialog.names import MAX_NAME_CHARS, clean_name
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
@@ -25,27 +29,35 @@ _SHOWN_LINES = 5
 
 
 class ImportNotices:
-    """Collects what the person should know, in order of the first line concerned."""
+    """Collects notices for the user, in order of the first line concerned."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with none."""
         self._lines: dict[str, list[int]] = {}
 
     def add(self, message: str, line_number: int) -> None:
-        """Remark on a line; the same message again joins the first."""
+        """Add a notice about a line; an equal message is merged with the first."""
         lines = self._lines.setdefault(message, [])
         if not lines or lines[-1] != line_number:
             lines.append(line_number)
 
+    @contextmanager
+    def leaving_out(self, line_number: int) -> Iterator[None]:
+        """Turn an invalid value's `ScriptError` into a notice, as the line is kept without it."""
+        try:
+            yield
+        except ScriptError as error:
+            self.add(f"{error} It is left out.", line_number)
+
     def notices(self) -> tuple[Notice, ...]:
-        """One notice a message, at the first line that has it; the others are named in it."""
+        """One notice for each message, at its first line; the message names the other lines."""
         return tuple(
-            Notice(message + _further(lines[1:]), lines[0])
+            Notice(message + _list_further(lines[1:]), lines[0])
             for message, lines in self._lines.items()
         )
 
 
-def _further(lines: list[int]) -> str:
+def _list_further(lines: list[int]) -> str:
     if not lines:
         return ""
     shown = ", ".join(str(line) for line in lines[:_SHOWN_LINES])
@@ -55,7 +67,7 @@ def _further(lines: list[int]) -> str:
 
 
 FIRST_SPEAKER = "Narrator"
-"""Who speaks where a file has no name yet."""
+"""The speaker of text before the first name."""
 
 _NO_NAME = "This text has no speaker's name; it goes to “{}”. Change it where that is wrong."
 _NO_ATTRIBUTES = Attributes()
@@ -63,10 +75,10 @@ _NAME_MARKS = str.maketrans("[]|", "()/")
 
 
 class DialogBuilder:
-    """Keeps every text it is given, and remarks on what it had to change."""
+    """Collects lines without losing any text, and notes what it had to change."""
 
     def __init__(self, remarks: ImportNotices) -> None:
-        """Begin an empty dialog."""
+        """Start with an empty dialog."""
         self.remarks = remarks
         self._lines: list[Line] = []
         self._speaker = FIRST_SPEAKER
@@ -78,10 +90,10 @@ class DialogBuilder:
         line_number: int,
         attributes: Attributes = _NO_ATTRIBUTES,
     ) -> None:
-        """Add speech; without a name it goes to whoever spoke last.
+        """Add speech; without a name it is the last speaker's.
 
         Raises:
-            ScriptError: The text is too long or holds a pause that can't be read.
+            ScriptError: The text is too long or has an invalid pause.
         """
         with with_place(line_number):
             text = paragraph(text)
@@ -94,26 +106,26 @@ class DialogBuilder:
         self._append(Speech(self._speaker, text, language, seed, params, line_number))
 
     def silence(self, duration_s: float, line_number: int) -> None:
-        """Add a pause, cut to what a dialog allows."""
+        """Add a pause, limited to what a dialog allows."""
         if duration_s > MAX_PAUSE_S:
             message = f"The pause here is longer than {MAX_PAUSE_S:g} s; it is cut to that."
             self.remarks.add(message, line_number)
         self._append(Silence(min(duration_s, MAX_PAUSE_S), line_number))
 
     def audio(self, path: str, line_number: int) -> None:
-        """Add reused audio.
+        """Add an audio line.
 
         Raises:
-            ScriptError: No file can have that path.
+            ScriptError: The path is invalid.
         """
         with with_place(line_number):
             self._append(Audio(check_audio_path(path), line_number))
 
     def finish(self, *, nothing_found: str) -> ParsedScript:
-        """Make the dialog.
+        """Build the dialog.
 
         Raises:
-            ScriptError: It has no lines; says `nothing_found`.
+            ScriptError: It has no lines; the message is `nothing_found`.
         """
         if not self._lines:
             raise ScriptError(nothing_found)
@@ -129,18 +141,20 @@ class DialogBuilder:
         try:
             return clean_name(written)
         except NameRejected:
-            name = _repaired(written)
-        self.remarks.add(f"“{_shown(written)}” can't be a name here; it is “{name}”.", line_number)
+            name = _repair_name(written)
+        self.remarks.add(
+            f"“{_shorten_name(written)}” can't be a name here; it is “{name}”.", line_number
+        )
         return name
 
 
-def _repaired(written: str) -> str:
-    """The nearest name there can be."""
+def _repair_name(written: str) -> str:
+    """The nearest valid name."""
     try:
         return clean_name(written.translate(_NAME_MARKS)[:MAX_NAME_CHARS])
     except NameRejected:
         return FIRST_SPEAKER
 
 
-def _shown(written: str) -> str:
+def _shorten_name(written: str) -> str:
     return written if len(written) <= MAX_NAME_CHARS else f"{written[:20]}…"

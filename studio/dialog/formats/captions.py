@@ -1,28 +1,35 @@
-"""Subtitles to a dialog: cues become lines, the time between them silence."""
+"""Subtitles, SRT and WebVTT: read into a dialog, and written with the times of its lines."""
 
 from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import regex
 
 from studio.dialog.attributes import Attributes, check_language
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.model import MAX_PAUSE_S, ParsedScript
-from studio.dialog.names import name_key
-from studio.dialog.script import Header, parse_header
-from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
+from studio.dialog.model import (
+    MAX_PAUSE_S,
+    Dialog,
+    Line,
+    ParsedScript,
+    Silence,
+    Speech,
+    clean_name,
+    name_key,
+    paragraph,
+)
+from studio.dialog.script import Header, parse_header, write_header
+from studio.dialog.tags import SOUND_TAGS, cut_pauses, leading_pauses, sound_name
 from studio.errors import NameRejected, ScriptError
 
-# Subtitle files cut into cues: what is shown, and when.
-#
-# Read by hand rather than by a library, since what is broken has to be kept and named with its
-# line: webvtt-py 0.6.0 drops a cue whose timing it can't read, pysubs2 1.8.1 adds the timing to the
-# words of the cue before, and neither knows line numbers.
+# The parser is our own, because broken cues have to be kept and reported with their line:
+# webvtt-py 0.6.0 drops a cue with an invalid timing, pysubs2 1.8.1 appends the timing to the text
+# of the cue before, and neither has line numbers.
 
 NumberedLine = tuple[int, str]
 
@@ -43,9 +50,9 @@ _MAX_TIMING_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Text shown from `start_ms` to `end_ms`; both None where the timing is broken or missing.
+    """Text shown from `start_ms` to `end_ms`; both None if the timing is invalid or missing.
 
-    `line_number` is that of the timing; `timing` is as written, "" where there is none.
+    `line_number` is that of the timing; `timing` is as written, "" if there is none.
     """
 
     line_number: int
@@ -56,37 +63,35 @@ class Cue:
 
 
 def read_cues(text: str, *, is_vtt: bool) -> list[Cue]:
-    """Cut a subtitle file into cues; every text of it is in one of them.
+    """Split a subtitle file into cues; no text of it is lost.
 
     Args:
         text: The whole file, SRT or WebVTT.
-        is_vtt: Leave out the blocks that only WebVTT has: its header, notes, styles, regions.
+        is_vtt: Whether to skip the blocks that only WebVTT has: header, notes, styles, regions.
     """
     cues: list[Cue] = []
-    for block in _blocks(text):
+    for block in _iter_blocks(text):
         if is_vtt and _COMMENT.match(block[0][1]):
             continue
-        found = list(_cues(block, is_vtt=is_vtt))
+        found = list(_iter_cues(block, is_vtt=is_vtt))
         if cues and not cues[-1].lines and found and not found[0].timing:
-            last = cues.pop()  # an empty line stands between the timing and its text
-            found[0] = Cue(
-                last.line_number, last.timing, last.start_ms, last.end_ms, found[0].lines
-            )
+            # An empty line is between the timing and its text.
+            found[0] = replace(cues.pop(), lines=found[0].lines)
         cues += found
     return cues
 
 
 def begins_timed(text: str) -> bool:
-    """Whether text begins with a cue, as no other kind of file does."""
+    """Whether text starts with a cue, as only subtitles do."""
     return _BEGINS_TIMED.match(text) is not None
 
 
 def is_timed(text: str) -> bool:
-    """Whether any line may be meant as a timing, even a broken one."""
+    """Whether any line looks like a timing, even an invalid one."""
     return "-->" in text
 
 
-def _blocks(text: str) -> Iterator[list[NumberedLine]]:
+def _iter_blocks(text: str) -> Iterator[list[NumberedLine]]:
     """Runs of lines between empty ones."""
     block: list[NumberedLine] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -99,19 +104,19 @@ def _blocks(text: str) -> Iterator[list[NumberedLine]]:
         yield block
 
 
-def _cues(block: list[NumberedLine], *, is_vtt: bool) -> Iterator[Cue]:
+def _iter_cues(block: list[NumberedLine], *, is_vtt: bool) -> Iterator[Cue]:
     starts = [idx for idx in range(len(block)) if _is_timing(block, idx)]
-    yield from _untimed(block[: starts[0]] if starts else block, is_vtt and bool(starts))
+    yield from _iter_untimed(block[: starts[0]] if starts else block, is_vtt and bool(starts))
     for start, end in pairwise([*starts, len(block)]):
         number, line = block[start]
         payload = block[start + 1 : end]
         if end < len(block) and payload and _INDEX.fullmatch(payload[-1][1]):
-            payload.pop()  # the number of the next cue, which no empty line sets apart
-        yield Cue(number, line, *_times(line), tuple(payload))
+            payload.pop()  # the number of the next cue, without an empty line before it
+        yield Cue(number, line, *_parse_times(line), tuple(payload))
 
 
-def _untimed(lines: list[NumberedLine], has_identifier: bool) -> Iterator[Cue]:
-    """Text that no timing stands above; a cue's number or identifier is none."""
+def _iter_untimed(lines: list[NumberedLine], has_identifier: bool) -> Iterator[Cue]:
+    """Text without a timing, apart from a cue's number or identifier."""
     if has_identifier or (lines and _INDEX.fullmatch(lines[-1][1])):
         lines = lines[:-1]
     if lines and _INDEX.fullmatch(lines[0][1]):
@@ -123,11 +128,11 @@ def _untimed(lines: list[NumberedLine], has_identifier: bool) -> Iterator[Cue]:
 def _is_timing(block: list[NumberedLine], idx: int) -> bool:
     line = block[idx][1]
     is_behind_index = idx == 1 and _INDEX.fullmatch(block[0][1]) is not None
-    return _timing(line) is not None or (is_behind_index and "-->" in line)
+    return _find_timing(line) is not None or (is_behind_index and "-->" in line)
 
 
-def _timing(line: str) -> str | None:
-    """The line when it is meant as a timing, even a broken one."""
+def _find_timing(line: str) -> str | None:
+    """The match of a line that looks like a timing, even an invalid one."""
     line = line.strip()
     if len(line) > _MAX_TIMING_CHARS or not (":" in line or "->" in line):
         return None
@@ -143,7 +148,7 @@ def _timing(line: str) -> str | None:
     return line if begins or ends else None
 
 
-def _times(line: str) -> tuple[int | None, int | None]:
+def _parse_times(line: str) -> tuple[int | None, int | None]:
     arrow = _ARROW.search(line)
     if arrow is None:
         return None, None
@@ -151,11 +156,11 @@ def _times(line: str) -> tuple[int | None, int | None]:
     end = _TIME.match(line, arrow.end())
     if start is None or end is None:
         return None, None
-    start_ms, end_ms = _milliseconds(start), _milliseconds(end)
+    start_ms, end_ms = _to_milliseconds(start), _to_milliseconds(end)
     return (start_ms, end_ms) if start_ms <= end_ms else (None, None)
 
 
-def _milliseconds(time: regex.Match[str]) -> int:
+def _to_milliseconds(time: regex.Match[str]) -> int:
     seconds = (int(time["hours"] or 0) * 60 + int(time["minutes"])) * 60 + int(time["seconds"])
     return 1000 * seconds + int((time["fraction"] or "0")[:3].ljust(3, "0"))
 
@@ -170,9 +175,9 @@ _SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+
 
 @dataclass(slots=True)
 class CueUtterance:
-    """One speaker's words in a cue; `speaker` is None where no name is given.
+    """One speaker's words in a cue; `speaker` is None if there is no name.
 
-    `parts` joined are the words, with the line breaks of the file.
+    `parts` joined are the words, with the file's line breaks.
     """
 
     line_number: int
@@ -187,7 +192,7 @@ class CueUtterance:
 
     @property
     def is_only_a_sound(self) -> bool:
-        """Whether it describes what is heard, such as `[door creaks]`, and nobody says it."""
+        """Whether it only describes a sound, such as `[door creaks]`."""
         match = _SOUND_TAG.fullmatch(self.text)
         if match is None or self.speaker is not None:
             return False
@@ -195,13 +200,13 @@ class CueUtterance:
 
 
 class CueReader:
-    """Reads the text of one file's cues; knows which names before a colon are speakers."""
+    """Reads the text of a file's cues; decides which words before a colon are speakers."""
 
     def __init__(self, cues: Iterable[Cue], *, is_vtt: bool) -> None:
-        """Look through all the cues for names.
+        """Search all cues for names.
 
-        Where at least half of the cues begin with a name, every name counts. Elsewhere `Listen:`
-        may begin a sentence, and only names in capitals or given twice do.
+        If at least half of the cues start with a name, every name counts. Else `Listen:` may start
+        a sentence, and only names in capitals or with two occurrences count.
         """
         self._is_vtt = is_vtt
         found = [_first_name(cue) for cue in cues if cue.lines]
@@ -211,17 +216,17 @@ class CueReader:
         self._names = shouted.union(name for name, count in names.items() if count > 1)
 
     def read(self, cue: Cue) -> list[CueUtterance]:
-        """Divide a cue among those who speak in it; without text there is none."""
+        """Split a cue by speaker; empty for a cue without text."""
         utterances: list[CueUtterance] = []
-        for utterance in self._voices(cue):
+        for utterance in self._split_voices(cue):
             if utterance.speaker is not None:
                 utterances.append(utterance)
             else:
-                utterances += self._turns(utterance)
+                utterances += self._split_turns(utterance)
         return utterances
 
-    def _voices(self, cue: Cue) -> list[CueUtterance]:
-        """Cut at voice tags; the parts of each are lines still, with their numbers."""
+    def _split_voices(self, cue: Cue) -> list[CueUtterance]:
+        """Split at voice tags; each part still consists of numbered lines."""
         current = CueUtterance(cue.line_number)
         utterances = [current]
         for number, line in cue.lines:
@@ -229,15 +234,15 @@ class CueReader:
             for tag in _TAG.finditer(line := _OVERRIDE.sub("", line)):
                 self._add(current, line[end : tag.start()], number)
                 end = tag.end()
-                if changed := self._changed(current, tag["inside"], number):
+                if changed := self._find_change(current, tag["inside"], number):
                     current = changed
                     utterances.append(current)
             self._add(current, line[end:], number)
             self._add(current, "\n", number)
         return utterances
 
-    def _changed(self, current: CueUtterance, tag: str, number: int) -> CueUtterance | None:
-        """A new utterance where a tag begins or ends a voice."""
+    def _find_change(self, current: CueUtterance, tag: str, number: int) -> CueUtterance | None:
+        """Start a new utterance if a tag starts or ends a voice."""
         if voice := _VOICE.fullmatch(tag):
             return CueUtterance(number, html.unescape(voice["name"]))
         if tag.startswith("/v"):
@@ -253,15 +258,15 @@ class CueReader:
         if current.parts or text.strip():
             current.parts.append(html.unescape(text) if self._is_vtt else text)
 
-    def _turns(self, unnamed: CueUtterance) -> list[CueUtterance]:
-        """Cut text outside of voice tags where a name or a dash begins a line."""
+    def _split_turns(self, unnamed: CueUtterance) -> list[CueUtterance]:
+        """Split text outside of voice tags where a line starts with a name or a dash."""
         utterances: list[CueUtterance] = []
         lines = "".join(unnamed.parts).splitlines()
         first = unnamed.line_number
         for number, line in enumerate(lines, start=first):
             turn = _TURN.match(line)
             line = line[turn.end() :] if turn else line
-            header = self._header(line)
+            header = self._find_header(line)
             if header:
                 new = CueUtterance(number, header.speaker, header.attributes, [header.text])
                 utterances.append(new)
@@ -271,8 +276,8 @@ class CueReader:
                 utterances[-1].parts.append(f"\n{line.strip()}")
         return utterances
 
-    def _header(self, line: str) -> Header | None:
-        header = _header(line)
+    def _find_header(self, line: str) -> Header | None:
+        header = _find_header(line)
         if header is None:
             return None
         is_known = self._trusts_all or name_key(header.speaker) in self._names
@@ -280,19 +285,19 @@ class CueReader:
 
 
 def _first_name(cue: Cue) -> str | None:
-    """The name that a cue's text begins with, whether it is one or not."""
+    """The possible name at the start of a cue's text."""
     _, line = cue.lines[0]
     voice = _TAG.match(line)
     if voice and (named := _VOICE.fullmatch(voice["inside"])):
         return str(named["name"])
     line = _TAG.sub("", _OVERRIDE.sub("", line))
     turn = _TURN.match(line)
-    header = _header(line[turn.end() :] if turn else line)
+    header = _find_header(line[turn.end() :] if turn else line)
     return header.speaker if header else None
 
 
-def _header(line: str) -> Header | None:
-    """A header as in scripts; brackets with nothing behind them describe a sound."""
+def _find_header(line: str) -> Header | None:
+    """A header as in scripts; brackets without text after them describe a sound."""
     line = line.strip()
     try:
         header = parse_header(line)
@@ -335,12 +340,12 @@ def read_captions(
 
     Args:
         text: The whole file.
-        remarks: Takes what is broken or left out.
+        remarks: Gets notices of what is invalid or left out.
         is_vtt: Whether it is WebVTT.
-        min_gap_s: The shortest time between two cues that becomes silence.
+        min_gap_s: The shortest gap between two cues that becomes silence.
 
     Raises:
-        ScriptError: No cue holds text, or one holds text that can't be kept.
+        ScriptError: No cue has text, or one has invalid text.
     """
     cues = read_cues(text, is_vtt=is_vtt)
     reader = CueReader(cues, is_vtt=is_vtt)
@@ -351,7 +356,7 @@ def read_captions(
 
 
 class _Scene:
-    """Takes cues in the order of the file."""
+    """Turns cues into lines, in the order of the file."""
 
     def __init__(self, builder: DialogBuilder, min_gap_ms: int) -> None:
         self.builder = builder
@@ -378,7 +383,7 @@ class _Scene:
             self.builder.remarks.add(_UNREADABLE, cue.line_number)
 
     def _pause_before(self, cue: Cue) -> None:
-        """Lay the gap before a cue; beside a broken timing no gap is known."""
+        """Add the gap before a cue as silence, if both timings are valid."""
         end_ms, self._end_ms = self._end_ms, cue.end_ms
         if cue.start_ms is None or cue.end_ms is None or end_ms is None:
             return
@@ -392,16 +397,91 @@ class _Scene:
             self.builder.silence(gap_ms / 1000, cue.line_number)
 
     def _speak(self, utterance: CueUtterance) -> None:
-        number = utterance.line_number
-        attributes = self._checked(utterance.attributes, number)
+        number, attributes = utterance.line_number, utterance.attributes
+        if attributes.language is not None:
+            written, attributes = attributes.language, replace(attributes, language=None)
+            with self.builder.remarks.leaving_out(number):
+                attributes = replace(attributes, language=check_language(written))
         self.builder.speech(utterance.speaker, utterance.text, number, attributes)
 
-    def _checked(self, attributes: Attributes, number: int) -> Attributes:
-        if attributes.language is None:
-            return attributes
-        try:
-            language = check_language(attributes.language)
-        except ScriptError as error:
-            self.builder.remarks.add(f"{error} It is left out.", number)
-            return Attributes(None, attributes.seed, attributes.params)
-        return Attributes(language, attributes.seed, attributes.params)
+
+_CHARS_PER_S = 14.0
+"""Assumed pace of speech without audio."""
+
+_SHORTEST_S = 0.6
+_WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_CHARS_IN_A_WIDE_ONE = 2.5
+
+
+def write_srt(dialog: Dialog, durations_s: Sequence[float] | None) -> str:
+    """Write SRT; silences become time without a cue.
+
+    Args:
+        dialog: Its languages, seeds, parameters and audio lines are left out.
+        durations_s: One for each line, from its audio; None estimates them from the text.
+    """
+    return "\n".join(
+        f"{number}\n{timing}\n{_format_srt(line)}\n"
+        for number, (timing, line) in enumerate(_iter_timed(dialog, durations_s, ","), start=1)
+    )
+
+
+def write_vtt(dialog: Dialog, durations_s: Sequence[float] | None) -> str:
+    """Write WebVTT as `write_srt` writes SRT, with voice and language tags."""
+    cues = _iter_timed(dialog, durations_s, ".")
+    return "WEBVTT\n" + "".join(f"\n{timing}\n{_format_vtt(line)}\n" for timing, line in cues)
+
+
+def _estimate_duration_s(line: Line) -> float:
+    """Estimated duration of a line by its text; 0 for audio, whose file isn't read."""
+    if isinstance(line, Silence):
+        return line.duration_s
+    if not isinstance(line, Speech):
+        return 0.0
+    parts = cut_pauses(line.text)
+    spoken = "".join(part for part in parts if isinstance(part, str))
+    wide = sum(1 for _ in _WIDE.finditer(spoken))
+    chars = len(spoken) + wide * (_CHARS_IN_A_WIDE_ONE - 1)
+    pauses_s = sum(part for part in parts if isinstance(part, float))
+    return max(_SHORTEST_S, chars / _CHARS_PER_S) + pauses_s
+
+
+def _iter_timed(
+    dialog: Dialog, durations_s: Sequence[float] | None, point: str
+) -> Iterator[tuple[str, Speech]]:
+    """The lines that are spoken, each with its timing; `point` stands before milliseconds."""
+    if durations_s is None:
+        durations_s = [_estimate_duration_s(line) for line in dialog]
+    start_s = 0.0
+    for line, duration_s in zip(dialog, durations_s, strict=True):
+        end_s = start_s + duration_s
+        if isinstance(line, Speech):
+            yield f"{_format_time(start_s, point)} --> {_format_time(end_s, point)}", line
+        start_s = end_s
+
+
+def _format_srt(line: Speech) -> str:
+    text = paragraph(line.text)
+    header = write_header(line.speaker, Attributes())
+    if not text and header.startswith("["):
+        header = f"{header.rstrip(' |]')} |]"  # without words, [name] alone describes a sound
+    # Players take an arrow anywhere for a timing.
+    return f"{header} {text}".rstrip().replace("-->", "→")
+
+
+def _format_vtt(line: Speech) -> str:
+    text = _escape(paragraph(line.text))
+    if line.language is not None:
+        text = f"<lang {line.language}>{text}</lang>"
+    return f"<v {_escape(clean_name(line.speaker))}>{text}</v>"
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _format_time(at_s: float, point: str) -> str:
+    seconds, ms = divmod(round(1000 * at_s), 1000)
+    minutes, s = divmod(seconds, 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours:02}:{m:02}:{s:02}{point}{ms:03}"

@@ -1,4 +1,4 @@
-"""Chats, transcripts and lists of who says what, as people copy them from other programs."""
+"""Reads chats, transcripts and lists of utterances that people paste from other programs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.model import ParsedScript
-from studio.dialog.names import name_key
+from studio.dialog.model import ParsedScript, name_key
 
 _TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?)?(?:\s?[ap]\.?m\b\.?)?"
 _STAMP = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}[.,]?\s+)?{_TIME}"
@@ -29,7 +28,7 @@ _MESSAGES = tuple(
         rf"{_NAME}(?:\s{{2,}}|\t\s*|\s+[—–]\s+(?:\p{{L}}+\s+){{0,2}}){_STAMP}(?P<text>)",
     )
 )
-"""With a time in each message: rows without one go on with the message above."""
+"""Forms with a time in each message: a row without one continues the message above."""
 
 _ROWS = tuple(
     regex.compile(form, regex.IGNORECASE)
@@ -40,11 +39,11 @@ _ROWS = tuple(
         rf"(?!(?:speaker|character|name|role)\t){_WORD_NAME}\t\s*{_TEXT}",  # else a table
     )
 )
-"""Without one: each row is a line of its own, or the text is none of these."""
+"""Forms without a time: every row has to match, or the text isn't a list."""
 
 _LONGEST_NAME_WORDS = 5
 _FEW_ROWS = 3
-"""So few may each have a name of their own; among more, somebody speaks twice."""
+"""In a longer list at least one name has to occur twice, or it is no dialog."""
 
 _BLANK = regex.compile(r"^[\s\p{Cf}]+")
 _BEFORE_NAME = regex.compile(r"^[~@]\s*")
@@ -65,10 +64,10 @@ _Row = tuple[int, str]
 
 
 def read_chat(text: str, remarks: ImportNotices) -> ParsedScript | None:
-    """Read a chat; None for a script, and for everything else that is none.
+    """Read a chat; None for a script and anything else that isn't a chat.
 
     Raises:
-        ScriptError: A message holds a pause that can't be read, or is too long for a line.
+        ScriptError: A message has an invalid pause, or is too long for a line.
     """
     said = _said(text)
     if said is None:
@@ -98,7 +97,7 @@ def _said(text: str) -> list[_Said] | None:
 
 
 def _messages(rows: Iterable[_Row], form: regex.Pattern[str]) -> list[_Said] | None:
-    """What stands before the first message, and what the chat itself tells, is said by nobody."""
+    """Read messages; system messages of the chat are left out."""
     said: list[_Said] = []
     for number, row in rows:
         if line := _line(number, row, form):

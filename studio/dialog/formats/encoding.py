@@ -1,4 +1,4 @@
-"""Bytes to text: UTF-8, UTF-16 and 32 with or without their mark, and older code pages."""
+"""Decodes bytes: UTF-8, UTF-16 and UTF-32 with or without a BOM, and older code pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studio.errors import ScriptError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose BOM it starts with
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -34,20 +34,23 @@ _CODE_PAGES = [
     "cp1250", "cp1251", "cp932", "gb18030", "big5", "cp949", "cp1253", "cp1254", "cp1255",
     "cp1256", "cp1257", "koi8_r", "mac_roman",
 ]  # fmt: skip
+_FOREIGN_LINE = (
+    "This line is not UTF-8 like the rest; it is read as Windows-1252. Check its accents."
+)
 _GUESSED_BYTES = 200_000
-_MAX_TEXT_LINES = 10 * MAX_LINES  # a cue of a subtitle takes four
+_MAX_TEXT_LINES = 10 * MAX_LINES  # a cue of subtitles has four
 
 
 def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
-    """Decode a file; what is guessed is remarked on.
+    """Decode a file; a guessed encoding becomes a notice.
 
     Args:
         data: The whole file.
         name: Its name, for messages.
-        remarks: Takes the guess, at the first line concerned.
+        remarks: Gets the notice, at the first line concerned.
 
     Raises:
-        ScriptError: It is too large, empty or no text.
+        ScriptError: It is too large, empty or not a text file.
     """
     if len(data) > MAX_SCRIPT_BYTES:
         raise ScriptError(
@@ -97,7 +100,7 @@ def _decoded(data: bytes, name: str, remarks: ImportNotices) -> str:
 
 
 def _unmarked_wide(data: bytes) -> str | None:
-    """UTF-16 or 32 without its mark shows in where the zero bytes are."""
+    """UTF-16 or UTF-32 without a BOM, detected by the positions of zero bytes."""
     sample = data[:4096]
     zeros = [sample[start::4].count(0) / max(1, len(sample) // 4) for start in range(4)]
     if len(data) % 4 == 0 and (min(zeros[1:]) > 0.3 or min(zeros[:3]) > 0.3):
@@ -109,33 +112,25 @@ def _unmarked_wide(data: bytes) -> str | None:
 
 
 def _mixed(data: bytes, remarks: ImportNotices) -> str | None:
-    """UTF-8 with some lines in Windows-1252, as files put together from others have."""
+    """Decode UTF-8 with some lines in Windows-1252, as in a file joined from others."""
     lines = data.split(b"\n")
-    foreign = [number for number, line in enumerate(lines) if not _is_utf8(line)]
+    texts: list[str] = []
+    foreign: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            texts.append(line.decode())
+        except UnicodeDecodeError:
+            texts.append(line.decode("cp1252", "replace"))
+            foreign.append(number)
     if 2 * len(foreign) > sum(not line.isascii() for line in lines):
         return None
     for number in foreign:
-        remarks.add(
-            "This line is not UTF-8 like the rest; it is read as Windows-1252. Check its accents.",
-            number + 1,
-        )
-    broken = frozenset(foreign)
-    return "\n".join(
-        line.decode("cp1252", "replace") if number in broken else line.decode()
-        for number, line in enumerate(lines)
-    )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        remarks.add(_FOREIGN_LINE, number)
+    return "\n".join(texts)
 
 
 def _guessed(data: bytes, name: str, remarks: ImportNotices) -> str:
-    """An older code page, guessed from what the text would be in it."""
+    """Decode with the older code page under which the text is the most plausible."""
     text, encoding = data.decode("cp1252", "replace"), "cp1252"
     if not _is_western(text):
         found = charset_normalizer.from_bytes(data[:_GUESSED_BYTES], cp_isolation=_CODE_PAGES)
@@ -144,18 +139,18 @@ def _guessed(data: bytes, name: str, remarks: ImportNotices) -> str:
         text = data.decode(encoding, "replace")
     if _CONTROLS.search(text):
         raise _no_text(name)
-    line_number = data.count(b"\n", 0, _first_foreign(data)) + 1
+    first_foreign = next(idx for idx, byte in enumerate(data) if byte > 127)
     title = encoding.upper().replace("CP125", "Windows-125")
     remarks.add(
         f"“{name}” is not UTF-8. It is read as {title}, which is a guess: check the letters with "
         "accents. To be sure, save it as UTF-8 in a text editor and import it again.",
-        line_number,
+        data.count(b"\n", 0, first_foreign) + 1,
     )
     return text
 
 
 def _is_western(text: str) -> bool:
-    """Whether text reads like a western language: some accents, none of the rare signs."""
+    """Whether text looks like a western language: some accented letters, no rare signs."""
     foreign = [char for char in text if not char.isascii()]
     letters = sum(char in _WESTERN_LETTERS for char in foreign)
     signs = sum(char in _WESTERN_SIGNS for char in foreign)
@@ -163,10 +158,6 @@ def _is_western(text: str) -> bool:
     is_sparse = letters <= _MAX_WESTERN_SHARE * (letters + ascii_letters)
     is_usual = letters + signs == len(foreign) and not _SIGN_IN_A_WORD.search(text)
     return is_usual and is_sparse
-
-
-def _first_foreign(data: bytes) -> int:
-    return next(idx for idx, byte in enumerate(data) if byte > 127)
 
 
 def _no_text(name: str) -> ScriptError:

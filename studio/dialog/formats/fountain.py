@@ -1,8 +1,8 @@
-"""Screenplays in Fountain 1.1 (fountain.io/syntax): who speaks, and what is not spoken.
+"""Reads and writes screenplays in Fountain 1.1 (fountain.io/syntax).
 
-Read by hand: of the parsers on PyPI, fountain-py 0.3.0 takes a minute for a line of 50,000 `[[`,
+The parser is our own: of those on PyPI, fountain-py 0.3.0 takes a minute for a line of 50,000 `[[`,
 fails on one of 1,000 `/*` and takes no capitals beyond A to Z for a name; screenplain 0.12.0 and
-jouvence 0.4.2 know no line numbers.
+jouvence 0.4.2 have no line numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ from studio.dialog.attributes import (
     write_audio_path,
 )
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.line_text import paragraph
-from studio.dialog.model import Audio, Dialog, Line, ParsedScript, Silence, Speech, with_place
-from studio.dialog.names import MAX_NAME_CHARS, clean_name
+from studio.dialog.model import (
+    MAX_NAME_CHARS,
+    Audio,
+    Dialog,
+    Line,
+    ParsedScript,
+    Silence,
+    Speech,
+    clean_name,
+    paragraph,
+    with_place,
+)
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 
 _SIGNS = r"\*_[]/()~!>@.#=^"
 _ESCAPED = regex.compile(rf"\\([{regex.escape(_SIGNS)}])")
-# A NUL stands for an escape while emphasis is taken out; no text file holds one.
+# A NUL replaces an escape while emphasis is removed; no text file contains one.
 _HELD = regex.compile(r"\x00([\u0100-\u017f])")
 _STARS = regex.compile(r"(?<star>\*{1,3})(?=\S)(?<inside>[^*]+)(?<=\S)(?P=star)")
 _UNDERLINE = regex.compile(r"(?<!\w)_(?=\S)(?<inside>[^_]+)(?<=\S)_(?!\w)")
@@ -37,7 +46,7 @@ _NAME_MARKS = regex.compile(r"[\\*_^(]")
 
 
 def plain(marked: str) -> str:
-    """Take emphasis out and make escaped signs literal."""
+    """Remove emphasis, and make escaped signs literal."""
     held = _ESCAPED.sub(lambda match: f"\0{chr(ord(match[1]) + 0x100)}", marked)
     for _ in range(_DEEPEST):
         held = _STARS.sub(lambda match: match["inside"], held)
@@ -46,13 +55,13 @@ def plain(marked: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Write text so that `plain` gives it back and no sign in it is a mark."""
+    """Escape text so that `plain` returns it and no sign in it is markup."""
     escaped = _MARKS.sub(_backslashed, text)
     return f"\\{escaped}" if escaped.startswith(("(", "~")) else escaped
 
 
 def marked_name(name: str) -> str:
-    """Write a name so that `plain` gives it back and nothing in it ends it."""
+    """Escape a name so that `plain` returns it and no sign in it ends it."""
     return _NAME_MARKS.sub(_backslashed, name)
 
 
@@ -60,10 +69,10 @@ def _backslashed(match: regex.Match[str]) -> str:
     return f"\\{match[0]}"
 
 
-# What Fountain hides from the reader: the boneyard `/* … */`, and notes `[[ … ]]`.
+# Fountain hides the boneyard `/* … */` and notes `[[ … ]]` from the reader.
 #
-# Notes carry what Fountain has no words for: `[[pause:1.5s]]`, `[[audio: bell.wav]]` and, behind
-# what someone says, `[[voice | lang:de | seed:7]]`. All others are comments.
+# We write into notes what Fountain has no syntax for: `[[pause:1.5s]]`, `[[audio: bell.wav]]` and,
+# after a speech, `[[voice | lang:de | seed:7]]`. All other notes are comments.
 
 NOTE = regex.compile(
     r"""\[\[\s* (?:
@@ -74,16 +83,16 @@ NOTE = regex.compile(
     regex.VERBOSE,
 )
 
-# A line that holds nothing but hidden text is no empty line; a NUL marks it.
+# Replaces hidden text, so that a line of nothing else doesn't count as empty.
 _HIDDEN = "\0"
 
 
 def visible_lines(text: str, remarks: ImportNotices) -> Iterator[tuple[int, str]]:
-    """Number the lines and take out what is hidden, but the notes that are `NOTE`.
+    """Number the lines, without hidden text other than `NOTE`.
 
     Args:
         text: The whole file.
-        remarks: Told of a boneyard without an end; it is read as text.
+        remarks: Gets a notice of a boneyard without an end, which is read as text.
     """
     joined = "\n".join(text.splitlines())
     shown = _without_notes(_without_boneyard(joined, remarks))
@@ -108,7 +117,7 @@ def _without_boneyard(text: str, remarks: ImportNotices) -> str:
 
 
 def _without_notes(text: str) -> str:
-    """A note goes on to its `]]` but not across an empty line; each place is searched once."""
+    """Hide notes, which can't contain an empty line; linear in the text, whatever is in it."""
     pieces = []
     end, close, gap = 0, 0, 0
     start = text.find("[[")
@@ -159,11 +168,11 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
 
     Args:
         text: The whole file.
-        remarks: Takes what is left out.
+        remarks: Gets notices of what is left out.
         narrator: Speaks action and scene headings; None leaves them out.
 
     Raises:
-        ScriptError: Nobody speaks, or a pause can't be read.
+        ScriptError: It has no dialogue, or a pause is invalid.
     """
     screenplay = _Screenplay(DialogBuilder(remarks), narrator)
     for block in _blocks(visible_lines(text, remarks)):
@@ -172,11 +181,11 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
 
 
 def cue_name(line: str, *, has_words: bool) -> str | None:
-    """The name when a line is a character's cue.
+    """The name in a character's cue; None if the line isn't one.
 
     Args:
         line: Without white space around it.
-        has_words: Whether text follows on the next line, without which only `@` makes a cue.
+        has_words: Whether text follows on the next line; if not, only `@` makes a cue.
     """
     is_forced = line.startswith("@")
     name = _NAME_ENDS.split(line.removeprefix("@"), maxsplit=1)[0].strip()
@@ -187,7 +196,7 @@ def cue_name(line: str, *, has_words: bool) -> str | None:
 
 
 def _blocks(lines: Iterator[NumberedLine]) -> Iterator[list[NumberedLine]]:
-    """Runs of lines between empty ones; two spaces keep a speech together across one."""
+    """Runs of lines between empty ones; a line of two spaces continues a speech."""
     block: list[NumberedLine] = []
     is_title = True
     for number, raw in lines:
@@ -209,7 +218,7 @@ def _is_speech(block: list[NumberedLine]) -> bool:
 
 
 class _Screenplay:
-    """Takes a screenplay block by block."""
+    """Reads a screenplay block by block."""
 
     def __init__(self, builder: DialogBuilder, narrator: str | None) -> None:
         self.builder = builder
@@ -235,7 +244,7 @@ class _Screenplay:
                 self._speak(name, block)
 
     def _add_note(self, line: str, number: int) -> bool:
-        """Add a pause or audio that stands on a line of its own."""
+        """Add a pause or audio that is on a line of its own."""
         note = NOTE.fullmatch(line)
         if note is None:
             return False
@@ -258,7 +267,7 @@ class _Screenplay:
         self.builder.speech(name, " ".join(filter(None, words)), block[0][0], attributes)
 
     def _words(self, line: str, number: int) -> str:
-        """What is heard of a line of dialogue."""
+        """The spoken text of a line of dialogue, with directions turned into tags."""
         direction = _DIRECTION.fullmatch(line)
         if direction is None or leading_pauses(line)[0]:
             return plain(line.removeprefix("~"))
@@ -280,17 +289,17 @@ class _Screenplay:
 
 
 def _inline_note(note: regex.Match[str]) -> str:
-    """A pause inside a speech stays where it is; other notes are not heard."""
+    """A pause inside a speech stays in place; other notes are removed."""
     return str(note[0])[1:-1] if note["kind"] == "pause" else ""
 
 
 def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
-    """Whether the beginning of a file with no telling name is a screenplay's.
+    """Whether a file of unknown format is a screenplay, judged by its first lines.
 
     Args:
-        beginning: Whole lines.
-        has_names: Whether some lines begin with a name and a colon, as a script's do; then cues
-            alone are no proof, only a title page or a scene heading.
+        beginning: The first lines, whole.
+        has_names: Whether some lines start with a name and a colon, as a script's do; if so, it
+            takes a title page or a scene heading, not only cues.
     """
     blocks = list(_blocks(visible_lines(beginning, ImportNotices())))
     speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
@@ -300,17 +309,17 @@ def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
 
 
 def writes_as_cue(name: str) -> bool:
-    """Whether a name can stand as a cue without `@` before it."""
+    """Whether a name is recognized as a cue without `@` before it."""
     is_plain = regex.fullmatch(r"[A-Z][A-Z0-9 '.-]*", name) is not None
     is_other = SCENE_HEADING.match(name) or name.startswith("WEBVTT")
     return is_plain and not is_other
 
 
 def write_fountain(dialog: Dialog) -> str:
-    """Write a screenplay; what Fountain has no words for goes into notes.
+    """Write a screenplay; what Fountain has no syntax for goes into notes.
 
     Raises:
-        NameRejected: A speaker's name can't stand in any file.
+        NameRejected: A speaker's name can't be written.
         ScriptError: A text is too long.
     """
     return "\n".join(f"{_block(line)}\n" for line in dialog)
@@ -340,5 +349,5 @@ def _words(line: Speech) -> str:
 
 
 def _without_comment(written: str, path: str) -> str:
-    """A path in which no `/*` begins a comment."""
+    """Write a path so that no `/*` in it starts a comment."""
     return quote(path).replace("/*", r"/\u002a") if "/*" in path else written

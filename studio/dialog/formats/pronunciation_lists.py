@@ -1,4 +1,4 @@
-"""Lists of pronunciations as files: a table, JSON, or text with `written = spoken` in each line."""
+"""Pronunciation lists as files: a table, JSON, or text with `written = spoken` in each line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from studio.errors import BadInput, ScriptError
 
 
 class ListFormat(StrEnum):
-    """A way to write a list; the value is the file's suffix. Text holds no capitals' rule."""
+    """A format to write; the value is the file's suffix. Text can't store `match_case`."""
 
     CSV = "csv"
     TEXT = "txt"
@@ -48,11 +48,9 @@ _PAIR = regex.compile(r"(?P<written>(?:\\.|[^\\=])*+)=(?P<spoken>.*)")
 _ESCAPED = regex.compile(r"\\([\\=#])")
 _TO_ESCAPE = regex.compile(r"[\\=]|^#")
 
-_JSON: TypeAdapter[
-    list[Pronunciation] | dict[Literal["pronunciations"], list[Pronunciation]] | dict[str, str]
-] = TypeAdapter(
-    list[Pronunciation] | dict[Literal["pronunciations"], list[Pronunciation]] | dict[str, str]
-)
+_Listed = list[Pronunciation]
+_Json = _Listed | dict[Literal["pronunciations"], _Listed] | dict[str, str]
+_JSON: TypeAdapter[_Json] = TypeAdapter(_Json)
 
 
 def read_pronunciations(
@@ -65,11 +63,11 @@ def read_pronunciations(
         file_name: For its suffix and for messages.
 
     Returns:
-        Its entries, and what was guessed while it was read.
+        Its entries, and notices of what was guessed.
 
     Raises:
-        ScriptError: It is no text, or a line of it can't be used; the message names the line.
-        BadInput: It holds too many entries, or none.
+        ScriptError: It isn't a text file, or a line is invalid; the message names the line.
+        BadInput: It has too many entries, or none.
     """
     remarks = ImportNotices()
     if not data.strip():
@@ -82,7 +80,7 @@ def read_pronunciations(
 
 
 def write_pronunciations(entries: Iterable[Pronunciation], format_: ListFormat) -> bytes:
-    """Write a list, sorted; as text, what is not enabled becomes a comment.
+    """Write a list, sorted; in text, a disabled entry becomes a comment.
 
     Returns:
         UTF-8; a table begins with a byte order mark, without which Excel takes it for Windows-1252.
@@ -135,22 +133,16 @@ def _read_table(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[P
 
 
 def _of_row(row: Row, columns: Sequence[str | None]) -> Pronunciation:
-    cells = {
-        column: cell
-        for column, cell in zip(reversed(columns), reversed(_padded(row, columns)), strict=True)
-        if column is not None
-    }
+    cells: dict[str, str] = {}
+    for column, cell in zip(columns, row.cells, strict=False):
+        if column is not None:
+            cells.setdefault(column, cell)
     return Pronunciation(
-        unescape_formula(cells["written"].strip()),
-        unescape_formula(cells["spoken"].strip()),
+        unescape_formula(cells.get("written", "").strip()),
+        unescape_formula(cells.get("spoken", "").strip()),
         _flag(cells.get("match_case", ""), row.line_number, default=False),
         _flag(cells.get("enabled", ""), row.line_number, default=True),
     )
-
-
-def _padded(row: Row, columns: Sequence[str | None]) -> list[str]:
-    missing = len(columns) - len(row.cells)
-    return [*row.cells[: len(columns)], *[""] * missing]
 
 
 def _flag(cell: str, line_number: int, *, default: bool) -> bool:

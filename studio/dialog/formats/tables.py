@@ -1,4 +1,4 @@
-"""CSV, TSV and what spreadsheets save, with or without headings: read to a dialog, and written."""
+"""Reads and writes tables: CSV, TSV and what spreadsheets save, with or without headings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from studio.dialog.attributes import (
     write_attributes,
 )
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.language import code_of
-from studio.dialog.line_text import paragraph
 from studio.dialog.model import (
     Audio,
     Dialog,
@@ -29,16 +27,18 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    clean_name,
+    code_of,
+    paragraph,
     with_place,
 )
-from studio.dialog.names import clean_name
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
 
 
 class Role(StrEnum):
-    """What a column is to a dialog; the value is the heading written for it."""
+    """The meaning of a column; the value is the heading written for it."""
 
     SPEAKER = "speaker"
     TEXT = "text"
@@ -51,9 +51,9 @@ class Role(StrEnum):
 
 
 PARAM_PREFIX = "param:"
-"""Stands before a parameter whose name would be taken for another heading."""
+"""Prefix of a parameter whose name would be taken for another heading."""
 
-# The earlier of two headings for one role wins.
+# Of two headings for one role, the one listed first wins.
 _HEADINGS = {
     Role.SPEAKER: "speaker speakername speakerid character charactername char name role actor "
     "voice who person sprecher figur rolle personnage personaje personaggio 角色 说话人 話者",
@@ -77,29 +77,29 @@ _UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|
 
 
 def role_of(heading: str) -> Role | None:
-    """What a heading means, however it is spaced or cased; None for an unknown one."""
-    found = _ROLES.get(_words(heading)[0])
+    """The role of a heading, whatever its spaces and case; None for an unknown one."""
+    found = _ROLES.get(_split_unit(heading)[0])
     return found[0] if found else None
 
 
 def is_in_milliseconds(heading: str) -> bool:
-    """Whether the heading of a pause says so, as `pause (ms)` does."""
-    return _words(heading)[1] == "ms"
+    """Whether the heading of a pause has that unit, as in `pause (ms)`."""
+    return _split_unit(heading)[1] == "ms"
 
 
 def assign(headings: list[str]) -> dict[Role, int]:
-    """The column of each role; where two fit one role, that of the better heading."""
+    """The column of each role; of two candidates, the one with the better heading."""
     best: dict[Role, tuple[int, int]] = {}
     for column, heading in enumerate(headings):
-        if found := _ROLES.get(_words(heading)[0]):
+        if found := _ROLES.get(_split_unit(heading)[0]):
             role, rank = found
             best[role] = min(best.get(role, (rank, column)), (rank, column))
     best.pop(Role.IGNORED, None)
     return {role: column for role, (_, column) in best.items()}
 
 
-def _words(heading: str) -> tuple[str, str]:
-    """A heading in its plainest form, and the unit at its end."""
+def _split_unit(heading: str) -> tuple[str, str]:
+    """A heading in its simplest form, and the unit at its end."""
     plain = _NOT_IN_WORDS.sub("", heading.casefold())
     unit = _UNIT.search(plain)
     return (plain[: unit.start()], unit[1]) if unit else (plain, "")
@@ -113,20 +113,20 @@ _QUOTES = "The quotation marks do not pair up here; all of them are read as text
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells of one row; `line_number` is where it begins in the file."""
+    """Cells of one row; `line_number` is that of its start in the file."""
 
     line_number: int
     cells: tuple[str, ...]
 
 
 def delimiter_of(text: str) -> str | None:
-    """The delimiter under which the first row has headings for a dialog; None where none does."""
+    """The delimiter by which the first row has a dialog's headings; None if there is none."""
     lines = filter(str.strip, text.splitlines())
     first = next(lines, "")
     if hint := _EXCEL_HINT.fullmatch(first):
         delimiter = str(hint["delimiter"])
         return delimiter if _score(next(lines, ""), delimiter) else None
-    if first.startswith(("@", "[")) or _is_said(first):  # a name in a screenplay or a script
+    if first.startswith(("@", "[")) or _is_said(first):  # a speaker of a screenplay or a script
         return None
     scores = {delimiter: _score(first, delimiter) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
@@ -134,35 +134,37 @@ def delimiter_of(text: str) -> str | None:
 
 
 def likely_delimiter(text: str) -> str:
-    """The delimiter that most of the first lines share, for a table without headings."""
+    """The delimiter that occurs in most of the first lines, for a table without headings."""
     lines = [line for line in text.splitlines()[:20] if line.strip()]
     return max(_DELIMITERS, key=lambda delimiter: sum(delimiter in line for line in lines))
 
 
 def read_rows(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[Row]:
-    """Cut a table into rows; empty ones are left out.
+    """Split a table into rows, without empty ones.
 
-    A quotation mark without its partner would swallow the rest of the file: then every line is a
-    row, and quotation marks are text.
+    An unpaired quotation mark would swallow the rest of the file; in that case every line is a row,
+    and quotation marks are text.
 
     Raises:
         ScriptError: A cell is too long.
     """
+    rows: list[Row] = []
     try:
-        rows = list(_rows(text, delimiter, is_quoted=True))
+        rows.extend(_iter_rows(text, delimiter, is_quoted=True))
     except csv.Error as error:
-        remarks.add(_QUOTES.format(error), _line_of_fault(text, delimiter))
-        rows = _unquoted(text, delimiter)
+        # The unreadable row starts below the last one that was read.
+        remarks.add(_QUOTES.format(error), rows[-1].line_number + 1 if rows else 1)
+        rows = _read_unquoted(text, delimiter)
     return (row for row in rows if any(map(str.strip, row.cells)))
 
 
 def escape_formula(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula; `unescape_formula` gives it back."""
+    """Escape a cell that a spreadsheet would take for a formula; see `unescape_formula`."""
     return f"'{cell}" if _WOULD_BE_FORMULA.match(cell) else cell
 
 
 def unescape_formula(cell: str) -> str:
-    """Take off the apostrophe that keeps a cell from being a formula."""
+    """Remove the apostrophe that keeps a cell from being a formula."""
     return cell[1:] if cell.startswith("'") and _WOULD_BE_FORMULA.match(cell) else cell
 
 
@@ -173,7 +175,7 @@ def _is_said(line: str) -> bool:
 
 
 def _score(line: str, delimiter: str) -> int:
-    """How many headings are known; 0 without one for the text."""
+    """The number of known headings; 0 without one for the text."""
     try:
         cells = next(csv.reader([line], delimiter=delimiter))
     except csv.Error:
@@ -182,7 +184,7 @@ def _score(line: str, delimiter: str) -> int:
     return len(roles) if Role.TEXT in roles and Role.SPEAKER in roles else 0
 
 
-def _rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
+def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     source = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(source, delimiter=delimiter, strict=True, quoting=quoting)
@@ -193,22 +195,11 @@ def _rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
         line_number = reader.line_num + 1
 
 
-def _unquoted(text: str, delimiter: str) -> list[Row]:
+def _read_unquoted(text: str, delimiter: str) -> list[Row]:
     try:
-        return list(_rows(text, delimiter, is_quoted=False))
+        return list(_iter_rows(text, delimiter, is_quoted=False))
     except csv.Error as error:
         raise ScriptError(f"The table can't be read: {error}. Divide its long cells.") from error
-
-
-def _line_of_fault(text: str, delimiter: str) -> int:
-    """Where the row begins that can't be read."""
-    line_number = 1
-    try:
-        for row in _rows(text, delimiter, is_quoted=True):
-            line_number = row.line_number + 1
-    except csv.Error:
-        pass
-    return line_number
 
 
 _VALUE = regex.compile(
@@ -223,11 +214,11 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     """Read a table with one line of the dialog in each row.
 
     Args:
-        text: The whole file; its delimiter is found out.
-        remarks: Takes what is left out.
+        text: The whole file; its delimiter is detected.
+        remarks: Gets notices of what is left out.
 
     Raises:
-        ScriptError: No column holds the text, or a cell can't be kept.
+        ScriptError: There is no column of texts, or a cell is invalid.
     """
     known = delimiter_of(text)
     delimiter = known or likely_delimiter(text)
@@ -235,14 +226,14 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     first = next(rows, None)
     if first is None:
         raise ScriptError(_NOTHING)
-    headings = _headings(first, remarks, are_known=known is not None)
+    headings = _read_headings(first, remarks, are_known=known is not None)
     table = _Table(headings or [Role.SPEAKER, Role.TEXT], delimiter, remarks)
     table.add_all(rows if headings else (first, *rows))
     return table.builder.finish(nothing_found=_NOTHING)
 
 
-def _headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
-    """The first row's cells; None when it holds no headings and is a line itself."""
+def _read_headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
+    """The first row's headings; None if it has none and is a line itself."""
     roles = assign(list(first.cells))
     if Role.TEXT in roles:
         return [cell.strip() for cell in first.cells]
@@ -257,7 +248,7 @@ def _headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[st
 
 
 class _Table:
-    """Takes rows in order; knows what their columns hold."""
+    """Turns rows into lines, by the roles of their columns."""
 
     def __init__(self, headings: list[str], delimiter: str, remarks: ImportNotices) -> None:
         self.builder = DialogBuilder(remarks)
@@ -267,13 +258,13 @@ class _Table:
         self._remarks = remarks
 
     def add_all(self, rows: Iterable[Row]) -> None:
-        kept = [self._fitted(row) for row in rows]
-        params = self._param_columns(kept)
+        kept = [self._fit_row(row) for row in rows]
+        params = self._find_param_columns(kept)
         for row in kept:
             with with_place(row.line_number):
                 self._add(row, params)
 
-    def _param_columns(self, rows: list[Row]) -> dict[int, str]:
+    def _find_param_columns(self, rows: list[Row]) -> dict[int, str]:
         """Columns of the backend's parameters: unknown headings over plain values."""
         values: dict[int, list[str]] = {}
         for row in rows:
@@ -294,18 +285,18 @@ class _Table:
 
     def _add(self, row: Row, params: dict[int, str]) -> None:
         number = row.line_number
-        self._pause(row, Role.PAUSE_BEFORE)
-        if path := unescape_formula(self._cell(row, Role.AUDIO)):
+        self._add_pause(row, Role.PAUSE_BEFORE)
+        if path := unescape_formula(self._get_cell(row, Role.AUDIO)):
             self.builder.audio(path, number)
-        speaker = unescape_formula(self._cell(row, Role.SPEAKER).strip())
-        text = unescape_formula(self._cell(row, Role.TEXT).strip())
+        speaker = unescape_formula(self._get_cell(row, Role.SPEAKER).strip())
+        text = unescape_formula(self._get_cell(row, Role.TEXT).strip())
         if speaker or text:
-            attributes = self._attributes(row, params)
+            attributes = self._read_attributes(row, params)
             self.builder.speech(speaker or None, text, number, attributes)
-        self._pause(row, Role.PAUSE)
+        self._add_pause(row, Role.PAUSE)
 
-    def _fitted(self, row: Row) -> Row:
-        """A row whose text was cut at delimiters in it, with its text in one piece again."""
+    def _fit_row(self, row: Row) -> Row:
+        """Rejoin a row's text that was split at delimiters in it."""
         excess = len(row.cells) - len(self._headings)
         if excess <= 0 or not any(map(str.strip, row.cells[-excess:])):
             return row
@@ -319,12 +310,12 @@ class _Table:
         cells = (*row.cells[:start], text, *row.cells[start + excess + 1 :])
         return Row(row.line_number, cells)
 
-    def _cell(self, row: Row, role: Role) -> str:
+    def _get_cell(self, row: Row, role: Role) -> str:
         column = self._columns.get(role, len(row.cells))
         return row.cells[column] if column < len(row.cells) else ""
 
-    def _pause(self, row: Row, role: Role) -> None:
-        if not (written := self._cell(row, role).strip().replace(",", ".")):
+    def _add_pause(self, row: Row, role: Role) -> None:
+        if not (written := self._get_cell(row, role).strip().replace(",", ".")):
             return
         unit = "ms" if is_in_milliseconds(self._headings[self._columns[role]]) else ""
         tag = f"[pause:{written}{unit if written[-1:].isdigit() else ''}]"
@@ -333,30 +324,19 @@ class _Table:
                 raise ScriptError(f"The pause “{written[:40]}” can't be read. Write seconds: 1.5")
             self.builder.silence(duration_s, row.line_number)
 
-    def _attributes(self, row: Row, params: dict[int, str]) -> Attributes:
+    def _read_attributes(self, row: Row, params: dict[int, str]) -> Attributes:
         given: dict[str, ParamValue] = {}
         for column, cell in enumerate(row.cells):
             if column in params and cell.strip():
                 given |= parse_attributes([f"{params[column]}:{cell}"]).params
-        return Attributes(self._language(row), self._seed(row), given)
-
-    def _language(self, row: Row) -> str | None:
-        written = self._cell(row, Role.LANGUAGE).strip()
-        try:
-            return check_language(code_of(written)) if written else None
-        except ScriptError as error:
-            self._remarks.add(f"{error} It is left out.", row.line_number)
-            return None
-
-    def _seed(self, row: Row) -> int | None:
-        written = self._cell(row, Role.SEED).strip().removesuffix(".0")
-        if not written:
-            return None
-        try:
-            return check_seed(int(written) if written.isdecimal() else written)
-        except ScriptError as error:
-            self._remarks.add(f"{error} It is left out.", row.line_number)
-            return None
+        language = seed = None
+        if written := self._get_cell(row, Role.LANGUAGE).strip():
+            with self._remarks.leaving_out(row.line_number):
+                language = check_language(code_of(written))
+        if written := self._get_cell(row, Role.SEED).strip().removesuffix(".0"):
+            with self._remarks.leaving_out(row.line_number):
+                seed = check_seed(int(written) if written.isdecimal() else written)
+        return Attributes(language, seed, given)
 
 
 def _is_key(key: str) -> bool:
@@ -371,15 +351,15 @@ _WHERE_USED = (Role.LANGUAGE, Role.SEED, Role.PAUSE, Role.AUDIO)
 
 
 def write_table(dialog: Dialog, delimiter: str) -> str:
-    """Write a table with headings; columns that no line needs are left out.
+    """Write a table with headings, without columns that no line needs.
 
-    Cells that a spreadsheet would take for formulas get an apostrophe before them.
+    Cells that a spreadsheet would take for formulas get an apostrophe in front.
 
     Raises:
-        NameRejected: A speaker's name can't stand in any file.
+        NameRejected: A speaker's name can't be written.
         ScriptError: A text is too long.
     """
-    rows = [_row(line) for line in dialog]
+    rows = [_build_row(line) for line in dialog]
     used = dict.fromkeys(heading for row in rows for heading in row)
     roles = [*_ALWAYS, *(role for role in _WHERE_USED if role in used)]
     headings = [*roles, *(heading for heading in used if heading not in roles)]
@@ -390,17 +370,17 @@ def write_table(dialog: Dialog, delimiter: str) -> str:
     return out.getvalue()
 
 
-def _row(line: Line) -> dict[str, str]:
+def _build_row(line: Line) -> dict[str, str]:
     match line:
         case Silence():
             return {Role.PAUSE: repr(line.duration_s)}
         case Audio():
             return {Role.AUDIO: escape_formula(line.path)}
         case Speech():
-            return _speech(line)
+            return _build_speech_row(line)
 
 
-def _speech(line: Speech) -> dict[str, str]:
+def _build_speech_row(line: Speech) -> dict[str, str]:
     row: dict[str, str] = {
         Role.SPEAKER: escape_formula(clean_name(line.speaker)),
         Role.TEXT: escape_formula(paragraph(line.text)),
@@ -411,9 +391,9 @@ def _speech(line: Speech) -> dict[str, str]:
         row[Role.SEED] = str(line.seed)
     for written in write_attributes(Attributes(params=line.params)):
         key, _, value = written.partition(":")
-        row[_heading(key)] = value
+        row[_build_heading(key)] = value
     return row
 
 
-def _heading(key: str) -> str:
+def _build_heading(key: str) -> str:
     return key if role_of(key) is None else f"{PARAM_PREFIX}{key}"

@@ -1,41 +1,185 @@
-"""Admission control: a bounded number of requests at once, and a login throttle."""
+"""Admission control: concurrent requests, the size of their bodies, and a login throttle."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.request_bodies import RequestBuffer, has_body
 from studio.server.policies import RequestClass, policy_of
+
+_MB = 1_000_000
+
+
+def too_large(limit_bytes: int) -> str:
+    """The message for a person whose request is too large."""
+    return f"This is larger than the {limit_bytes / _MB:g} MB that are taken here."
+
+
+def stated_bytes(headers: Headers) -> int | None:
+    """The length that a request states; None if it states none.
+
+    Raises:
+        ValueError: What it states isn't a length.
+    """
+    stated = headers.get("content-length")
+    if stated is None:
+        return None
+    if not (stated.isascii() and stated.isdigit()):
+        raise ValueError(stated)
+    return int(stated)
+
+
+def limit_body(receive: Receive, limit_bytes: int) -> Receive:
+    """Enforce the limit while a body arrives: it may have stated no length, or a wrong one."""
+    received = 0
+
+    async def receive_counted() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit_bytes:
+            raise HTTPException(413, too_large(limit_bytes))
+        return message
+
+    return receive_counted
+
+
+_BUSY = "Too much is being sent to this studio now. Try again in 5 s."
+_SILENT = "The rest of the request didn't come. Send it again."
+
+
+class RequestBuffer:
+    """Bounds how many bodies arrive at once, in all and from one sender.
+
+    To be used on the server's event loop only.
+    """
+
+    def __init__(self, at_once: int = 64, *, of_one: int = 16, silent_s: float = 30.0) -> None:
+        """Start with no body.
+
+        Args:
+            at_once: Most bodies; each may hold megabytes of memory.
+            of_one: Most bodies of one browser, or of all programs together.
+            silent_s: How long the next chunk of a body may take.
+        """
+        self._at_once = at_once
+        self._of_one = of_one
+        self._silent_s = silent_s
+        self._coming: Counter[str] = Counter()
+
+    @property
+    def active_count(self) -> int:
+        """How many bodies are arriving now."""
+        return self._coming.total()
+
+    def begin(
+        self, scope: Scope, receive: Receive, whole: Callable[[], Awaitable[None]]
+    ) -> BufferedBody:
+        """Start to receive a body.
+
+        Args:
+            scope: The request.
+            receive: Returns the body's chunks.
+            whole: Awaited after the last chunk, before the handler gets that chunk.
+
+        Raises:
+            HTTPException: Too many bodies are arriving; 429.
+        """
+        sender = Headers(scope=scope).get("cookie", "")
+        if self.active_count >= self._at_once or self._coming[sender] >= self._of_one:
+            raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+        self._coming[sender] += 1
+
+        def end() -> None:
+            self._coming[sender] -= 1
+            if not self._coming[sender]:
+                del self._coming[sender]
+
+        return BufferedBody(receive, whole, end, silent_s=self._silent_s)
+
+
+class BufferedBody:
+    """A request's body; an ASGI `receive` that returns its chunks."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        whole: Callable[[], Awaitable[None]],
+        end: Callable[[], None],
+        *,
+        silent_s: float,
+    ) -> None:
+        """Start with no chunk; `end` is called once, after the last one or on `close`."""
+        self._receive = receive
+        self._whole = whole
+        self._end = end
+        self._silent_s = silent_s
+        self._is_over = False
+
+    async def __call__(self) -> Message:
+        """Receive the next chunk.
+
+        Raises:
+            HTTPException: It doesn't arrive in time; 408.
+        """
+        if self._is_over:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._silent_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, _SILENT, headers={"Connection": "close"}) from None
+        if message["type"] != "http.request":
+            self.close()
+        elif not message.get("more_body"):
+            self.close()
+            await self._whole()
+        return message
+
+    def close(self) -> None:
+        """Stop counting the body as arriving."""
+        if not self._is_over:
+            self._is_over = True
+            self._end()
+
+
+def has_body(scope: Scope) -> bool:
+    """Whether a request's headers announce a body."""
+    headers = Headers(scope=scope)
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
 
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0
 _DRAINED_BYTES = 1_000_000
 _DRAINED_S = 5.0
-_FULL = "Too many people are using this studio now."
+_FULL = "Too many people are using this studio now. Try again in 2 s."
+_FULL_HEADERS = {"Retry-After": "2"}
 
 
 class RequestQueue:
-    """Lets a number of requests be handled at once; the others wait in order, but not for long.
+    """Lets a number of requests run at once; others wait their turn, but not for long.
 
-    A request that is handled holds a thread, and many threads would leave no time to the one that
-    reads and refuses requests.
+    A running request holds a thread, and many busy threads would starve the one that reads and
+    refuses requests.
     """
 
     def __init__(self, at_once: int, *, patience_s: float, most_waiting: int = 200) -> None:
         """Start with all places free.
 
         Args:
-            at_once: How many are handled together.
-            patience_s: How long a request waits for its turn before it is refused.
-            most_waiting: When that many wait, the next one is refused at once.
+            at_once: How many requests run together.
+            patience_s: How long a request waits before it is refused.
+            most_waiting: With that many waiting, the next one is refused at once.
         """
         self._places = asyncio.Semaphore(at_once)
         self._patience_s = patience_s
@@ -43,7 +187,7 @@ class RequestQueue:
         self._waiting = 0
 
     async def enter(self) -> bool:
-        """Wait for a place; whether there was one in time."""
+        """Wait for a place; returns whether there was one in time."""
         if self._places.locked() and self._waiting >= self._most_waiting:
             return False
         self._waiting += 1
@@ -56,50 +200,34 @@ class RequestQueue:
             self._waiting -= 1
 
     def leave(self) -> None:
-        """Give the place to the next one."""
+        """Free a place for the next request."""
         self._places.release()
 
 
-class RequestQueues:
-    """A queue for each class of requests that is counted."""
-
-    def __init__(
-        self,
-        short: RequestQueue | None = None,
-        polled: RequestQueue | None = None,
-        long: RequestQueue | None = None,
-    ) -> None:
-        """Divide the server's time."""
-        self._queues = {
-            RequestClass.SHORT: short or RequestQueue(8, patience_s=2.0),
-            RequestClass.POLLED: polled or RequestQueue(2, patience_s=1.5),
-            RequestClass.LONG: long or RequestQueue(4, patience_s=30.0),
-        }
-
-    def get(self, request_class: RequestClass) -> RequestQueue | None:
-        """Where a request waits; None for one that needn't."""
-        return self._queues.get(request_class)
-
-
 class ConcurrencyLimitMiddleware:
-    """Gives each request a place until its answer begins, and refuses it where there is none.
+    """Gives each request a place until its response starts, or refuses it.
 
-    A request takes its place when its body is there, so that a slow sender keeps nobody out.
+    A request takes its place only when its body has arrived, so that a slow sender blocks nobody.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        queues: RequestQueues | None = None,
+        queues: Mapping[RequestClass, RequestQueue] | None = None,
         bodies: RequestBuffer | None = None,
     ) -> None:
-        """Stand before an application."""
+        """Wrap an application; `queues` replaces some of the classes' queues."""
         self._app = app
-        self._queues = queues or RequestQueues()
+        self._queues = {
+            RequestClass.SHORT: RequestQueue(8, patience_s=2.0),
+            RequestClass.POLLED: RequestQueue(2, patience_s=1.5),
+            RequestClass.LONG: RequestQueue(4, patience_s=30.0),
+            **(queues or {}),
+        }
         self._bodies = bodies or RequestBuffer()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -109,23 +237,20 @@ class ConcurrencyLimitMiddleware:
         elif await place.take():
             await self._in(place, scope, receive, send)
         else:
-            await _busy(scope["path"], _FULL, 2)(scope, receive, send)
+            await _busy(scope["path"], _FULL, _FULL_HEADERS)(scope, receive, send)
 
     async def _when_whole(
         self, place: _Admission, scope: Scope, receive: Receive, send: Send
     ) -> None:
         async def whole() -> None:
             if not await place.take():
-                raise HTTPException(429, f"{_FULL} Try again in 2 s.", headers={"Retry-After": "2"})
+                raise HTTPException(429, _FULL, headers=_FULL_HEADERS)
 
         try:
             body = self._bodies.begin(scope, receive, whole)
         except HTTPException as error:
             await _drain(receive)
-            refused = error_response(
-                scope["path"], 429, error.detail, kind="EngineBusy", headers=error.headers
-            )
-            await refused(scope, receive, send)
+            await _busy(scope["path"], error.detail, error.headers)(scope, receive, send)
             return
         try:
             await self._in(place, scope, body, send)
@@ -144,7 +269,7 @@ class ConcurrencyLimitMiddleware:
 
 
 class _Admission:
-    """A place in a queue, once it is taken; where there is no queue, there is always one."""
+    """A request's place in its queue; without a queue there is always one."""
 
     def __init__(self, queue: RequestQueue | None) -> None:
         self._queue = queue
@@ -163,20 +288,20 @@ class _Admission:
 
 
 class LoginLimit:
-    """Login throttle: after some wrong passwords, signing in is refused for a while.
+    """Login throttle: after `MAX_FAILED_LOGINS` wrong passwords, refuses sign-ins for a while.
 
-    All visitors of a share link have one address, so all are counted together; it doesn't affect
-    who is signed in already.
+    All visitors of a share link have the same address, so they are counted together. Whoever is
+    signed in already isn't affected.
     """
 
     def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Stand before an application."""
+        """Wrap an application."""
         self._app = app
         self._clock = clock
         self._failed_s: list[float] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse a sign-in."""
+        """Pass a request on, or refuse a sign-in."""
         if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
             await self._app(scope, receive, send)
             return
@@ -185,11 +310,11 @@ class LoginLimit:
         if len(self._failed_s) >= MAX_FAILED_LOGINS:
             wait_s = round(self._failed_s[0] + _LOGIN_WINDOW_S - now_s) + 1
             await _drain(receive)
-            await _busy("/login", "There were too many wrong passwords.", wait_s)(
-                scope, receive, send
-            )
+            message = f"There were too many wrong passwords. Try again in {wait_s} s."
+            refused = _busy("/login", message, {"Retry-After": str(wait_s)})
+            await refused(scope, receive, send)
             return
-        # Counted as failed before the answer is known: many attempts at once are not let through.
+        # Counted as failed until its response is known, so that parallel attempts count too.
         self._failed_s.append(now_s)
         await self._app(scope, receive, self._watch_answer(now_s, send))
 
@@ -203,22 +328,16 @@ class LoginLimit:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read a small body to its end: an answer before it would reset the connection."""
-    come_bytes = 0
+    """Read a small body to its end: a response before that would reset the connection."""
+    read_bytes = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAINED_S):
-            while come_bytes < _DRAINED_BYTES:
+            while read_bytes < _DRAINED_BYTES:
                 message = await receive()
-                come_bytes += len(message.get("body", b""))
+                read_bytes += len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
 
 
-def _busy(path: str, why: str, wait_s: int) -> Response:
-    return error_response(
-        path,
-        429,
-        f"{why} Try again in {wait_s} s.",
-        kind="EngineBusy",
-        headers={"Retry-After": str(wait_s)},
-    )
+def _busy(path: str, message: str, headers: Mapping[str, str] | None) -> Response:
+    return error_response(path, 429, message, kind="EngineBusy", headers=headers)

@@ -1,4 +1,4 @@
-"""The outermost layer: origin check, route allow-list, body limits and security headers."""
+"""The outermost middleware: origin check, route allow-list, body limits, security headers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
+from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.policies import RoutePolicies, RoutePolicy, keep_policy
 
-# By which names the studio may be reached, and from which pages.
-#
-# A page of another site can make a browser send requests here, and can have its own name point to
-# this machine. Both show in headers that the page can't forge: Host, Origin and Sec-Fetch-Site.
+# A page of another site can make a browser send requests here (CSRF), and can have its own name
+# resolve to this machine (DNS rebinding). Both show in headers that the page can't forge: Host,
+# Origin and Sec-Fetch-Site.
 
 _LOCAL_NAMES = frozenset({"localhost", "ip6-localhost"})
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
@@ -29,17 +28,17 @@ _NAVIGATES = ("navigate", "nested-navigate")
 
 
 class OriginGuard:
-    """The names under which requests are answered; a share link adds its own later."""
+    """Refuses requests to a host name that isn't the studio's, or from a page of another site."""
 
     def __init__(self, bound: str | None, more: Iterable[str] = ()) -> None:
         """Start with the local names.
 
         Args:
-            bound: The address the server was started with; a wildcard stands for this machine's
+            bound: The address that the server listens on; a wildcard stands for this machine's
                 own names.
             more: Names from the settings.
         """
-        # Guards the set, which grows when the share link is known.
+        # Guards the set, which gets the share link's host once Gradio has made the link.
         self._lock = threading.Lock()
         self._names = set(_LOCAL_NAMES) | {name.casefold() for name in more}
         if bound is not None and bound.strip("[]") in _WILDCARDS:
@@ -49,17 +48,17 @@ class OriginGuard:
             self._names.add(bound.strip("[]").casefold())
 
     def add(self, url: str) -> None:
-        """Let the host of an address in, as a share link's."""
+        """Allow the host of a URL, such as a share link's."""
         name = urlsplit(url).hostname
         if name:
             with self._lock:
                 self._names.add(name)
 
     def is_known_host(self, name: str | None) -> bool:
-        """Whether a host may be asked by this name; any address in figures may.
+        """Whether requests may use this host name; any IP address is allowed.
 
-        A foreign page can make its own name lead here, but not an address in figures: that
-        address is then the page's own host.
+        Another site can make its name resolve to this machine, but an IP address in the Host
+        header is the address that the browser really connected to.
         """
         if not name:
             return False
@@ -67,11 +66,11 @@ class OriginGuard:
             return name in self._names or _is_address(name)
 
     def find_refusal(self, headers: Headers, *, is_visit: bool) -> str | None:
-        """Why a request is refused; None when it isn't.
+        """Why a request is refused; None if it is allowed.
 
         Args:
-            headers: Of the request.
-            is_visit: Whether it only asks for the page, which links elsewhere may lead to.
+            headers: The request's.
+            is_visit: Whether it is for the page itself, which links on other sites may lead to.
         """
         host = headers.get("host", "")
         name = _hostname(host)
@@ -82,7 +81,8 @@ class OriginGuard:
             )
         if is_visit and headers.get("sec-fetch-mode") in _NAVIGATES:
             return None
-        if not self._is_own_page(headers, host) or _is_foreign(headers):
+        is_foreign = headers.get("sec-fetch-site", "none") not in _OWN_PAGES
+        if is_foreign or not self._is_own_page(headers, host):
             return "Pages of other sites can't use this studio."
         return None
 
@@ -102,13 +102,8 @@ class OriginGuard:
         return parts.hostname == asked.hostname and (port or default) in {asked.port or default}
 
 
-def _is_foreign(headers: Headers) -> bool:
-    site = headers.get("sec-fetch-site")
-    return site is not None and site not in _OWN_PAGES
-
-
 def _hostname(host: str) -> str | None:
-    """The name of a Host header, without the port; None when it is none."""
+    """The host name in a Host header, without the port; None if the header is malformed."""
     if not host or any(char in host for char in "/\\@?# ,"):
         return None
     try:
@@ -127,8 +122,8 @@ def _is_address(name: str) -> bool:
     return True
 
 
-# Gradio's page has scripts in it and compiles templates, so those two can't be forbidden; what is
-# forbidden is to load anything from elsewhere, or to send anything there.
+# Gradio's page has inline scripts and compiles templates, so those two can't be forbidden; the
+# page may load nothing from other sites, and send nothing there.
 _CSP = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
@@ -139,7 +134,7 @@ _HUB = "'self' https://huggingface.co https://*.hf.space"
 
 
 class SecurityMiddleware:
-    """The outermost layer of the server."""
+    """The outermost middleware: refuses requests by origin, route and size, and adds headers."""
 
     def __init__(
         self,
@@ -149,13 +144,13 @@ class SecurityMiddleware:
         *,
         framed_by_hub: bool = False,
     ) -> None:
-        """Stand before an application.
+        """Wrap an application.
 
         Args:
             app: All routes.
-            hosts: By which names it may be reached.
-            policies: Of the routes; what has none isn't answered.
-            framed_by_hub: Whether the page is shown inside Hugging Face's.
+            hosts: The allowed host names.
+            policies: Of the routes; a request without one gets 404.
+            framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
         """
         self._app = app
         self._hosts = hosts
@@ -163,7 +158,7 @@ class SecurityMiddleware:
         self._headers = _headers(framed_by_hub=framed_by_hub)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -178,12 +173,12 @@ class SecurityMiddleware:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        assert policy is not None  # what has none was refused
+        assert policy is not None  # a request without one was refused
         keep_policy(scope, policy)
         try:
             await self._app(scope, limit_body(receive, policy.max_body_bytes), send)
         except HTTPException as error:
-            # From a layer that reads the body before any route does.
+            # From a middleware that reads the body before any route does.
             await _reject(path, error.status_code, error.detail)(scope, receive, send)
 
     def _find_refusal(
@@ -194,7 +189,7 @@ class SecurityMiddleware:
         if reason is not None:
             return _reject(path, 403, reason)
         if policy is None:
-            if path.startswith("/studio/"):  # in the words of the routes that would be there
+            if path.startswith("/studio/"):  # as the router itself responds
                 return JSONResponse({"detail": "Not Found"}, 404, {"Connection": "close"})
             return _reject(path, 404, "There is nothing at this address.")
         limit_bytes = policy.max_body_bytes
@@ -207,14 +202,14 @@ class SecurityMiddleware:
         return None
 
     def _add_headers(self, send: Send) -> Send:
-        async def send_dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        return send_dressed
+        return send_with_headers
 
 
 def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
@@ -229,5 +224,5 @@ def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
 
 
 def _reject(path: str, status: int, message: str) -> Response:
-    # Unread bytes of a body would be taken for the next request.
+    # The connection is closed, since unread bytes of a body would be taken for the next request.
     return error_response(path, status, message, headers={"Connection": "close"})

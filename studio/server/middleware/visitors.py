@@ -1,4 +1,4 @@
-"""Sessions by cookie: finds the visitor of each request and enforces access and limits."""
+"""Finds the visitor of each request by its cookie, and enforces access and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.errors import NotAllowed, StudioError
 from studio.server.error_responses import response_for_error
-from studio.server.middleware.request_bodies import stated_bytes
+from studio.server.middleware.admission import stated_bytes
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.services.studio import Studio
 from studio.sharing.metered_engine import OWNERS_ONLY
@@ -22,7 +22,7 @@ COOKIE = "tableread_visitor"
 
 
 class VisitorMiddleware:
-    """Gives every request its visitor; a new one gets a cookie with the answer."""
+    """Finds each request's visitor; a new one gets a cookie with the response."""
 
     def __init__(
         self,
@@ -34,15 +34,15 @@ class VisitorMiddleware:
         sign_in: Callable[[], str | None] = lambda: None,
         framed: bool = False,
     ) -> None:
-        """Stand before an application.
+        """Wrap an application.
 
         Args:
             app: All routes.
-            sessions: Of the visitors and the owner.
-            signed_in: Whether a request may have a session; the routes refuse it otherwise.
-            is_owner: Whether a request proves by itself that it is the owner's.
-            sign_in: A cookie that signs the owner in at the page's form, when there is one.
-            framed: Whether the page is shown inside another site's, whose cookies are strangers.
+            sessions: Those of the visitors and the owner.
+            signed_in: Whether a request may have a session; if not, the routes refuse it.
+            is_owner: Whether a request has the owner's key.
+            sign_in: Makes a cookie that signs the owner in to the page's form, if there is one.
+            framed: Whether the page is in a frame of another site, which needs third-party cookies.
         """
         self._app = app
         self._sessions = sessions
@@ -52,7 +52,7 @@ class VisitorMiddleware:
         self._framed = framed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Find the visitor, refuse what a visitor may not, and go on."""
+        """Find the visitor, refuse what they may not do, and pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -76,16 +76,18 @@ class VisitorMiddleware:
         scope.setdefault("state", {})["visitor"] = visitor
         greets = token is not None and self._sessions.is_cookie_due(visitor)
         send = self._add_cookie(token, scope, send) if token is not None and greets else send
+        visitor.open_requests += 1
         try:
             await self._app(scope, receive, send)
         finally:
+            visitor.open_requests -= 1
             if policy.disk in {DiskUse.FILL, DiskUse.FREE}:
                 visitor.disk_quota.invalidate()
 
     async def _find_session(
         self, asks: HTTPConnection, policy: RoutePolicy
     ) -> tuple[str | None, VisitorSession]:
-        """The visitor, and the token that the browser keeps of the visit."""
+        """The visitor, and the token for the browser's cookie."""
         if self._is_owner(asks):
             return None, self._sessions.owner
         token = token_of(asks)
@@ -99,7 +101,7 @@ class VisitorMiddleware:
         return await asyncio.to_thread(self._sessions.create)
 
     async def _admit(self, visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
-        """Hold a visitor to what one may, and open the workspace away from the loop."""
+        """Enforce a visitor's limits, and open the workspace off the event loop."""
         if visitor.rate_limits is not None:
             self._charge(visitor, policy)
             await _check_room(visitor, scope, policy)
@@ -117,7 +119,7 @@ class VisitorMiddleware:
             limits.spend_upload()
 
     def _enter(self, scope: Scope) -> RedirectResponse:
-        """The owner's way in: the address that the terminal shows."""
+        """Sign the owner in with the token in the URL that the terminal shows."""
         response = RedirectResponse("..", status_code=303)
         token = QueryParams(scope["query_string"]).get("key")
         visitor = self._sessions.find(token)
@@ -129,12 +131,12 @@ class VisitorMiddleware:
         return response
 
     def _add_cookie(self, token: str, scope: Scope, send: Send) -> Send:
-        async def send_greeting(message: Message) -> None:
+        async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).append("Set-Cookie", self._cookie(token, scope))
             await send(message)
 
-        return send_greeting
+        return send_with_cookie
 
     def _cookie(self, token: str, scope: Scope) -> str:
         parts = [f"{COOKIE}={token}", "Path=/", f"Max-Age={KEPT_S:.0f}", "HttpOnly"]
@@ -148,16 +150,16 @@ class VisitorMiddleware:
 
 
 def token_of(connection: HTTPConnection) -> str | None:
-    """What a browser keeps of its visit."""
-    # Starlette's own reading: the standard library's gives all up at the first odd cookie.
+    """The session token in a request's cookies."""
+    # Starlette's own parser: the standard library's drops all cookies at the first malformed one.
     return connection.cookies.get(COOKIE)
 
 
 async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
-    """Refuse what a workspace has no room for.
+    """Refuse a request that the visitor's workspace has no room for.
 
     Raises:
-        NoRoom: It has none.
+        NoRoom: The workspace is full.
     """
     if policy.disk not in {DiskUse.EDIT, DiskUse.FILL}:
         return
@@ -171,7 +173,7 @@ async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy
 
 
 def studio_of_visitor(request: Request) -> Studio:
-    """The studio of who asks, as `VisitorMiddleware` found it."""
+    """The studio of the visitor that `VisitorMiddleware` found."""
     visitor = request.scope["state"]["visitor"]
     assert isinstance(visitor, VisitorSession)
     return visitor.studio

@@ -1,73 +1,63 @@
-"""Request and response bodies of the page's project and engine routes."""
+"""Bodies of the page's requests and responses about projects and the engine."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from studio.backends.base import Capabilities
-from studio.dialog.model import Notice
-from studio.dialog.names import name_key
+from studio.dialog.model import Notice, name_key
 from studio.project.document import Document, ProjectLine
-from studio.project.event_log import EditEvent, LineEvent, ProjectEvent, RenderEvent, StorageEvent
 from studio.project.folder import ProjectSummary, read_last_position
 from studio.project.history import Author
-from studio.project.line_states import LineView
+from studio.project.line_states import (
+    EditEvent,
+    LineEvent,
+    LineView,
+    ProjectEvent,
+    RenderEvent,
+    StorageEvent,
+)
 from studio.project.ops import LineId, LineIds, Op
-from studio.project.render_queue import RenderProgress
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
 from studio.quality.checks import QualityIssue
 from studio.voices.speaker import choose_colour
 
 
-class _Body(BaseModel):
+class RequestBody(BaseModel):
+    """A body of the page's; an unknown field is an error."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class TimeoutBody(_Body):
-    """After how many idle seconds models are unloaded; 0 keeps them."""
+class TimeoutBody(RequestBody):
+    """After how many idle seconds a model is unloaded; 0 means never."""
 
     seconds: float = Field(ge=0, le=7 * 24 * 3600, allow_inf_nan=False)
 
 
-class ConcurrencyBody(_Body):
+class ConcurrencyBody(RequestBody):
     """How many segments are spoken at once on a backend without slots of its own."""
 
     segments: int = Field(ge=1, le=256)
 
 
-class BackendBody(_Body):
-    """Who speaks from now on."""
+class BackendBody(RequestBody):
+    """The backend to use from now on."""
 
     name: str = Field(max_length=100)
-
-
-def notice_body(notice: Notice) -> dict[str, Any]:
-    """A notice for the page."""
-    return {"line_number": notice.line_number, "message": notice.message}
 
 
 def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
     """What a backend can do, for the page's controls."""
     return {
-        "params": [
-            {
-                "name": param.name,
-                "label": param.label,
-                "minimum": param.minimum,
-                "maximum": param.maximum,
-                "default": param.default,
-                "step": param.step,
-                "help": param.help,
-            }
-            for param in capabilities.params
-        ],
+        "params": list(map(asdict, capabilities.params)),
         "languages": dict(capabilities.languages),
         "tags": sorted(capabilities.tags),
         "instructions": capabilities.instructions,
@@ -75,40 +65,43 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
 
 
 _SHOWN_SPOKEN_CHARS = 2_000
-"""Of a line whose pronunciations make it far longer; all lines of a project are sent at once."""
+"""Limit of a line's spoken text, because the page gets all lines of a project at once."""
+
+_LINE_FIELDS = tuple(one.name for one in fields(ProjectLine))
+_PROGRESS_FIELDS = ("total", "done", "failed", "audio_s", "wall_s", "first_audio_s", "message")
 
 _MARK = r"^[A-Za-z0-9_-]{1,64}$"
 
 
-class NewProjectBody(_Body):
-    """A project to make: of a script, as a copy, or empty."""
+class NewProjectBody(RequestBody):
+    """A project to create: from a script in `text`, as a copy of project `like`, or empty."""
 
     name: str | None = None
     text: str | None = None
     like: str | None = None
 
 
-class RenameBody(_Body):
+class RenameBody(RequestBody):
     """A project's new name."""
 
     name: str
 
 
-class AuthorBody(_Body):
-    """Who edits, on which revision."""
+class AuthorBody(RequestBody):
+    """The client that edits, and the revision that its edit is based on."""
 
     base_rev: int = Field(ge=0)
     client: str = Field(pattern=_MARK)
     edit_id: str | None = Field(None, pattern=_MARK)
 
     def author(self, group: str | None = None) -> Author:
-        """The author as the project knows it."""
-        # A project keeps it with hundreds of news.
+        """The author as the project stores it."""
+        # Interned, because a project stores it with hundreds of events.
         return Author(sys.intern(self.client), group, self.edit_id)
 
 
 class UndoBody(AuthorBody):
-    """What to take back: the latest step, or the latest of one's own."""
+    """What to undo: the latest step, or the latest of the client's own."""
 
     own: bool = False
 
@@ -121,56 +114,48 @@ class EditsBody(AuthorBody):
 
 
 class ScriptBody(AuthorBody):
-    """A script to lay onto the lines."""
+    """A script that the lines are changed to."""
 
     text: str
 
 
-class RenderBody(_Body):
-    """What to make."""
+class RenderBody(RequestBody):
+    """What to render: some lines, or all; `again` asks for further takes."""
 
     line_ids: LineIds | None = None
     again: bool = False
     listen_from: LineId | None = None
 
 
-class FocusBody(_Body):
-    """Where somebody listens."""
+class FocusBody(RequestBody):
+    """The line at the play-head."""
 
     line_id: LineId
 
 
 def card_body(card: ProjectSummary) -> dict[str, Any]:
     """A project in a list."""
-    return {
-        "project_id": card.project_id,
-        "name": card.name,
-        "edited_at": datetime.fromtimestamp(card.edited_at_s, UTC).isoformat(),
-        "lines": card.lines,
-        "audio_s": card.audio_s,
-    }
+    body = asdict(card)
+    edited_at = datetime.fromtimestamp(body.pop("edited_at_s"), UTC).isoformat()
+    return body | {"edited_at": edited_at}
 
 
 def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> dict[str, Any]:
-    """A project as it stands; news after `seq` change it."""
+    """A project's current state; the events after `seq` change it."""
     place = read_last_position(session.folder.root)
     with session.lock:
-        # The number first: news that come in between are then sent twice, never missed.
+        # Read first: an event in between is then sent twice rather than missed.
         seq = session.events.seq
         views = session.list_views()
         document = session.document
         return {
             "project_id": session.project_id,
-            "name": document.name,
             "rev": session.rev,
-            "cast": dict(document.cast),
-            "settings": _settings_body(document),
-            "pronunciations": _pronunciations_body(document),
+            **{name: value() for name, value in _document_fields(document).items()},
             "lines": [line_body(view, document) for view in views],
             "speakers": speakers_body(session),
-            "notices": [*map(notice_body, notices), *_standing_notices(session)],
+            "notices": list(map(asdict, (*notices, *map(Notice, session.folder.notices)))),
             "storage": session.storage_message,
-            "accepted_takes": list(document.accepted_takes),
             "can_undo": session.can_undo,
             "can_redo": session.can_redo,
             "job": job_body(session),
@@ -182,7 +167,7 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
 def line_body(view: LineView, document: Document) -> dict[str, Any]:
     """A line with its state and its take."""
     take = take_body(view.take, document, view.issues) if view.take else None
-    return _plain_line(view.line) | {
+    return line_fields(view.line) | {
         "state": view.state,
         "message": view.message,
         "take": take,
@@ -196,7 +181,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
 def take_body(
     take: Take, document: Document, doubts: Sequence[QualityIssue], *, gone: bool = False
 ) -> dict[str, Any]:
-    """A take and what is doubtful about it; of one that is gone, what it was made of."""
+    """A take and its quality issues; `gone` if its audio has been deleted."""
     return list_plain_fields(take) | {
         "params": dict(take.params),
         "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
@@ -206,7 +191,7 @@ def take_body(
 
 
 def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
-    """Who speaks; who isn't in the library gets a colour for as long as that lasts."""
+    """The speakers of a project; those who aren't in the library get a free colour."""
     document, ground = session.document, session.render_context
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -231,17 +216,19 @@ def job_body(session: ProjectSession) -> dict[str, Any] | None:
     run = session.render_progress
     if run is None:
         return None
-    return {"state": _run_state(run), "summary": _summary_body(run)}
+    ended = "cancelled" if run.cancelled else "done"
+    summary = {name: getattr(run, name) for name in _PROGRESS_FIELDS}
+    return {"state": "running" if run.ended_s is None else ended, "summary": summary}
 
 
 def edit_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
-    """What an edit did."""
+    """The new revision after an edit, and what the edit changed."""
     with session.lock:
         return {"rev": news.rev, "changes": changes_body(session, news)}
 
 
 def news_body(session: ProjectSession, seq: int, news: ProjectEvent) -> dict[str, Any] | None:
-    """News for the page; None when what they are about is gone meanwhile."""
+    """An event for the page; None if it is about a line that has been deleted since."""
     with session.lock:
         match news:
             case EditEvent():
@@ -262,9 +249,11 @@ def news_body(session: ProjectSession, seq: int, news: ProjectEvent) -> dict[str
 
 
 def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
-    """What changed, as it is now."""
+    """The current values of what an edit changed."""
     document = session.document
     changes: dict[str, Any] = {"can_undo": session.can_undo, "can_redo": session.can_redo}
+    values = _document_fields(document)
+    changes |= {name: values[name]() for name in news.fields if name in values}
     if news.line_ids:
         views = {line_id: session.get_view(line_id) for line_id in news.line_ids}
         changes["lines"] = {
@@ -274,60 +263,21 @@ def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
         changes["order"] = list(document.order)
     if news.speakers:
         changes["speakers"] = speakers_body(session)
-    if "name" in news.fields:
-        changes["name"] = document.name
-    if "cast" in news.fields:
-        changes["cast"] = dict(document.cast)
-    if "settings" in news.fields:
-        changes["settings"] = _settings_body(document)
-    if "accepted_takes" in news.fields:
-        changes["accepted_takes"] = list(document.accepted_takes)
-    if "pronunciations" in news.fields:
-        changes["pronunciations"] = _pronunciations_body(document)
     return changes
 
 
-def _plain_line(line: ProjectLine) -> dict[str, Any]:
+def line_fields(line: ProjectLine) -> dict[str, Any]:
+    """A line as the page edits it."""
+    # Not `asdict`, which copies deeply: a project may have 20,000 lines.
+    return {name: getattr(line, name) for name in _LINE_FIELDS} | {"params": dict(line.params)}
+
+
+def _document_fields(document: Document) -> dict[str, Callable[[], object]]:
+    """What the page has of a document besides its lines; each value is made when it is needed."""
     return {
-        "line_id": line.line_id,
-        "kind": line.kind,
-        "speaker": line.speaker,
-        "text": line.text,
-        "language": line.language,
-        "seed": line.seed,
-        "params": dict(line.params),
-        "duration_s": line.duration_s,
-        "path": line.path,
-        "locked": line.locked,
-        "chosen": line.chosen,
-    }
-
-
-def _settings_body(document: Document) -> dict[str, Any]:
-    return asdict(document.settings)
-
-
-def _pronunciations_body(document: Document) -> list[dict[str, Any]]:
-    return [asdict(one) for one in document.pronunciations.values()]
-
-
-def _standing_notices(session: ProjectSession) -> list[dict[str, Any]]:
-    return [{"line_number": 0, "message": message} for message in session.folder.notices]
-
-
-def _run_state(run: RenderProgress) -> str:
-    if run.ended_s is None:
-        return "running"
-    return "cancelled" if run.cancelled else "done"
-
-
-def _summary_body(run: RenderProgress) -> dict[str, Any]:
-    return {
-        "total": run.total,
-        "done": run.done,
-        "failed": run.failed,
-        "audio_s": run.audio_s,
-        "wall_s": run.wall_s,
-        "first_audio_s": run.first_audio_s,
-        "message": run.message,
+        "name": lambda: document.name,
+        "cast": lambda: dict(document.cast),
+        "settings": lambda: asdict(document.settings),
+        "pronunciations": lambda: list(map(asdict, document.pronunciations.values())),
+        "accepted_takes": lambda: list(document.accepted_takes),
     }

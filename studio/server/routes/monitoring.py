@@ -1,4 +1,4 @@
-"""`/healthz` and `/metrics`: whether the studio can work, and its figures for Prometheus."""
+"""`/healthz` and `/metrics`: whether the studio can work, and its metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.backends.base import Health
 from studio.backends.device import LOST, card_lost
 from studio.dialog.planning import SpeechSegment
 from studio.engine.engine import Engine
 from studio.engine.job import Job, SegmentState
 from studio.engine.model_manager import ModelState
-from studio.engine.model_pool import ModelStatus
 from studio.server.policies import Access, RequestClass, RoutePolicy
 from studio.services.studio import Studio
 
 _STUCK_S = 60.0
-"""A step takes milliseconds, and the capture of a graph seconds."""
+"""After that long without a step a model is stuck: a step takes milliseconds, and the capture of a
+CUDA graph seconds."""
 
 _SILENT_S = 1_800.0
-"""A long line on a slow processor takes minutes, and one on a busy remote server a quarter hour."""
+"""After that long a line is stuck: a long one on a slow processor takes minutes, and one on a busy
+remote server a quarter of an hour."""
 
 
 def health_routes(studio: Studio) -> APIRouter:
-    """`/healthz` is for who sends work: 503 while the engine can't take any.
+    """`/healthz` is for a load balancer: 503 while the engine can't take work.
 
-    `/healthz/live` is for who restarts processes. Neither says anything that isn't for everybody.
+    `/healthz/live` is for whatever restarts the process. Both are public.
     """
     routes = APIRouter(prefix="/healthz")
     engine = _engine_of(studio)
@@ -61,13 +61,13 @@ def health_routes(studio: Studio) -> APIRouter:
 
 
 def _engine_of(studio: Studio) -> Engine:
-    """The engine of the owner's studio; a visitor's studio has a metered one."""
+    """The engine of the owner's studio; a visitor's studio has a metered one instead."""
     assert isinstance(studio.engine, Engine)
     return studio.engine
 
 
 async def _trouble(engine: Engine) -> str | None:
-    """Why no work can be done; None when it can."""
+    """Why the studio can't work; None if it can."""
     if card_lost():
         return LOST
     if not await engine.responds():
@@ -93,10 +93,10 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 
 
 class Metrics:
-    """A registry of its own: counters of what jobs did, and the engine's state."""
+    """A Prometheus registry of its own, with counters of all jobs and the engine's state."""
 
     def __init__(self, studio: Studio) -> None:
-        """Watch the jobs of the owner's engine from now on."""
+        """Count the jobs of the owner's engine from now on."""
         engine = _engine_of(studio)
         self._registry = CollectorRegistry()
         self._registry.register(_EngineState(engine))
@@ -132,26 +132,26 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        # Guards the open jobs and how much of each was counted.
+        # Guards the running jobs, and how many events of each have been counted.
         self._lock = threading.Lock()
         self._open: list[tuple[Job, int]] = []
         engine.job_listeners.append(self.watch)
         engine.render_listeners.append(self.report_render)
 
     def watch(self, job: Job) -> None:
-        """Count what a job does; called as it is submitted."""
+        """Count a job's events; called when it is submitted."""
         with self._lock:
             self._catch_up()
             self._open.append((job, 0))
 
     def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
-        """Count a render that ended, of one job or of many."""
+        """Count a finished render, of one job or of many."""
         self._job_s.observe(wall_s)
         if first_audio_s is not None:
             self._first_audio_s.observe(first_audio_s)
 
     def text(self) -> bytes:
-        """All figures in Prometheus's format."""
+        """All metrics in Prometheus's text format."""
         with self._lock:
             self._catch_up()
         return generate_latest(self._registry)
@@ -164,7 +164,7 @@ class Metrics:
         ]
 
     def _count_ended(self, job: Job, seen: int) -> bool:
-        """Count the rest of a job that is over."""
+        """Count the rest of a job that has ended."""
         if not job.events.closed:
             return False
         self._count(job, seen)
@@ -192,6 +192,25 @@ class Metrics:
         return len(fresh)
 
 
+_COUNTERS = (
+    ("loads", "loads", "Loads."),
+    ("unloads", "unloads", "Unloads."),
+    ("failed_loads", "failed_loads", "Loads that failed."),
+    ("cancelled_loads", "cancelled_loads", "Loads that were stopped."),
+    ("refused_unloads", "refused_unloads", "Unloads refused, since the model was in use."),
+    ("resident_seconds", "resident_s", "Seconds that models were in memory."),
+)
+"""Name, field of a model's counters, and help."""
+
+_SLOTS = (
+    (GaugeMetricFamily, "running", "Lines in slots."),
+    (GaugeMetricFamily, "waiting", "Lines without one."),
+    (CounterMetricFamily, "steps", "Frames made together."),
+    (CounterMetricFamily, "faults", "Steps that failed."),
+)
+"""Kind, field of a model's `Health`, and help."""
+
+
 class _EngineState(Collector):
     """The engine's state when it is scraped."""
 
@@ -199,65 +218,44 @@ class _EngineState(Collector):
         self._engine = engine
 
     def collect(self) -> Iterable[Metric]:
-        renderer = self._engine.renderer
+        renderer, models = self._engine.renderer, self._engine.models
         yield _gauge("queued", "Segments that wait for a slot.", renderer.queued)
         yield _gauge("in_flight", "Segments being spoken.", renderer.in_flight)
         yield _gauge("concurrency", "Segments spoken at once.", self._engine.max_concurrency)
-        known = self._engine.models.list_statuses()
-        yield from _model_gauges(known)
-        yield self._slots(known)
-        yield from _model_counters(known)
-        yield from _slots_in_use(self._engine.models.check_health())
+        known = {status.name: status for status in models.list_statuses()}
+        loaded = {name: status.state is ModelState.LOADED for name, status in known.items()}
+        active = {name: status.active for name, status in known.items()}
+        slots = {name: self._count_slots(name) for name in known}
+        yield _by_model(GaugeMetricFamily, "model_loaded", "1 while loaded.", loaded)
+        yield _by_model(GaugeMetricFamily, "model_active", "Leases held.", active)
+        yield _by_model(GaugeMetricFamily, "model_slots", "Lines at once.", slots)
+        for name, field, what in _COUNTERS:
+            counts = {model: getattr(one.counters, field) for model, one in known.items()}
+            yield _by_model(CounterMetricFamily, f"model_{name}", what, counts)
+        health = models.check_health()
+        for kind, field, what in _SLOTS:
+            now = {model: getattr(one, field) for model, one in health.items()}
+            yield _by_model(kind, f"slots_{field}", what, now)
 
-    def _slots(self, known: list[ModelStatus]) -> Metric:
-        slots = GaugeMetricFamily("tableread_model_slots", "Lines at once.", labels=["model"])
-        for status in known:
-            can = self._engine.models.get_manager(status.name).backend.capabilities
-            slots.add_metric([status.name], can.slots or self._engine.max_concurrency)
-        return slots
-
-
-def _model_gauges(known: list[ModelStatus]) -> Iterable[Metric]:
-    loaded = GaugeMetricFamily("tableread_model_loaded", "1 while loaded.", labels=["model"])
-    active = GaugeMetricFamily("tableread_model_active", "Leases held.", labels=["model"])
-    for status in known:
-        loaded.add_metric([status.name], status.state is ModelState.LOADED)
-        active.add_metric([status.name], status.active)
-    yield loaded
-    yield active
-
-
-def _model_counters(known: list[ModelStatus]) -> Iterable[Metric]:
-    for field, what in (
-        ("loads", "Loads."),
-        ("unloads", "Unloads."),
-        ("failed_loads", "Loads that failed."),
-        ("cancelled_loads", "Loads that were stopped."),
-        ("refused_unloads", "Unloads refused, since the model was in use."),
-        ("resident_s", "Seconds that models were in memory."),
-    ):
-        name = field.replace("resident_s", "resident_seconds")
-        family = CounterMetricFamily(f"tableread_model_{name}", what, labels=["model"])
-        for status in known:
-            family.add_metric([status.name], getattr(status.counters, field))
-        yield family
-
-
-def _slots_in_use(health: Mapping[str, Health]) -> Iterable[Metric]:
-    running = GaugeMetricFamily("tableread_slots_running", "Lines in slots.", labels=["model"])
-    waiting = GaugeMetricFamily("tableread_slots_waiting", "Lines without one.", labels=["model"])
-    steps = CounterMetricFamily("tableread_slots_steps", "Frames made together.", labels=["model"])
-    faults = CounterMetricFamily("tableread_slots_faults", "Steps that failed.", labels=["model"])
-    for name, now in health.items():
-        running.add_metric([name], now.running)
-        waiting.add_metric([name], now.waiting)
-        steps.add_metric([name], now.steps)
-        faults.add_metric([name], now.faults)
-    yield from (running, waiting, steps, faults)
+    def _count_slots(self, name: str) -> int:
+        backend = self._engine.models.get_manager(name).backend
+        return backend.capabilities.slots or self._engine.max_concurrency
 
 
 def _gauge(name: str, what: str, value: float) -> Metric:
     return GaugeMetricFamily(f"tableread_{name}", what, value=value)
+
+
+def _by_model(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    what: str,
+    values: Mapping[str, float],
+) -> Metric:
+    family = kind(f"tableread_{name}", what, labels=["model"])
+    for model, value in values.items():
+        family.add_metric([model], value)
+    return family
 
 
 def metrics_routes(metrics: Metrics) -> APIRouter:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi import UploadFile as FormFile
 from fastapi.responses import FileResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.datastructures import UploadFile
 
 from studio.audio.loudness import Loudness
-from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
+from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions, describe_result
-from studio.dialog.formats.file_format import Format
-from studio.dialog.formats.importing import import_dialog
+from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.errors import BadInput, Conflict
 from studio.project.document import MAX_PROJECT_NAME_CHARS
@@ -31,67 +29,62 @@ from studio.project.scene_export import (
     SceneExports,
     SceneExportSpec,
     build_scene,
-    export_scene,
     export_script,
 )
-from studio.server.deps import StudioDep
-from studio.server.middleware.request_bodies import limit_body, stated_bytes, too_large
+from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.policies import (
     PROJECT_BYTES,
     UPLOAD_BYTES,
     Access,
     DiskUse,
+    PerStudio,
     RequestClass,
+    StudioDep,
     page_policy,
     upload_policy,
 )
-from studio.server.routes.bodies import project_body
+from studio.server.routes.bodies import RequestBody, project_body
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import attachment, make_file, unless_left
+from studio.server.transfers import (
+    LoudnessChoice,
+    attachment,
+    make_file,
+    mastering_of,
+    unless_left,
+)
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
 from studio.storage.workspace import EXPORTS
 
 SoundFormat = Literal["wav", "flac", "mp3", "zip", "tracks"]
 
-Lufs = Annotated[float, Field(ge=MIN_LUFS, le=MAX_LUFS, allow_inf_nan=False, strict=True)]
-LoudnessTarget = Literal["rendered", "podcast", "audiobook", "broadcast"] | Lufs
-"""A level by its name, or in LUFS."""
 
-
-class SoundBody(BaseModel):
-    """A file of a project's sound; `tracks` is a zip with one for each speaker."""
-
-    model_config = ConfigDict(extra="forbid")
+class SoundBody(RequestBody):
+    """An audio file of a project; `tracks` is a zip with a track for each speaker."""
 
     format: SoundFormat = "wav"
-    loudness: LoudnessTarget = "rendered"
+    loudness: LoudnessChoice = "rendered"
     even_voices: bool = Field(False, strict=True)
 
     @property
     def suffix(self) -> str:
-        """Of the file, with its dot."""
+        """The file's suffix, with its dot."""
         return ".zip" if self.format == "tracks" else f".{self.format}"
 
     @property
     def options(self) -> ExportOptions:
-        """The options as the studio has them."""
+        """The same as export options; the finished file is measured."""
         mastering = mastering_of(self.loudness, even_voices=self.even_voices)
         return ExportOptions(mastering, tracks=self.format == "tracks", is_measured=True)
-
-
-def mastering_of(loudness: str | float, *, even_voices: bool) -> Mastering:
-    """A level that was checked."""
-    return Mastering(parse_target(str(loudness)), even_voices)
 
 
 def parse_mastering_query(
     loudness: Annotated[str, Query(max_length=40)] = "rendered", *, even_voices: bool = False
 ) -> Mastering:
-    """A level in an address: `?loudness=podcast&even_voices=true`.
+    """The mastering in a query string: `?loudness=podcast&even_voices=true`.
 
     Raises:
-        BadInput: The loudness is none.
+        BadInput: There is no such loudness.
     """
     return mastering_of(loudness, even_voices=even_voices)
 
@@ -100,16 +93,10 @@ MasteringQuery = Annotated[Mastering, Depends(parse_mastering_query)]
 
 
 def loudness_body(loudness: Loudness, choice: ExportOptions) -> dict[str, Any]:
-    """What a finished file holds, in figures and in words."""
-    return {
-        "loudness_lufs": loudness.lufs,
-        "range_lu": loudness.range_lu,
-        "true_peak_db": loudness.true_peak_db,
-        "peak_db": loudness.peak_db,
-        "rms_db": loudness.rms_db,
-        "noise_db": loudness.noise_db,
-        "remarks": list(describe_result(loudness, choice)),
-    }
+    """The measured levels of a finished file, and remarks about them."""
+    levels = asdict(loudness)
+    remarks = list(describe_result(loudness, choice))
+    return {"loudness_lufs": levels.pop("lufs"), **levels, "remarks": remarks}
 
 
 project_file_routes = APIRouter(prefix="/studio/projects")
@@ -121,7 +108,7 @@ ExportFormat = Literal[
 
 _SCRIPTS = frozenset(Format)
 _UNPACKED = 2
-"""How many times a file's limit it may take unpacked; sound is stored as it is."""
+"""How many times its limit an archive may take unpacked; audio is stored in it uncompressed."""
 
 
 @project_file_routes.post("/import", status_code=201)
@@ -129,9 +116,9 @@ _UNPACKED = 2
 async def import_project(
     studio: StudioDep, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
-    """Make a project of a file: one that was exported, or a script of any format.
+    """Create a project from a file: an exported project, or a script in any format.
 
-    The body is the file itself, which goes to the disk as it comes; or a form with a `file`.
+    The body is the file itself, which is written to disk as it arrives; or a form with a `file`.
     """
     max_bytes = _max_import_bytes(request)
     if request.headers.get("content-type", "").startswith("multipart/"):
@@ -166,11 +153,11 @@ def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:
-    """Write a body to a file as it comes.
+    """Write a body to a file as it arrives.
 
     Raises:
-        BadInput: It is larger than is taken, which is seen before it comes where it says so.
-        StorageFailed: There is no room for it.
+        BadInput: It is too large; a stated length is checked before anything is read.
+        StorageFailed: The disk has no room for it.
     """
     stated = stated_bytes(request.headers) or 0
     if stated > max_bytes:
@@ -190,7 +177,7 @@ def _too_large(max_bytes: int) -> str:
 
 
 def _max_import_bytes(request: Request) -> int:
-    """How large a file may be: the owner's disk is the owner's matter."""
+    """The limit of an import; the owner's is only that of the format."""
     visitor = getattr(request.state, "visitor", None)
     return MAX_BYTES if visitor is None or visitor.is_owner else UPLOAD_BYTES
 
@@ -206,9 +193,9 @@ def export(
     *,
     deleted: bool = True,
 ) -> Response:
-    """A project as one file, its lines as a script, or its sound.
+    """Export a project as one file, its lines as a script, or its audio.
 
-    A project's file has its deleted takes in it unless `deleted` is false. Sound is as rendered
+    A project's file contains its deleted takes unless `deleted` is false. Audio is as rendered
     unless `loudness` and `even_voices` say otherwise.
     """
     name = project.document.name
@@ -218,44 +205,38 @@ def export(
         headers = {"Content-Disposition": attachment(f"{name}.{suffix}"), "X-Left-Out": left_out}
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
-        return _make_export(
+        return make_file(
             studio,
+            f"export{PROJECT_SUFFIX}",
             lambda path: write_archive(project, path, deleted=deleted),
-            f"{name}{PROJECT_SUFFIX}",
-            PROJECT_SUFFIX,
+            headers={"Content-Disposition": attachment(f"{name}{PROJECT_SUFFIX}")},
         )
     left, choice = unless_left(request), ExportOptions(mastering, tracks=suffix == "tracks")
     suffix = "zip" if suffix == "tracks" else suffix
-    return _make_export(
+    return make_file(
         studio,
-        lambda path: export_scene(project, path, choice, on_progress=left),
-        f"{name}.{suffix}",
-        f".{suffix}",
+        f"export.{suffix}",
+        lambda path: build_scene(project).write(path, choice, on_progress=left),
+        headers={"Content-Disposition": attachment(f"{name}.{suffix}")},
     )
 
 
 @project_file_routes.post("/{project_id}/audio", status_code=201)
 @upload_policy()
 def add_audio(project: Project, file: FormFile) -> dict[str, str]:
-    """Bring a recording into a project, for audio lines; answers with the path they name."""
+    """Add a recording to a project; audio lines name it by the path in the response."""
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
 
 
-def _make_export(
-    studio: Studio, write: Callable[[Path], object], file_name: str, suffix: str
-) -> FileResponse:
-    headers = {"Content-Disposition": attachment(file_name)}
-    return make_file(studio, f"export{suffix}", write, headers=headers)
-
-
 MAX_AT_ONCE = 2
-"""Exports of all workspaces that are written at once; each takes a processor."""
+"""Exports that are written at once, of all workspaces together; each takes a processor."""
 
 
 def sound_export_routes() -> APIRouter:
-    """Exports of projects' sound, for all workspaces of a server."""
+    """Exports of projects' audio in the background, for all workspaces of a server."""
     routes = APIRouter(prefix="/studio/projects/{project_id}/exports")
-    exports_of = _StudioExports()
+    turns = threading.BoundedSemaphore(MAX_AT_ONCE)
+    exports_of = PerStudio(lambda studio: SceneExports(studio.options.workspace / EXPORTS, turns))
 
     @routes.post("", status_code=201)
     @page_policy(Access.GUEST)
@@ -284,24 +265,6 @@ def sound_export_routes() -> APIRouter:
         return FileResponse(export.path, headers=headers)
 
     return routes
-
-
-class _StudioExports:
-    """The exports of each workspace, which all take turns."""
-
-    def __init__(self) -> None:
-        self._turns = threading.BoundedSemaphore(MAX_AT_ONCE)
-        # Guards the table, which requests in several threads read and change.
-        self._lock = threading.Lock()
-        self._exports: WeakKeyDictionary[Studio, SceneExports] = WeakKeyDictionary()
-
-    def get(self, studio: Studio) -> SceneExports:
-        with self._lock:
-            exports = self._exports.get(studio)
-            if exports is None:
-                exports = SceneExports(studio.options.workspace / EXPORTS, self._turns)
-                self._exports[studio] = exports
-            return exports
 
 
 def _file_name(name: str, export: SceneExport) -> str:

@@ -1,31 +1,36 @@
-"""Routes of projects: make, list, edit, undo, render, move lines, reclaim disk space."""
+"""Routes of projects: list, create, edit, undo, render, play, reclaim disk space."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.chat import is_chat
-from studio.dialog.formats.importing import import_dialog, read_dialog, read_dialog_text
-from studio.dialog.model import Dialog, Notice
-from studio.errors import EditConflict, ScriptError
-from studio.project.document import ProjectLine
-from studio.project.event_log import ProjectEvent
+from studio.dialog.formats.dialog_file import (
+    Imported,
+    import_dialog,
+    read_dialog,
+    read_dialog_text,
+)
+from studio.dialog.model import ParsedScript
+from studio.errors import NotFound, ScriptError
 from studio.project.folder import LastPosition, save_last_position
+from studio.project.line_audio import compute_peaks, open_line_audio
+from studio.project.line_states import ProjectEvent
 from studio.project.reclaim import ReclaimableSpace, find_reclaimable, reclaim_space
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
-from studio.server.deps import StudioDep
-from studio.server.error_responses import error_body, status_of
-from studio.server.policies import Access, DiskUse, RequestClass, page_policy
+from studio.project.takes import Take
+from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
 from studio.server.routes.bodies import (
     AuthorBody,
     EditsBody,
@@ -33,16 +38,19 @@ from studio.server.routes.bodies import (
     NewProjectBody,
     RenameBody,
     RenderBody,
+    RequestBody,
     ScriptBody,
     UndoBody,
     card_body,
     edit_body,
     job_body,
+    line_fields,
     news_body,
-    notice_body,
     project_body,
     take_body,
 )
+from studio.server.routes.state_feed import StateFeeds
+from studio.storage.disk import DiskUsage
 
 _UNNAMED = "Untitled"
 
@@ -50,7 +58,7 @@ project_routes = APIRouter(prefix="/studio/projects")
 
 
 async def _open_session(studio: StudioDep, project_id: str) -> ProjectSession:
-    # One that is open already is had without a thread, and without waiting for others.
+    # An open project needs no thread, and no wait for another one that is being opened.
     session = studio.projects.get_open(project_id)
     if session is None:
         session = await asyncio.to_thread(studio.projects.open, project_id)
@@ -58,20 +66,20 @@ async def _open_session(studio: StudioDep, project_id: str) -> ProjectSession:
 
 
 Project = Annotated[ProjectSession, Depends(_open_session)]
-"""The project that a request names, opened."""
+"""Type of a handler's `project`: the project in the path, opened."""
 
 
 @project_routes.get("")
 @page_policy(Access.GUEST)
 def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
-    """All projects, the one edited last first."""
+    """List all projects, the last edited first."""
     return [card_body(card) for card in studio.projects.list_summaries()]
 
 
 @project_routes.post("", status_code=201)
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
-    """Make a project: a copy, of a script, or empty."""
+    """Create a project: a copy of another one, from a script, or empty."""
     if body.like is not None:
         studio.disk_quota.reserve(studio.projects.size_bytes(body.like))
         return project_body(studio.projects.duplicate(body.like))
@@ -84,92 +92,65 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
 @project_routes.get("/{project_id}")
 @page_policy(Access.GUEST)
 def snapshot(project: Project) -> dict[str, Any]:
-    """A project as it stands."""
+    """Fetch a project's current state."""
     return project_body(project)
 
 
 @project_routes.patch("/{project_id}", status_code=204)
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def rename(project: Project, body: RenameBody) -> None:
-    """Give a project another name."""
+    """Rename a project."""
     project.rename(body.name)
 
 
 @project_routes.delete("/{project_id}", status_code=204)
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def remove(studio: StudioDep, project_id: str) -> None:
-    """Put a project away; it lies in the workspace's trash folder."""
+    """Move a project to the workspace's trash folder."""
     studio.projects.remove(project_id)
 
 
 @project_routes.post("/{project_id}/edits")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def edit(project: Project, body: EditsBody) -> Response:
+def edit(project: Project, body: EditsBody) -> dict[str, Any]:
     """Apply edits, all or none."""
-    try:
-        news = project.edit(body.ops, body.author(body.group), body.base_rev)
-    except EditConflict as error:
-        return _conflict_answer(error)
-    return JSONResponse(edit_body(project, news))
+    return edit_body(project, project.edit(body.ops, body.author(body.group), body.base_rev))
 
 
 @project_routes.post("/{project_id}/undo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def undo(project: Project, body: UndoBody) -> Response:
-    """Take the latest step back, or the latest of one's own."""
-    try:
-        news = project.undo(body.author(), body.base_rev, own=body.own)
-    except EditConflict as error:
-        return _conflict_answer(error)
-    return JSONResponse(edit_body(project, news))
+def undo(project: Project, body: UndoBody) -> dict[str, Any]:
+    """Undo the latest step, or the latest of the caller's own."""
+    return edit_body(project, project.undo(body.author(), body.base_rev, own=body.own))
 
 
 @project_routes.post("/{project_id}/redo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
 def redo(project: Project, body: AuthorBody) -> dict[str, Any]:
-    """Take the latest undo back."""
+    """Redo the step that was undone last."""
     return edit_body(project, project.redo(body.author()))
 
 
 @project_routes.get("/{project_id}/script")
 @page_policy(Access.GUEST)
 def script(project: Project) -> dict[str, Any]:
-    """The lines as a script."""
+    """Write the lines as a script."""
     rev, text, notices = project.format_script()
-    return {"rev": rev, "text": text, "notices": [notice_body(notice) for notice in notices]}
+    return {"rev": rev, "text": text, "notices": list(map(asdict, notices))}
 
 
 @project_routes.put("/{project_id}/script")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def lay_script(project: Project, body: ScriptBody) -> Response:
-    """Let the lines be those of a script."""
-    try:
-        news, notices = project.merge_script(body.text, body.author(), body.base_rev)
-    except EditConflict as error:
-        return _conflict_answer(error)
-    noticed = [notice_body(notice) for notice in notices]
-    return JSONResponse(edit_body(project, news) | {"notices": noticed})
-
-
-@project_routes.get("/{project_id}/events", response_class=EventSourceResponse)
-@page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
-async def events(project: Project, since: int = 0) -> AsyncIterator[ServerSentEvent]:
-    """What happens after `since`; ends where that is too long ago: the page loads all again."""
-
-    def written(bundle: list[tuple[int, ProjectEvent]]) -> list[tuple[str, str]]:
-        bodies = [(seq, news_body(project, seq, news)) for seq, news in bundle]
-        return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
-
-    async with aclosing(project.events.subscribe_batches(since)) as bundles:
-        async for bundle in bundles:
-            for data, seq in await asyncio.to_thread(written, bundle):
-                yield ServerSentEvent(raw_data=data, id=seq)
+def merge_script(project: Project, body: ScriptBody) -> dict[str, Any]:
+    """Change the lines to those of a script."""
+    news, notices = project.merge_script(body.text, body.author(), body.base_rev)
+    return edit_body(project, news) | {"notices": list(map(asdict, notices))}
 
 
 @project_routes.post("/{project_id}/render")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def render(project: Project, body: RenderBody) -> dict[str, Any] | None:
-    """Make what is missing or stale, or further takes of some lines."""
+    """Render the lines whose take is missing or stale, or further takes of some lines."""
     project.render(body.line_ids, again=body.again, listen_from=body.listen_from)
     return job_body(project)
 
@@ -185,14 +166,14 @@ def cancel(project: Project) -> dict[str, Any] | None:
 @project_routes.post("/{project_id}/focus", status_code=204)
 @page_policy(Access.GUEST)
 def focus(project: Project, body: FocusBody) -> None:
-    """Say where somebody listens: it goes first from there on."""
+    """Move the play-head: the render goes on from there first."""
     project.focus(body.line_id)
 
 
 @project_routes.get("/{project_id}/takes/{line_id}")
 @page_policy(Access.GUEST)
 def takes(project: Project, line_id: str) -> dict[str, Any]:
-    """A line's takes, the oldest first."""
+    """List a line's takes, the oldest first."""
     document, is_gone = project.document, project.take_store.is_freed
     found = project.list_takes(line_id)
     bodies = (
@@ -201,18 +182,47 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
     return {"takes": list(bodies)}
 
 
-def _conflict_answer(error: EditConflict) -> JSONResponse:
-    body = error_body(error) | {"rev": error.rev, "conflicts": error.conflicts}
-    return JSONResponse(body, status_of(error))
+def project_event_routes(feeds: StateFeeds) -> APIRouter:
+    """The stream that a page follows, with the state of its studio by `feeds`."""
+    routes = APIRouter(prefix="/studio/projects")
+
+    @routes.get("/{project_id}/events", response_class=EventSourceResponse)
+    @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
+    async def events(
+        studio: StudioDep, project: Project, since: int = 0
+    ) -> AsyncIterator[ServerSentEvent]:
+        """What happens in the project after `since`, and the studio's state, now and as it changes.
+
+        Ends where `since` is too long ago: the page loads all again.
+        """
+        woken, seen = asyncio.Event(), 0
+        with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
+            while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
+                if batch:
+                    for data, seq in await asyncio.to_thread(_write_batch, project, batch):
+                        yield ServerSentEvent(raw_data=data, id=seq)
+                    since += len(batch)
+                if feed.version > seen:
+                    data, seen = feed.message(seen), feed.version
+                    yield ServerSentEvent(raw_data=data)
+                await woken.wait()
+                woken.clear()
+
+    return routes
+
+
+def _write_batch(
+    project: ProjectSession, batch: list[tuple[int, ProjectEvent]]
+) -> list[tuple[str, str]]:
+    bodies = [(seq, news_body(project, seq, news)) for seq, news in batch]
+    return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
 
 
 space_routes = APIRouter(prefix="/studio/space")
 
 
-class FreeBody(BaseModel):
-    """What to free; None for what all projects hold in vain."""
-
-    model_config = ConfigDict(extra="forbid")
+class FreeBody(RequestBody):
+    """What to free: takes of some projects, or of all where `project_ids` is None, and trash."""
 
     takes: bool = True
     trash: bool = True
@@ -222,14 +232,14 @@ class FreeBody(BaseModel):
 @space_routes.get("")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def disk_usage(studio: StudioDep) -> dict[str, Any]:
-    """What deleted takes and lines, unused recordings, torn files and removed projects hold."""
+    """The disk space of deleted takes and lines, unused recordings, broken files and the trash."""
     return _disk_usage_body(find_reclaimable(studio.projects))
 
 
 @space_routes.post("/free")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
-    """Delete it for good; answers with what was freed, and with what could not be."""
+    """Delete it for good; the response says what was freed and what couldn't be."""
     project_ids = body.project_ids if body.takes else ()
     freed = reclaim_space(studio.projects, project_ids, trash=body.trash)
     left = [{"project_id": one, "message": message} for one, message in freed.failures]
@@ -239,14 +249,14 @@ def free_space(studio: StudioDep, body: FreeBody) -> dict[str, Any]:
 @space_routes.get("/trash")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def list_removed(studio: StudioDep) -> list[dict[str, Any]]:
-    """Deleted projects that can be brought back, the one deleted last first."""
+    """List the deleted projects that can be restored, the last deleted first."""
     return [card_body(card) for card in studio.projects.list_removed()]
 
 
 @space_routes.post("/trash/{project_id}/restore")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def restore(studio: StudioDep, project_id: str) -> dict[str, Any]:
-    """Bring a deleted project back."""
+    """Restore a deleted project."""
     return project_body(studio.projects.restore(project_id))
 
 
@@ -254,19 +264,18 @@ def _disk_usage_body(holdings: ReclaimableSpace) -> dict[str, Any]:
     takes, recordings, trash = holdings.takes, holdings.recordings, holdings.trash
     return {
         "bytes": takes.size_bytes + recordings.size_bytes + trash.size_bytes,
-        "takes": {"files": takes.count, "bytes": takes.size_bytes},
-        "recordings": {"files": recordings.count, "bytes": recordings.size_bytes},
+        "takes": _files_body(takes),
+        "recordings": _files_body(recordings),
         "trash": {"projects": trash.count, "bytes": trash.size_bytes},
         "projects": [
-            {
-                "project_id": one.project_id,
-                "name": one.name,
-                "files": one.total.count,
-                "bytes": one.total.size_bytes,
-            }
+            {"project_id": one.project_id, "name": one.name, **_files_body(one.total)}
             for one in holdings.projects
         ],
     }
+
+
+def _files_body(usage: DiskUsage) -> dict[str, int]:
+    return {"files": usage.count, "bytes": usage.size_bytes}
 
 
 _CLIPBOARD = "The clipboard"
@@ -279,10 +288,10 @@ project_line_routes = APIRouter(prefix="/studio/projects")
 async def read_lines(
     request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
-    """Read a file, or without a name what was copied, as new lines; nothing is changed by it.
+    """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
-    The body is the file itself, whatever it says of its type. The answer says whether what was
-    copied is a chat, which the script's own reader would take for something else.
+    The body is the file itself, whatever its content type. The response says whether pasted text
+    is a chat, which the script's own reader would take for something else.
     """
     return await asyncio.to_thread(_read, await request.body(), name)
 
@@ -290,48 +299,102 @@ async def read_lines(
 @project_line_routes.put("/{project_id}/place")
 @page_policy(Access.GUEST)
 def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
-    """Keep where one is in a project; answers with the number of this place."""
+    """Save the last position in a project; responds with the number of this position."""
     return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}
 
 
 def _read(data: bytes, name: str) -> dict[str, Any]:
     chat = not name and is_chat(data.decode(errors="replace"))
-    dialog, notices = _of_file(data, name or _CLIPBOARD) if name or chat else _of_clipboard(data)
-    lines = [_line_body(line) for line in create_lines(dialog)]
-    return {"lines": lines, "notices": [notice_body(notice) for notice in notices], "chat": chat}
+    read = import_dialog(data, name or _CLIPBOARD) if name or chat else _read_clipboard(data)
+    # What a line doesn't say is left out, as in the edit that adds it; no new line is locked.
+    lines = [
+        {
+            name: value
+            for name, value in line_fields(line).items()
+            if name != "locked" and value not in (None, "", {})
+        }
+        for line in create_lines(read.dialog)
+    ]
+    return {"lines": lines, "notices": list(map(asdict, read.notices)), "chat": chat}
 
 
-def _of_file(data: bytes, name: str) -> tuple[Dialog, tuple[Notice, ...]]:
-    imported = import_dialog(data, name)
-    return imported.dialog, imported.notices
-
-
-def _of_clipboard(data: bytes) -> tuple[Dialog, tuple[Notice, ...]]:
-    """The studio's own script first: no word of it is mistaken for another format's mark.
+def _read_clipboard(data: bytes) -> ParsedScript | Imported:
+    """Read pasted text as the studio's own script first, then as any other format.
 
     Raises:
-        ScriptError: It is no dialog; as the script's reader says it.
+        ScriptError: It is no dialog; the message is that of the script's reader.
     """
     try:
-        parsed = read_dialog(data, name=_CLIPBOARD)
+        return read_dialog(data, name=_CLIPBOARD)
     except ScriptError as reason:
         try:
-            return _of_file(data, _CLIPBOARD)
+            return import_dialog(data, _CLIPBOARD)
         except ScriptError:
             raise reason from None
-    return parsed.dialog, parsed.notices
 
 
-def _line_body(line: ProjectLine) -> dict[str, Any]:
-    """A line as an edit brings it in; what it doesn't say is left out."""
-    values = {
-        "speaker": line.speaker,
-        "text": line.text,
-        "language": line.language,
-        "seed": line.seed,
-        "params": dict(line.params),
-        "duration_s": line.duration_s,
-        "path": line.path,
-    }
-    said = {name: value for name, value in values.items() if value not in (None, "", {})}
-    return {"line_id": line.line_id, "kind": line.kind} | said
+project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
+
+# A take never changes, so a browser that has it need not ask again.
+_FOR_GOOD = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+Bins = Annotated[int, Query(ge=1, le=4_000)]
+
+
+@project_audio_routes.get("/lines/{line_id}/audio")
+@page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
+async def line_audio(project: Project, line_id: str) -> StreamingResponse:
+    """Stream one line as s16le mono: while it is generated, from its take, or as silence.
+
+    The header `X-Take` names the take that it is or becomes. The stream of a line whose generation
+    failed ends in half a sample.
+    """
+    sound = await open_line_audio(project, line_id)
+    headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
+    if sound.take_id is not None:
+        headers["X-Take"] = sound.take_id
+    media_type = "application/octet-stream"
+    return StreamingResponse(sound.chunks, media_type=media_type, headers=headers)
+
+
+@project_audio_routes.get("/takes/{line_id}/{take_id}/audio.wav")
+@page_policy(Access.GUEST)
+def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
+    """Fetch a take's audio file."""
+    path = project.take_store.get_audio_path(_take(project, line_id, take_id))
+    return FileResponse(path, media_type="audio/wav", headers=_FOR_GOOD)
+
+
+@project_audio_routes.get("/takes/{line_id}/{take_id}/peaks")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+def take_peaks(
+    project: Project, line_id: str, take_id: str, bins: Bins = 200
+) -> dict[str, list[int]]:
+    """Compute the waveform of a take."""
+    path = project.take_store.get_audio_path(_take(project, line_id, take_id))
+    return {"peaks": compute_peaks(path, bins)}
+
+
+@project_audio_routes.get("/peaks")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+async def many_peaks(
+    project: Project, takes: Annotated[str, Query(max_length=20_000)], bins: Bins = 48
+) -> dict[str, Any]:
+    """Compute the waveforms of several takes, by id; missing ones are left out."""
+    store = project.take_store
+    known = [take for one in takes.split(",") if (take := store.get(one)) is not None]
+    found = [take for take in known if not store.is_freed(take)]
+
+    def all_peaks() -> dict[str, list[int]]:
+        return {take.take_id: compute_peaks(store.get_audio_path(take), bins) for take in found}
+
+    return {"peaks": await asyncio.to_thread(all_peaks)}
+
+
+def _take(project: ProjectSession, line_id: str, take_id: str) -> Take:
+    take = project.take_store.find(take_id)
+    if take.line_id != line_id:
+        raise NotFound("This take isn't there any more.")
+    if project.take_store.is_freed(take):
+        raise NotFound("The audio of this take was freed. Choose it and render its line again.")
+    return take

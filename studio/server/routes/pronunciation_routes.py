@@ -1,4 +1,4 @@
-"""Routes of a project's pronunciations, and of the warnings about lines before a render."""
+"""Routes of a project's pronunciations, and of warnings about its lines before a render."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from studio.dialog.formats.pronunciation_lists import (
     ListFormat,
@@ -20,31 +19,25 @@ from studio.dialog.formats.pronunciation_lists import (
 from studio.dialog.pronunciation import MAX_PRONUNCIATION_CHARS, check_pronunciation
 from studio.errors import BadInput
 from studio.project.ops import LineIds, PronunciationFields
-from studio.project.pronunciation_effects import find_pronunciation_effects
-from studio.server.deps import StudioDep
-from studio.server.policies import Access, page_policy
-from studio.server.routes.bodies import notice_body
+from studio.server.policies import Access, StudioDep, page_policy
+from studio.server.routes.bodies import RequestBody
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import unless_gone, wav_answer
-from studio.services.line_checks import check_lines, project_cast, speaking
+from studio.server.transfers import attachment, unless_gone, wav_answer
+from studio.services.line_checks import check_lines, find_pronunciation_effects
 
 MAX_LIST_BYTES = 2_000_000
 
 pronunciation_routes = APIRouter(prefix="/studio/projects/{project_id}/pronunciations")
 
 
-class ReachBody(BaseModel):
-    """An entry that is about to be written; none asks about the list as it stands."""
-
-    model_config = ConfigDict(extra="forbid")
+class ReachBody(RequestBody):
+    """An entry that is being written; None asks about the saved list only."""
 
     entry: PronunciationFields | None = None
 
 
-class PreviewPronunciationBody(BaseModel):
-    """A text to preview, and in whose voice."""
-
-    model_config = ConfigDict(extra="forbid")
+class PreviewPronunciationBody(RequestBody):
+    """A text to preview, and the speaker."""
 
     speaker: str = Field(max_length=200)
     text: str = Field(max_length=2 * MAX_PRONUNCIATION_CHARS)
@@ -52,16 +45,16 @@ class PreviewPronunciationBody(BaseModel):
 
 @pronunciation_routes.post("/reach")
 @page_policy(Access.GUEST)
-def reach(studio: StudioDep, project: Project, body: ReachBody) -> dict[str, Any]:
-    """In how many lines each entry has its place, and what is to be known of it."""
+def reach(project: Project, body: ReachBody) -> dict[str, Any]:
+    """Count the lines that each entry changes, and warn about entries."""
     asked = check_pronunciation(body.entry.entry()) if body.entry else None
-    limits = speaking(studio, project.document).capabilities.limits()
-    wording = find_pronunciation_effects(project.document, limits, asked)
+    limits = project.backend.capabilities.limits()
+    effects = find_pronunciation_effects(project.document, limits, asked)
     return {
-        "lines": dict(wording.lines),
-        "hints": dict(wording.hints),
+        "lines": dict(effects.lines),
+        "hints": dict(effects.hints),
         "asked": asked.written if asked else None,
-        "example": wording.example,
+        "example": effects.example,
     }
 
 
@@ -70,12 +63,8 @@ def reach(studio: StudioDep, project: Project, body: ReachBody) -> dict[str, Any
 async def preview_pronunciation(
     studio: StudioDep, project: Project, body: PreviewPronunciationBody, request: Request
 ) -> Response:
-    """A spoken form in the voice of somebody of the cast."""
-    document = project.document
-    backend_name = speaking(studio, document).name
-    saying = studio.previews.speak_as(
-        project_cast(studio, document), body.speaker, body.text, backend_name
-    )
+    """Speak a text in the voice of a speaker of the project."""
+    saying = studio.previews.speak_as(project.cast, body.speaker, body.text, project.backend.name)
     return wav_answer(await unless_gone(request, saying))
 
 
@@ -84,7 +73,7 @@ async def preview_pronunciation(
 async def read(
     project: Project, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
 ) -> dict[str, Any]:
-    """What a file holds; nothing of the project changes."""
+    """Read a pronunciation list from a file; the project doesn't change."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
@@ -97,7 +86,7 @@ async def read(
     )
     return {
         "entries": [asdict(one) for one in entries],
-        "notices": [notice_body(notice) for notice in notices],
+        "notices": list(map(asdict, notices)),
     }
 
 
@@ -106,32 +95,28 @@ async def read(
 def file(
     project: Project, suffix: Annotated[ListFormat, Query(alias="format")] = ListFormat.CSV
 ) -> Response:
-    """The list as a file."""
+    """Export the project's pronunciations as a file."""
     document = project.document
-    name = quote(f"{document.name or 'Untitled'} pronunciations.{suffix}", safe="")
+    name = f"{document.name or 'Untitled'} pronunciations.{suffix}"
     return Response(
         write_pronunciations(document.pronunciations.values(), suffix),
         media_type="application/octet-stream",
-        headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"},
+        headers={"Content-Disposition": attachment(name)},
     )
 
 
 line_check_routes = APIRouter(prefix="/studio/projects")
 
 
-class LineChecksBody(BaseModel):
-    """Which lines are asked about; all of them without a list."""
-
-    model_config = ConfigDict(extra="forbid")
+class LineChecksBody(RequestBody):
+    """The lines to check; all of them if there is no list."""
 
     line_ids: Annotated[LineIds | None, Field(default=None)]
 
 
 @line_check_routes.post("/{project_id}/hints")
 @page_policy(Access.GUEST)
-def line_checks(
-    studio: StudioDep, project: Project, body: LineChecksBody
-) -> dict[str, dict[str, list[str]]]:
-    """Sentences by line; a line without any is left out."""
+def line_checks(project: Project, body: LineChecksBody) -> dict[str, dict[str, list[str]]]:
+    """Check lines; the response has the warnings of each line that has any."""
     asked = None if body.line_ids is None else frozenset(body.line_ids)
-    return {"hints": check_lines(studio, project, asked)}
+    return {"hints": check_lines(project, asked)}

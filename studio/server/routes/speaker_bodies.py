@@ -1,21 +1,23 @@
-"""Bodies of the speaker library's routes. Inside, the studio uses its own types."""
+"""Bodies of the requests and responses about the speaker library."""
 
 from __future__ import annotations
 
 import zlib
+from dataclasses import asdict
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from studio.audio.analysis import Levels, compute_outline
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.decode import AudioInfo
 from studio.backends.base import Capabilities
+from studio.server.routes.bodies import RequestBody
 from studio.services.previews import MAX_PREVIEW_CHARS, Sentence
-from studio.services.voice_library import NewSample, SampleCheck, SampleEdit, TrimSpec
+from studio.services.voice_library import NewSample, SampleCheck, TrimSpec
 from studio.voices.library import SpeakerLibrary
-from studio.voices.sample_uploads import SampleUpload
-from studio.voices.speaker import Speaker
+from studio.voices.samples import SampleUpload
+from studio.voices.speaker import MoodSample, Speaker
 from studio.voices.speaker_record import MAX_TAG_CHARS, MAX_TAGS, MAX_TEXT_CHARS
 
 OUTLINE_COLUMNS = 600
@@ -24,24 +26,20 @@ MAIN = "main"
 """Stands for the id of a speaker's main sample, which has none of its own."""
 
 
-class _SpeakerModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class CutBody(_SpeakerModel):
-    """A part of an upload, in seconds; without an end it goes to the upload's."""
+class CutBody(RequestBody):
+    """A part of an upload, in seconds; without an end it goes on to the upload's end."""
 
     start_s: float = Field(0.0, ge=0, allow_inf_nan=False)
     end_s: float | None = Field(None, ge=0, allow_inf_nan=False)
     repaired: bool = False
 
     def to_trim(self, upload_id: str) -> TrimSpec:
-        """The part of that upload."""
+        """The same part as the voice library takes it."""
         return TrimSpec(upload_id, self.start_s, self.end_s, self.repaired)
 
 
 class SampleBody(CutBody):
-    """An upload's part that becomes a sample; `consent` says the voice may be cloned."""
+    """A part of an upload that becomes a sample; `consent` says that its voice may be cloned."""
 
     upload_id: str = Field(max_length=40)
     consent: bool = False
@@ -49,12 +47,12 @@ class SampleBody(CutBody):
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
 
     def to_sample(self) -> NewSample:
-        """The same as the studio knows it."""
+        """The same as the voice library takes it."""
         return NewSample(self.to_trim(self.upload_id), self.consent, self.mood, self.transcript)
 
 
-class DetailsBody(_SpeakerModel):
-    """What may be set of a speaker; what is left out stays, null clears."""
+class DetailsBody(RequestBody):
+    """A speaker's details; a missing field leaves the value as it is, null clears it."""
 
     language: str | None = Field(None, max_length=100)
     preset: str | None = Field(None, max_length=MAX_TEXT_CHARS)
@@ -64,40 +62,36 @@ class DetailsBody(_SpeakerModel):
 
 
 class NewSpeakerBody(DetailsBody):
-    """A speaker for the library, with a first sample or without one."""
+    """A new speaker, with or without a first sample."""
 
     name: str = Field(max_length=1_000)
     sample: SampleBody | None = None
 
 
 class SpeakerBody(DetailsBody):
-    """What may be changed of a speaker; what is left out stays."""
+    """Changes to a speaker."""
 
     name: str | None = Field(None, max_length=1_000)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
 
 
 class MendedBody(CutBody):
-    """What takes a kept sample's place: a part of the recording that was made of it."""
+    """A part of an upload that replaces the sample which the upload was opened from."""
 
     upload_id: str = Field(max_length=40)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
 
-    def to_edit(self) -> SampleEdit:
-        """The same as the studio knows it."""
-        return SampleEdit(self.to_trim(self.upload_id), self.transcript)
 
-
-class SampleChangeBody(_SpeakerModel):
-    """What may be changed of a further sample; what is left out stays."""
+class SampleChangeBody(RequestBody):
+    """Changes to a sample; a missing field leaves the value as it is."""
 
     mood: str = Field("", max_length=200)
     transcript: str | None = Field(None, max_length=MAX_TEXT_CHARS)
     consent: bool | None = None
 
 
-class PreviewBody(_SpeakerModel):
-    """A sentence to hear in a voice."""
+class PreviewBody(RequestBody):
+    """A sentence to preview in a speaker's voice."""
 
     text: str = Field(max_length=10 * MAX_PREVIEW_CHARS)
     mood: str | None = Field(None, max_length=200)
@@ -110,7 +104,7 @@ class PreviewBody(_SpeakerModel):
 
 
 class AuditionBody(CutBody):
-    """A sentence to hear in the voice of an upload."""
+    """A sentence to preview in the voice of an upload."""
 
     text: str = Field(max_length=10 * MAX_PREVIEW_CHARS)
     backend: str | None = Field(None, max_length=100)
@@ -118,34 +112,24 @@ class AuditionBody(CutBody):
 
 def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
     """A speaker with all its samples, the main one first."""
-    samples = [
-        {
-            "sample_id": one.sample_id,
-            "mood": one.mood,
-            "seconds": library.measure_length_s(one.path),
-            "transcript": one.transcript,
-            "consent_at": one.consent_at,
-        }
-        for one in speaker.moods
-    ]
+    samples = list(speaker.moods)
     if speaker.sample is not None:
-        main = {
-            "sample_id": MAIN,
-            "mood": None,
-            "seconds": library.measure_length_s(speaker.sample),
-            "transcript": speaker.transcript,
-            "consent_at": speaker.consent_at,
-        }
-        samples.insert(0, main)
+        said, consent_at = speaker.transcript, speaker.consent_at
+        samples.insert(0, MoodSample(MAIN, "", speaker.sample, said, consent_at))
+    plain = ("speaker_id", "name", "colour", "language", "preset", "description")
     return {
-        "speaker_id": speaker.speaker_id,
-        "name": speaker.name,
-        "colour": speaker.colour,
-        "language": speaker.language,
-        "preset": speaker.preset,
-        "description": speaker.description,
+        **{name: getattr(speaker, name) for name in plain},
         "tags": list(speaker.tags),
-        "samples": samples,
+        "samples": [
+            {
+                "sample_id": one.sample_id,
+                "mood": one.mood or None,
+                "seconds": library.measure_length_s(one.path),
+                "transcript": one.transcript,
+                "consent_at": one.consent_at,
+            }
+            for one in samples
+        ],
         "formers": [
             {
                 "former_id": one.former_id,
@@ -161,7 +145,7 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
 
 
 def brief_body(speaker: Speaker) -> dict[str, Any]:
-    """What every part of the page needs of a speaker; `stamp` changes with any of its details."""
+    """A speaker as every part of the page needs it; `stamp` changes with any of its details."""
     return {
         "speaker_id": speaker.speaker_id,
         "name": speaker.name,
@@ -172,20 +156,17 @@ def brief_body(speaker: Speaker) -> dict[str, Any]:
 
 
 def voice_offer(name: str, title: str, capabilities: Capabilities) -> dict[str, Any]:
-    """Which voices a backend can make, and what else the library's page may offer with it."""
+    """The kinds of voices that a backend has, and the limits of the library's form."""
+    flags = ("cloning", "described_voices", "instructions")
+    built_in = ("builtin_voice", "builtin_by_name", "voice_conversion")
     return {
         "backend": name,
         "title": title,
-        "cloning": capabilities.cloning,
+        **{flag: getattr(capabilities, flag) for flag in (*flags, *built_in)},
         "presets": [
             {"preset_id": one.preset_id, "label": one.label, "languages": list(one.languages)}
             for one in capabilities.presets
         ],
-        "described_voices": capabilities.described_voices,
-        "instructions": capabilities.instructions,
-        "builtin_voice": capabilities.builtin_voice,
-        "builtin_by_name": capabilities.builtin_by_name,
-        "voice_conversion": capabilities.voice_conversion,
         "languages": dict(capabilities.languages),
         "tag_chars": MAX_TAG_CHARS,
         "preview_chars": MAX_PREVIEW_CHARS,
@@ -193,7 +174,7 @@ def voice_offer(name: str, title: str, capabilities: Capabilities) -> dict[str, 
 
 
 def examined_body(examined: SampleCheck) -> dict[str, Any]:
-    """What stands against a recording as a sample; with a repair, what it changed."""
+    """The problems of a recording as a sample; with a repair, what the repair changed."""
     report, repair = examined.report, examined.repair
     return {
         **upload_body(examined.upload),
@@ -202,15 +183,12 @@ def examined_body(examined: SampleCheck) -> dict[str, Any]:
         "before": levels_body(repair.before) if repair else None,
         "steps": [*_form_steps(examined.upload.info), *repair.steps] if repair else [],
         "outline": compute_outline(examined.clip, OUTLINE_COLUMNS),
-        "problems": [
-            {"code": one.code, "message": one.message, "fatal": one.fatal}
-            for one in report.problems
-        ],
+        "problems": list(map(asdict, report.problems)),
     }
 
 
 def _form_steps(info: AudioInfo) -> list[str]:
-    """What was done to a recording's form when it came in."""
+    """How a recording was converted when it was uploaded."""
     steps = []
     if info.channels > 1:
         steps.append(f"{info.channels} channels mixed into one")
@@ -220,7 +198,7 @@ def _form_steps(info: AudioInfo) -> list[str]:
 
 
 def upload_body(upload: SampleUpload) -> dict[str, Any]:
-    """A recording that arrived."""
+    """An uploaded recording."""
     return {
         "upload_id": upload.upload_id,
         "file_name": upload.name,
@@ -231,11 +209,6 @@ def upload_body(upload: SampleUpload) -> dict[str, Any]:
 
 
 def levels_body(levels: Levels) -> dict[str, float]:
-    """A recording in figures, dB of full scale and shares of 0 to 1."""
-    return {
-        "speech_db": levels.speech_db,
-        "noise_db": levels.noise_db,
-        "peak_db": levels.peak_db,
-        "clipped_share": levels.clipped_share,
-        "speech_share": levels.speech_share,
-    }
+    """The levels of a recording: dB of full scale, and shares from 0 to 1."""
+    shown = ("speech_db", "noise_db", "peak_db", "clipped_share", "speech_share")
+    return {name: getattr(levels, name) for name in shown}

@@ -1,20 +1,24 @@
-"""Routes of the speaker library and of recordings on their way into it."""
+"""Routes of the speaker library and of recordings that are uploaded for it."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, Response
-from starlette.background import BackgroundTask
 
 from studio.errors import NotFound
-from studio.server.deps import StudioDep
-from studio.server.policies import Access, DiskUse, RequestClass, page_policy, upload_policy
+from studio.server.policies import (
+    Access,
+    DiskUse,
+    RequestClass,
+    StudioDep,
+    page_policy,
+    upload_policy,
+)
 from studio.server.routes.speaker_bodies import (
     MAIN,
     AuditionBody,
@@ -29,13 +33,13 @@ from studio.server.routes.speaker_bodies import (
     speaker_body,
     voice_offer,
 )
-from studio.server.transfers import receive, unless_gone, wav_answer
+from studio.server.transfers import attachment, make_file, receive, unless_gone, wav_answer
 from studio.services.previews import Sentence
-from studio.services.voice_library import SampleEditor, TrimSpec
-from studio.voices.sample_uploads import MAX_UPLOAD_NAME_CHARS
+from studio.services.voice_library import TrimSpec
+from studio.voices.samples import MAX_UPLOAD_NAME_CHARS
 from studio.voices.speaker import Speaker
 from studio.voices.speaker_record import SpeakerDetails
-from studio.voices.voice_pack import MAX_PACK_BYTES, VOICE_PACK_SUFFIX
+from studio.voices.voice_pack import MAX_PACK_BYTES, VOICE_PACK_SUFFIX, read_pack, write_pack
 
 speaker_routes = APIRouter(prefix="/studio/speakers")
 
@@ -43,15 +47,12 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 @speaker_routes.get("")
 @page_policy(Access.GUEST)
 def list_speakers(studio: StudioDep) -> dict[str, Any]:
-    """All speakers, what is wrong with single ones, and which voices the backend can make."""
+    """List the speakers, problems with their files, and the voices that the backend has."""
     backend = studio.engine.models.get_manager(studio.backend_name).backend
     return {
         "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
         "problems": list(studio.speakers.list_problems()),
-        "removed": [
-            {"speaker_id": one.speaker_id, "name": one.name, "removed_s": one.removed_s}
-            for one in studio.speakers.list_removed()
-        ],
+        "removed": list(map(asdict, studio.speakers.list_removed())),
         "offer": voice_offer(backend.name, backend.title, backend.capabilities),
     }
 
@@ -59,7 +60,7 @@ def list_speakers(studio: StudioDep) -> dict[str, Any]:
 @speaker_routes.post("", status_code=201)
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def add(studio: StudioDep, body: NewSpeakerBody) -> dict[str, Any]:
-    """Add a speaker, with a first sample or without one."""
+    """Add a speaker, with or without a first sample."""
     details = body.model_dump(exclude_unset=True, exclude={"name", "sample"})
     take = body.sample.to_sample() if body.sample else None
     speaker = studio.voices.add(body.name, take, **_details(details))
@@ -69,7 +70,7 @@ def add(studio: StudioDep, body: NewSpeakerBody) -> dict[str, Any]:
 @speaker_routes.post("/import", status_code=201)
 @upload_policy()
 async def import_voice(studio: StudioDep, request: Request) -> dict[str, Any]:
-    """Add a voice that was saved as one file; the body is that file."""
+    """Import a voice file, which is the body."""
     async with receive(request, studio, max_bytes=MAX_PACK_BYTES) as path:
         return await asyncio.to_thread(_import_pack, studio, path)
 
@@ -77,45 +78,35 @@ async def import_voice(studio: StudioDep, request: Request) -> dict[str, Any]:
 @speaker_routes.post("/removed/{speaker_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_speaker(studio: StudioDep, speaker_id: str) -> dict[str, Any]:
-    """Bring a removed voice back."""
+    """Restore a removed speaker."""
     return speaker_body(studio.speakers, studio.speakers.restore_removed(speaker_id))
 
 
 @speaker_routes.delete("/removed/{speaker_id}", status_code=204)
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def delete_removed(studio: StudioDep, speaker_id: str) -> None:
-    """Delete a removed voice for good."""
+    """Delete a removed speaker for good."""
     studio.speakers.delete_removed(speaker_id)
 
 
 @speaker_routes.get("/{speaker_id}/voice")
 @page_policy(Access.GUEST)
 def export_voice(studio: StudioDep, speaker_id: str) -> Response:
-    """A voice as one file."""
-    folder = tempfile.TemporaryDirectory(prefix="tableread-")
-    path = Path(folder.name) / "voice.zip"
-    try:
+    """Export a speaker as a voice file."""
+    speaker = studio.speakers.get_by_id(speaker_id)
+
+    def write(path: Path) -> None:
         with path.open("wb") as file:
-            name = studio.voices.export_pack(speaker_id, file)
-    except BaseException:
-        folder.cleanup()
-        raise
-    # `filename=` wouldn't do: it quotes only what isn't Latin-1, and a name may hold any sign.
-    headers = {
-        "Content-Disposition": f"attachment; filename*=utf-8''{quote(_file_name(name), safe='')}"
-    }
-    return FileResponse(
-        path,
-        media_type="application/zip",
-        headers=headers,
-        background=BackgroundTask(folder.cleanup),
-    )
+            write_pack(studio.speakers, speaker, file)
+
+    headers = {"Content-Disposition": attachment(_file_name(speaker.name))}
+    return make_file(studio, "voice.zip", write, media_type="application/zip", headers=headers)
 
 
 @speaker_routes.patch("/{speaker_id}")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, Any]:
-    """Change what the body names of a speaker."""
+    """Change a speaker."""
     speaker = studio.speakers.get_by_id(speaker_id)
     changes = body.model_dump(exclude_unset=True, exclude={"name"})
     if body.name is not None:
@@ -128,28 +119,28 @@ def change(studio: StudioDep, speaker_id: str, body: SpeakerBody) -> dict[str, A
 @speaker_routes.delete("/{speaker_id}", status_code=204)
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def remove(studio: StudioDep, speaker_id: str) -> None:
-    """Remove a speaker; it can be brought back for 30 days."""
+    """Move a speaker to the trash, from which it can be restored for 30 days."""
     studio.speakers.remove(studio.speakers.get_by_id(speaker_id).name)
 
 
 @speaker_routes.get("/{speaker_id}/sample.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def main_sample(studio: StudioDep, speaker_id: str) -> FileResponse:
-    """A speaker's main sample."""
+    """Fetch a speaker's main sample."""
     return _sample_file(studio.speakers.get_by_id(speaker_id), MAIN)
 
 
 @speaker_routes.get("/{speaker_id}/samples/{sample_id}.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def sample(studio: StudioDep, speaker_id: str, sample_id: str) -> FileResponse:
-    """Any of a speaker's samples."""
+    """Fetch one of a speaker's samples."""
     return _sample_file(studio.speakers.get_by_id(speaker_id), sample_id)
 
 
 @speaker_routes.post("/{speaker_id}/samples", status_code=201)
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def add_sample(studio: StudioDep, speaker_id: str, body: SampleBody) -> dict[str, Any]:
-    """Add a sample from an upload: the main one, or the one of a mood."""
+    """Add a part of an upload as the main sample, or as the sample of a mood."""
     speaker = studio.voices.add_sample(speaker_id, body.to_sample())
     return speaker_body(studio.speakers, speaker)
 
@@ -159,7 +150,7 @@ def add_sample(studio: StudioDep, speaker_id: str, body: SampleBody) -> dict[str
 def change_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: SampleChangeBody
 ) -> dict[str, Any]:
-    """Change the mood or the transcript of a sample, or say that its voice may be cloned."""
+    """Change the mood, transcript or consent of a sample."""
     name = studio.speakers.get_by_id(speaker_id).name
     changes = body.model_dump(exclude_unset=True, exclude={"consent"})
     if body.consent is not None:
@@ -175,10 +166,8 @@ def change_sample(
 @speaker_routes.post("/{speaker_id}/samples/{sample_id}/open", status_code=201)
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FILL)
 def open_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str, Any]:
-    """Make an upload of a kept sample, to be trimmed and repaired as a new one is."""
-    return examined_body(
-        SampleEditor(studio.voices).open(speaker_id, _library_sample_id(sample_id))
-    )
+    """Open a sample as an upload, so that it can be trimmed and repaired like a new one."""
+    return examined_body(studio.voices.open_sample(speaker_id, _library_sample_id(sample_id)))
 
 
 @speaker_routes.put("/{speaker_id}/samples/{sample_id}/recording")
@@ -186,9 +175,11 @@ def open_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[str,
 def replace_sample(
     studio: StudioDep, speaker_id: str, sample_id: str, body: MendedBody
 ) -> dict[str, Any]:
-    """Let a part of that upload take the sample's place; mood and consent stay."""
-    mending = SampleEditor(studio.voices)
-    speaker = mending.replace(speaker_id, _library_sample_id(sample_id), body.to_edit())
+    """Replace a sample by a part of that upload; its mood and consent stay."""
+    cut = body.to_trim(body.upload_id)
+    speaker = studio.voices.replace_sample(
+        speaker_id, _library_sample_id(sample_id), cut, body.transcript
+    )
     return speaker_body(studio.speakers, speaker)
 
 
@@ -207,7 +198,7 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
 @speaker_routes.post("/{speaker_id}/formers/{version_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
-    """Bring back a recording that was changed or removed."""
+    """Restore an earlier version of a sample."""
     name = studio.speakers.get_by_id(speaker_id).name
     return speaker_body(studio.speakers, studio.speakers.restore_version(name, version_id))
 
@@ -215,7 +206,7 @@ def restore_sample_version(studio: StudioDep, speaker_id: str, version_id: str) 
 @speaker_routes.delete("/{speaker_id}/formers/{version_id}")
 @page_policy(Access.GUEST, disk=DiskUse.FREE)
 def delete_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
-    """Delete for good a recording that was changed or removed."""
+    """Delete an earlier version of a sample for good."""
     name = studio.speakers.get_by_id(speaker_id).name
     return speaker_body(studio.speakers, studio.speakers.delete_version(name, version_id))
 
@@ -225,7 +216,7 @@ def delete_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -
 async def preview(
     studio: StudioDep, speaker_id: str, body: PreviewBody, request: Request
 ) -> Response:
-    """A sentence in a speaker's voice."""
+    """Speak a sentence in a speaker's voice."""
     backend_name = body.backend or studio.backend_name
     work = studio.previews.preview(speaker_id, body.sentence(), backend_name)
     return wav_answer(await unless_gone(request, work))
@@ -236,7 +227,7 @@ async def preview(
 async def convert(
     studio: StudioDep, speaker_id: str, request: Request, mood: str | None = None
 ) -> Response:
-    """A recording, which is the body, in a speaker's voice."""
+    """Convert a recording, which is the body, to a speaker's voice."""
     async with receive(request, studio) as path:
         work = studio.previews.convert(speaker_id, path, studio.backend_name, mood)
         return wav_answer(await unless_gone(request, work))
@@ -244,11 +235,11 @@ async def convert(
 
 def _import_pack(studio: StudioDep, path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        return speaker_body(studio.speakers, studio.voices.import_pack(file))
+        return speaker_body(studio.speakers, read_pack(studio.speakers, file))
 
 
 def _library_sample_id(sample_id: str) -> str | None:
-    """A sample's id as the library has it, where the main one has none."""
+    """A sample's id in the library, where the main sample has none."""
     return None if sample_id == MAIN else sample_id
 
 
@@ -261,12 +252,12 @@ def _sample_file(speaker: Speaker, sample_id: str) -> FileResponse:
 
 
 def _details(values: dict[str, Any]) -> SpeakerDetails:
-    """Fields that a body's schema has checked, as the library takes them."""
+    """The fields of a body as the library takes them; the body's schema has checked them."""
     return cast(SpeakerDetails, values)
 
 
 def _file_name(name: str) -> str:
-    """A speaker's name as a file's: without what file systems give a meaning."""
+    """A file name from a speaker's name: every character that file systems reserve becomes “_”."""
     kept = "".join(char if char.isalnum() or char in " -_" else "_" for char in name).strip()
     return (kept or "voice") + VOICE_PACK_SUFFIX
 
@@ -281,23 +272,23 @@ _FileName = Annotated[str, Query(max_length=MAX_UPLOAD_NAME_CHARS)]
 async def upload(
     studio: StudioDep, request: Request, name: _FileName = "recording"
 ) -> dict[str, Any]:
-    """Take a recording in and check it; the body is the file itself."""
+    """Upload a recording, which is the body, and check it as a sample."""
     async with receive(request, studio) as path:
-        upload = await asyncio.to_thread(studio.voices.add_upload, path, name)
+        upload = await asyncio.to_thread(studio.voices.uploads.add, path, name)
     return examined_body(await asyncio.to_thread(studio.voices.examine, TrimSpec(upload.upload_id)))
 
 
 @upload_routes.post("/{upload_id}/check")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def check_upload(studio: StudioDep, upload_id: str, body: CutBody) -> dict[str, Any]:
-    """Check a part of it, as it is or repaired."""
+    """Check a part of an upload as a sample, repaired or not."""
     return examined_body(studio.voices.examine(body.to_trim(upload_id)))
 
 
 @upload_routes.get("/{upload_id}/audio.wav")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 def upload_audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Query()]) -> Response:
-    """The sound of a part of it, as it is or repaired."""
+    """Fetch the audio of a part of an upload, repaired or not."""
     return wav_answer(studio.voices.cut_clip(cut.to_trim(upload_id)))
 
 
@@ -306,7 +297,7 @@ def upload_audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Quer
 async def preview_upload(
     studio: StudioDep, upload_id: str, body: AuditionBody, request: Request
 ) -> Response:
-    """A sentence in its voice."""
+    """Speak a sentence in the voice of an upload."""
     clip = await asyncio.to_thread(studio.voices.cut_clip, body.to_trim(upload_id))
     backend_name = body.backend or studio.backend_name
     work = studio.previews.preview_clip(clip, Sentence(body.text), backend_name)
@@ -316,5 +307,5 @@ async def preview_upload(
 @upload_routes.delete("/{upload_id}", status_code=204)
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
 def drop_upload(studio: StudioDep, upload_id: str) -> None:
-    """Delete it; one that isn't there is no matter."""
+    """Delete an upload; no error if it doesn't exist."""
     studio.voices.uploads.drop(upload_id)

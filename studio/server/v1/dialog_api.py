@@ -1,4 +1,4 @@
-"""`/v1/dialogs`: a dialog with several voices, rendered as a job and kept for its client."""
+"""`/v1/dialogs`: renders a dialog with several voices as a job, and keeps the result."""
 
 from __future__ import annotations
 
@@ -6,41 +6,44 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
-from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from studio.audio.encode import StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
-from studio.dialog.formats.importing import read_dialog_text
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
 from studio.dialog.model import Dialog
 from studio.dialog.pronunciation import PronunciationRules, check_pronunciations
-from studio.engine.job import Job, JobEvent, JobState, SegmentState
-from studio.engine.job_results import export_job, find_segment_issues, read_mastered_blocks
+from studio.engine.job import (
+    Job,
+    JobEvent,
+    JobState,
+    SegmentState,
+    build_scene,
+    find_segment_issues,
+)
 from studio.errors import BadInput, Conflict, NotFound
-from studio.server.deps import StudioDep
-from studio.server.policies import DiskUse, RequestClass, speech_policy
-from studio.server.routes.project_files import mastering_of
-from studio.server.transfers import make_file, unless_left
-from studio.server.v1.requested_voice import backend_for, named_voice
+from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
+from studio.server.transfers import make_file, mastering_of, unless_left
 from studio.server.v1.speech_bodies import (
     DialogBody,
     DialogCard,
     DialogDeleted,
     DialogDoubt,
     DialogFailure,
+    backend_for,
+    named_voice,
 )
 from studio.services.speech_requests import SpeechOptions, SpeechStream
-from studio.services.studio import Studio
 
 KEPT_DIALOGS = 20
-"""Finished renders kept for each studio; older ones make room."""
+"""How many renders each studio keeps; a new one evicts the oldest that is finished."""
 
 
 class DialogStore:
-    """The dialogs that programs had rendered in one studio; any thread may ask."""
+    """The renders of `/v1/dialogs` in one studio; safe from any thread."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -49,7 +52,7 @@ class DialogStore:
         self._streams: dict[str, SpeechStream] = {}
 
     def put(self, stream: SpeechStream) -> None:
-        """Keep a render; the oldest finished one makes room."""
+        """Keep a render; evict the oldest finished ones beyond `KEPT_DIALOGS`."""
         with self._lock:
             self._streams[stream.job.job_id] = stream
             finished = [one for one in self._streams.values() if one.job.events.closed]
@@ -57,17 +60,13 @@ class DialogStore:
             for one in gone:
                 del self._streams[one.job.job_id]
         for one in gone:
-            one.close()
-
-    def get_job(self, dialog_id: str) -> Job:
-        """The job of a render, as `get`."""
-        return self.get(dialog_id).job
+            one.render.close()
 
     def get(self, dialog_id: str) -> SpeechStream:
         """A render by its id.
 
         Raises:
-            NotFound: It never was, was deleted, or made room.
+            NotFound: It never existed, or was deleted or evicted.
         """
         with self._lock:
             stream = self._streams.get(dialog_id)
@@ -85,29 +84,16 @@ class DialogStore:
             stream = self._streams.pop(dialog_id, None)
         if stream is None:
             raise NotFound("This dialog isn't there any more.")
-        stream.close()
-
-
-class DialogStores:
-    """A store for each studio, so that no visitor finds the dialogs of another."""
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self._stores: WeakKeyDictionary[Studio, DialogStore] = WeakKeyDictionary()
-
-    def of(self, studio: Studio) -> DialogStore:
-        """The store of a studio."""
-        return self._stores.setdefault(studio, DialogStore())
+        stream.render.close()
 
 
 async def _current_store(request: Request, studio: StudioDep) -> DialogStore:
-    stores = request.app.state.dialog_stores
-    assert isinstance(stores, DialogStores)
-    return stores.of(studio)
+    stores: PerStudio[DialogStore] = request.app.state.dialog_stores
+    return stores.get(studio)
 
 
 DialogStoreDep = Annotated[DialogStore, Depends(_current_store)]
-"""The type of a handler's `store`: the one of the visitor who asks."""
+"""Type of a handler's `store`: that of the request's studio."""
 
 
 dialog_routes = APIRouter(prefix="/dialogs")
@@ -119,13 +105,16 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {}},
     }
 }
+AUDIO_CONTENT: dict[str, dict[str, Any]] = {
+    audio_format.media_type: {"schema": {"type": "string", "format": "binary"}}
+    for audio_format in StreamFormat
+}
+"""Audio of any format as an OpenAPI document has it."""
+
 _AUDIO: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The whole dialog; lines that failed are left out.",
-        "content": {
-            audio_format.media_type: {"schema": {"type": "string", "format": "binary"}}
-            for audio_format in StreamFormat
-        },
+        "content": AUDIO_CONTENT,
     }
 }
 
@@ -140,7 +129,7 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
 def begin(
     studio: StudioDep, store: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
-    """Render a dialog; with `stream`, the answer is its progress."""
+    """Render a dialog; with `stream`, the response is its progress as events."""
     dialog = _dialog(body)
     backend = backend_for(studio, body.model)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
@@ -164,16 +153,16 @@ def begin(
 @dialog_routes.get("/{dialog_id}")
 @speech_policy()
 def snapshot(store: DialogStoreDep, dialog_id: str) -> DialogCard:
-    """A render as it stands."""
-    return _card(store.get_job(dialog_id))
+    """The current state of a render."""
+    return _card(store.get(dialog_id).job)
 
 
 @dialog_routes.get("/{dialog_id}/events", response_class=StreamingResponse, responses=_EVENTS)
 @speech_policy()
 async def events(store: DialogStoreDep, dialog_id: str) -> StreamingResponse:
     """The steps of a render from its start, until its end."""
-    job = store.get_job(dialog_id)
-    return StreamingResponse(_progress(job), media_type="text/event-stream")
+    progress = _progress(store.get(dialog_id).job)
+    return StreamingResponse(progress, media_type="text/event-stream")
 
 
 @dialog_routes.get("/{dialog_id}/audio", response_class=Response, responses=_AUDIO)
@@ -195,11 +184,13 @@ def audio(
         return make_file(
             studio,
             f"dialog.{audio_format.value}",
-            lambda path: export_job(job, path, ExportOptions(stream.mastering), on_progress=left),
+            lambda path: build_scene(job).write(
+                path, ExportOptions(stream.mastering), on_progress=left
+            ),
             media_type=audio_format.media_type,
             filename=f"dialog.{audio_format.value}",
         )
-    blocks = read_mastered_blocks(job, stream.mastering)
+    blocks = build_scene(job).mastered_blocks(stream.mastering)
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
     )
@@ -208,7 +199,7 @@ def audio(
 @dialog_routes.delete("/{dialog_id}")
 @speech_policy(disk=DiskUse.FREE)
 def remove(store: DialogStoreDep, dialog_id: str) -> DialogDeleted:
-    """Stop a render and forget it."""
+    """Stop a render and delete it."""
     store.remove(dialog_id)
     return DialogDeleted(id=dialog_id)
 
@@ -249,17 +240,17 @@ def _card(job: Job) -> DialogCard:
 
 
 async def _progress(job: Job) -> AsyncIterator[str]:
-    """One event a step; the last one holds the render as it ended."""
-    yield _event({"type": "dialog.created", "dialog": _card(job).model_dump()})
-    async for event in job.events.afollow():
+    """An event for each step of the job; the last one has the render as it ended."""
+    yield write_event({"type": "dialog.created", "dialog": _card(job).model_dump()})
+    async for event in job.events.subscribe():
         if event.segment_idx is None:
-            yield _event({"type": f"dialog.{event.state}", "dialog": _card(job).model_dump()})
+            yield write_event({"type": f"dialog.{event.state}", "dialog": _card(job).model_dump()})
         else:
-            yield _event(_step(job, event, event.segment_idx))
+            yield write_event(_step(job, event, event.segment_idx))
 
 
 def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
-    """One step of a segment; what is doubtful about it comes with its sound."""
+    """A step of one segment; its quality issues are known once its audio is saved."""
     checked = job.records[segment_idx].report if event.state == SegmentState.SAVED else None
     return {
         "type": "dialog.segment",
@@ -270,5 +261,6 @@ def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
     }
 
 
-def _event(body: dict[str, Any]) -> str:
+def write_event(body: dict[str, Any]) -> str:
+    """A server-sent event that holds JSON."""
     return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"

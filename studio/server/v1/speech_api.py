@@ -1,65 +1,58 @@
-"""The speech API as an application of its own: `/v1/audio/speech`, models and voices."""
+"""The application under `/v1`, in the shape of OpenAI's: speech, models and voices."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import StreamEncoder, StreamFormat
-from studio.audio.tempo import Tempo
+from studio.audio.encode import StreamEncoder, Tempo
 from studio.backends.registry import offer_of
-from studio.dialog.line_text import paragraph
-from studio.dialog.model import Dialog, Speech
+from studio.dialog.model import Dialog, Speech, paragraph
+from studio.engine.engine import Render
 from studio.errors import StudioError
-from studio.server.deps import StudioDep, StudioOf, current_studio, spend_upload
-from studio.server.error_responses import (
-    DOCUMENTED,
-    answer_speech_error,
-    answer_speech_fault,
-    answer_speech_http_error,
-    answer_speech_invalid,
-    speech_error_body,
+from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
+from studio.server.policies import (
+    SPEECH_BYTES,
+    DiskUse,
+    PerStudio,
+    StudioDep,
+    StudioOf,
+    current_studio,
+    speech_policy,
+    spend_upload,
 )
-from studio.server.policies import SPEECH_BYTES, DiskUse, speech_policy
-from studio.server.v1.dialog_api import DialogStores, dialog_routes
-from studio.server.v1.requested_voice import (
+from studio.server.v1.dialog_api import AUDIO_CONTENT, DialogStore, dialog_routes, write_event
+from studio.server.v1.speech_bodies import (
+    ModelList,
     References,
+    SpeechBody,
+    VoiceList,
     backend_for,
     language_for,
     model_card,
     voice_cards,
     voice_for,
 )
-from studio.server.v1.speech_bodies import ModelList, SpeechBody, VoiceList
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
 
 speech_routes = APIRouter()
 
-_CLIENT_CLOSED = 499  # nobody reads it; it stands in the access log
+_CLIENT_CLOSED = 499  # for the access log; the client has left
 
 _AUDIO: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The audio, in chunks as it is made; with stream_format sse, events that "
         "carry it in base64.",
-        "content": {
-            **{
-                audio_format.media_type: {"schema": {"type": "string", "format": "binary"}}
-                for audio_format in StreamFormat
-            },
-            "text/event-stream": {},
-        },
+        "content": {**AUDIO_CONTENT, "text/event-stream": {}},
     }
 }
 
@@ -83,30 +76,30 @@ def voices(studio: StudioDep, model: str | None = None) -> VoiceList:
 @speech_routes.post("/audio/speech", response_class=StreamingResponse, responses=_AUDIO)
 @speech_policy(max_body_bytes=SPEECH_BYTES, disk=DiskUse.FILL)
 async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Response:
-    """Speak a text. The answer begins with the first sound, so that what fails has a status."""
+    """Speak a text. The response waits for the first sound, so that a failure has a status."""
     if body.ref_audio is None:
         reading = await asyncio.to_thread(begin_speech, studio, body)
     else:
         spend_upload(request)
         reading = await request.app.state.references.run(lambda: begin_speech(studio, body))
+    has_sound = False
     try:
         spoken = SpokenAudio(reading, body)
-        waited = await spoken.wait_for_sound(request)
-    except BaseException:
-        _finish_later(reading, request.app)
-        raise
-    if not waited:
-        _finish_later(reading, request.app)
+        has_sound = await spoken.wait_for_sound(request)
+    finally:
+        if not has_sound:
+            _finish_later(reading.render, request.app)
+    if not has_sound:
         return Response(status_code=_CLIENT_CLOSED)
     as_events = body.stream_format == "sse"
     media_type = "text/event-stream" if as_events else body.response_format.media_type
     headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
     chunks = spoken.events() if as_events else spoken.audio()
-    return _Closing(reading, chunks, media_type=media_type, headers=headers)
+    return _Closing(reading.render, chunks, media_type=media_type, headers=headers)
 
 
 def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
-    """Let a request's text wait for its turn."""
+    """Submit a request's text to the engine."""
     backend = backend_for(studio, body.model)
     voice = voice_for(studio, backend, body)
     language = language_for(backend, body.language)
@@ -116,10 +109,10 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
 
 
 class SpokenAudio:
-    """A reading as encoded bytes, at the speed that was asked for."""
+    """The sound of a speech request as encoded bytes, at the requested speed."""
 
     def __init__(self, reading: SpeechStream, body: SpeechBody) -> None:
-        """Prepare; nothing is read yet."""
+        """Prepare the encoder; nothing is read yet."""
         self._chunks = reading.chunks()
         self._first: Samples | None = None
         self._tempo = Tempo(body.speed)
@@ -128,10 +121,10 @@ class SpokenAudio:
         self._samples = 0
 
     async def wait_for_sound(self, request: Request) -> bool:
-        """Wait until there is something to hear; False when the caller left before.
+        """Wait for the first sound; False when the client disconnected before it.
 
         Raises:
-            SpeechFailed: There will be nothing.
+            SpeechFailed: There will be no sound.
         """
         first = asyncio.ensure_future(anext(self._chunks, None))
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
@@ -145,7 +138,7 @@ class SpokenAudio:
             gone.cancel()
 
     async def audio(self) -> AsyncIterator[bytes]:
-        """Encoded bytes, as soon as there are any."""
+        """The encoded audio, chunk by chunk."""
         try:
             if self._first is not None:
                 yield await self._encode(self._first)
@@ -156,16 +149,16 @@ class SpokenAudio:
             self._encoder.close()
 
     async def events(self) -> AsyncIterator[str]:
-        """The same as events; a failure on the way is one too."""
+        """The encoded audio as server-sent events; a failure on the way becomes an event."""
         try:
             async for data in self.audio():
                 if data:
                     audio = base64.b64encode(data).decode()
-                    yield _event({"type": "speech.audio.delta", "audio": audio})
+                    yield write_event({"type": "speech.audio.delta", "audio": audio})
         except StudioError as error:
-            yield _event({"type": "error"} | speech_error_body(error))
+            yield write_event({"type": "error"} | speech_error_body(error))
         else:
-            yield _event({"type": "speech.audio.done", "usage": self._usage()})
+            yield write_event({"type": "speech.audio.done", "usage": self._usage()})
 
     async def _encode(self, chunk: Samples) -> bytes:
         self._samples += len(chunk)
@@ -175,7 +168,7 @@ class SpokenAudio:
         return self._encoder.push(self._tempo.finish()) + self._encoder.finish()
 
     def _usage(self) -> dict[str, Any]:
-        """Characters and tenths of seconds stand in for tokens, which not every backend has."""
+        """Characters and tenths of a second stand in for tokens: not every backend has those."""
         output_tokens = round(10 * self._samples / STUDIO_RATE_HZ)
         total = self._input_chars + output_tokens
         return {
@@ -186,26 +179,26 @@ class SpokenAudio:
 
 
 class _Closing(StreamingResponse):
-    """Ends its reading whatever becomes of the connection, also when nothing was sent."""
+    """Ends its render however the connection ends, even when nothing was sent."""
 
-    def __init__(self, reading: SpeechStream, chunks: Any, **options: Any) -> None:
+    def __init__(self, render: Render, chunks: Any, **options: Any) -> None:
         super().__init__(chunks, **options)
-        self._reading = reading
+        self._render = render
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            # Not awaited: who is cancelled here may not wait.
-            _finish_later(self._reading, scope["app"])
+            # Not awaited: this task may be cancelled already.
+            _finish_later(self._render, scope["app"])
 
 
-def _finish_later(reading: SpeechStream, app: FastAPI) -> None:
+def _finish_later(render: Render, app: FastAPI) -> None:
     loop = asyncio.get_running_loop()
-    if reading.is_over:
-        loop.run_in_executor(None, reading.close)
+    if render.is_over:
+        loop.run_in_executor(None, render.close)
         return
-    task = loop.create_task(reading.aclose())
+    task = loop.create_task(render.aclose())
     # The loop itself holds tasks only weakly.
     app.state.finishing.add(task)
     task.add_done_callback(app.state.finishing.discard)
@@ -216,16 +209,12 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _event(body: dict[str, Any]) -> str:
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
-
-
 def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
-    """What is served under `/v1`.
+    """Build the application under `/v1`.
 
     Args:
-        studio_of: Whose studio a request works with.
-        guard: Refuses who has no key, where one is needed.
+        studio_of: Finds the studio that a request works with.
+        guard: Dependency that refuses a request without the key, where the studio has one.
     """
     api = FastAPI(
         title="Tableread speech API",
@@ -235,14 +224,10 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(guard), Depends(current_studio(studio_of))],
         responses=DOCUMENTED,
-        exception_handlers={
-            StudioError: answer_speech_error,
-            HTTPException: answer_speech_http_error,
-            RequestValidationError: answer_speech_invalid,
-            Exception: answer_speech_fault,
-        },
+        exception_handlers=SPEECH_HANDLERS,
     )
-    api.state.dialog_stores = DialogStores()
+    # Each studio has its own, so that no visitor finds the dialogs of another.
+    api.state.dialog_stores = PerStudio(lambda _studio: DialogStore())
     api.state.finishing = set()
     api.state.references = References()
     api.include_router(speech_routes)
@@ -254,12 +239,12 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
 
 @speech_policy()
 async def _describe(request: Request) -> JSONResponse:
-    """The OpenAPI document; for anybody, since it says nothing of what is here."""
+    """The OpenAPI document; it says nothing about this studio's models and voices."""
     return JSONResponse(request.app.openapi())
 
 
 def _document(api: FastAPI) -> dict[str, Any]:
-    """The document as served."""
+    """The OpenAPI document with the server's prefix and the key that a client sends."""
     if api.openapi_schema is None:
         document = get_openapi(title=api.title, version=api.version, routes=api.routes)
         document["servers"] = [{"url": "/v1"}]

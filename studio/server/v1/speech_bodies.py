@@ -1,17 +1,41 @@
-"""Bodies of the speech API. Names and shapes are OpenAI's and vLLM-Omni's, not the studio's."""
+"""A speech request: its body, and the backend and voice that it names.
+
+Names and shapes are OpenAI's and vLLM-Omni's, not the studio's. A voice is a speaker of the
+library, a preset of the backend, or a recording in the request.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import asyncio
+import base64
+import binascii
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.audio.encode import StreamFormat
-from studio.audio.tempo import MAX_SPEED, MIN_SPEED
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.decode import DecodeLimits
+from studio.audio.encode import MAX_SPEED, MIN_SPEED, StreamFormat
+from studio.audio.guarded_decode import decode_guarded
+from studio.backends.base import Backend, Preset, canonical_name
+from studio.backends.registry import offer_of
 from studio.dialog.attributes import MAX_SEED
+from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
+from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
 from studio.project.ops import PronunciationFields
-from studio.server.routes.project_files import LoudnessTarget
+from studio.server.transfers import LoudnessChoice
+from studio.services.studio import Studio
+from studio.voices.cast import Cast
+from studio.voices.samples import MAX_SAMPLE_S, MIN_SAMPLE_S
+from studio.voices.speaker import Sample, Voice
 
 MAX_INPUT_CHARS = 20_000
 MAX_REFERENCE_CHARS = 16_000_000
@@ -23,7 +47,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class VoiceId(BaseModel):
-    """A voice by its id, the long way of naming one."""
+    """A voice's id as an object, which OpenAI's API allows."""
 
     id: Name
 
@@ -86,18 +110,18 @@ class DialogBody(BaseModel):
         max_length=MAX_PRONUNCIATIONS,
         description="How words are said; nothing else of the dialog changes.",
     )
-    loudness: LoudnessTarget = Field(
+    loudness: LoudnessChoice = Field(
         "rendered",
         description="Of the finished audio in every format: a level by its name, or in LUFS.",
     )
     even_voices: bool = Field(
         False, strict=True, description="Bring all speakers to one loudness first."
     )
-    stream: bool = Field(False, description="Answer with the progress events of the render.")
+    stream: bool = Field(False, description="Respond with the progress events of the render.")
 
 
 class ModelAbilities(BaseModel):
-    """What a backend can do, so that nobody has to find out by being refused.
+    """What a backend can do.
 
     With `cloning` or `builtin_voice` it takes `ref_audio`; without `cloning` a recording only sets
     the pitch of the voice.
@@ -109,10 +133,10 @@ class ModelAbilities(BaseModel):
     described_voices: bool = Field(description="Takes task_type VoiceDesign.")
     instructions: bool = Field(description="Follows instructions on how a voice speaks a text.")
     languages: dict[str, str] = Field(description="Names by code; empty where it has one only.")
-    tags: list[str] = Field(description="Sounds that it makes where a text has them in brackets.")
-    streaming: bool = Field(description="Its sound comes before the line is finished.")
-    sample_rate_hz: int = Field(description="Of what is sent, whatever the backend's own.")
-    max_chars: int = Field(description="Longer texts are spoken in pieces of that length.")
+    tags: list[str] = Field(description="Sounds that it performs if a text has them in brackets.")
+    streaming: bool = Field(description="Sends audio before the line is finished.")
+    sample_rate_hz: int = Field(description="Of the audio sent, whatever the backend's own.")
+    max_chars: int = Field(description="Longer texts are split into pieces of that length.")
 
 
 class ModelCard(BaseModel):
@@ -158,7 +182,7 @@ class DialogFailure(BaseModel):
 
 
 class DialogDoubt(BaseModel):
-    """A line that was spoken and may not be right; `kinds` says in short what `message` tells."""
+    """A spoken line with quality issues: their kinds, and a message about them."""
 
     segment: int
     line: int
@@ -167,7 +191,7 @@ class DialogDoubt(BaseModel):
 
 
 class DialogCard(BaseModel):
-    """A render of a dialog as it stands."""
+    """The current state of a dialog's render."""
 
     id: str
     object: Literal["dialog"] = "dialog"
@@ -182,8 +206,225 @@ class DialogCard(BaseModel):
 
 
 class DialogDeleted(BaseModel):
-    """A render that was stopped and forgotten."""
+    """A render that was stopped and deleted."""
 
     id: str
     object: Literal["dialog.deleted"] = "dialog.deleted"
     deleted: Literal[True] = True
+
+
+_LIMITS = DecodeLimits(max_bytes=12_000_000, max_duration_s=120.0)
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,", re.ASCII)
+_NAME = "ref_audio"
+_AT_ONCE = 2
+_MOST_WAITING = 8
+
+T = TypeVar("T")
+
+
+class References:
+    """Decodes recordings in requests in threads of its own, as one may take a minute.
+
+    To be used on the server's event loop only.
+    """
+
+    def __init__(self) -> None:
+        """Start with no work."""
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reference")
+        self._begun = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do some work when a thread is free.
+
+        Raises:
+            EngineBusy: Too many requests are waiting.
+        """
+        if self._begun >= _AT_ONCE + _MOST_WAITING:
+            raise EngineBusy(
+                "Too many recordings are being read; try again in 10 s.", retry_after_s=10
+            )
+        self._begun += 1
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        # Ends with the thread, which goes on when the caller leaves.
+        future.add_done_callback(self._end)
+        return await asyncio.shield(future)
+
+    def _end(self, future: asyncio.Future[T]) -> None:
+        self._begun -= 1
+        if not future.cancelled():
+            future.exception()  # retrieved, as its caller may have left
+
+
+def read_reference(data_url: str, transcript: str | None) -> Sample:
+    """Decode a recording inside a request.
+
+    Args:
+        data_url: `data:audio/wav;base64,…`; any other URL is refused, never fetched.
+        transcript: The words in the recording, if known.
+
+    Raises:
+        BadInput: It is no base64 data URL.
+        AudioRejected: It can't be decoded, or is larger than the limits.
+        SampleRejected: It is too short or silent.
+    """
+    head = _DATA_URL.match(data_url)
+    if head is None:
+        raise BadInput("ref_audio must be a data URL: data:audio/wav;base64,… Nothing is fetched.")
+    try:
+        data = base64.b64decode(data_url[head.end() :], validate=True)
+    except binascii.Error as error:
+        raise BadInput(f"ref_audio holds no valid base64 ({error}).") from error
+    with tempfile.TemporaryDirectory(prefix="tableread-reference-") as folder:
+        path = Path(folder) / "reference"
+        path.write_bytes(data)
+        _, clip = decode_guarded(path, limits=_LIMITS, display_name=_NAME)
+    return Sample(_checked(clip), hashlib.sha256(data).hexdigest(), transcript or None)
+
+
+def _checked(clip: Clip) -> Clip:
+    if clip.duration_s < MIN_SAMPLE_S:
+        raise SampleRejected(f"ref_audio lasts {clip.duration_s:.1f} s; a voice needs 1 s or more.")
+    if not clip.samples.any():
+        raise SampleRejected("ref_audio is silent.")
+    return Clip(clip.samples[: round(MAX_SAMPLE_S * clip.rate_hz)], clip.rate_hz)
+
+
+DEFAULT = "alloy"
+"""The voice of a request that names none."""
+
+OWN_CHOICE = frozenset({"tts-1", "tts-1-hd", "gpt-4o-mini-tts"})
+"""OpenAI's model names, for which the studio chooses a backend itself."""
+
+
+def backend_for(studio: Studio, model: str | None) -> Backend:
+    """The backend that a request names; a request never makes the studio download one.
+
+    Raises:
+        NotFound: There is no such model.
+        ModelUnavailable: It can't speak here now.
+    """
+    name = studio.backend_name if model is None or model in OWN_CHOICE else model
+    backend = studio.backends().get(canonical_name(name))
+    if backend is None:
+        raise NotFound(f"There is no model “{name}” here. GET /v1/models lists those there are.")
+    offer = offer_of(backend)
+    if not offer.ready:
+        raise ModelUnavailable(offer.unavailable or offer.to_fetch or "")
+    return backend
+
+
+def model_card(backend: Backend) -> ModelCard:
+    """What a backend is and can do."""
+    can = backend.capabilities
+    abilities = ModelAbilities(
+        cloning=can.cloning,
+        builtin_voice=can.builtin_voice,
+        presets=[preset.preset_id for preset in can.presets],
+        described_voices=can.described_voices,
+        instructions=can.instructions,
+        languages=dict(can.languages),
+        tags=sorted(can.tags),
+        streaming=can.streaming,
+        sample_rate_hz=STUDIO_RATE_HZ,
+        max_chars=can.max_chars,
+    )
+    return ModelCard(id=backend.name, created=0, title=backend.title, capabilities=abilities)
+
+
+def voice_cards(studio: Studio, backend: Backend) -> list[VoiceCard]:
+    """The library's speakers and the backend's presets."""
+    cards = []
+    for speaker in studio.speakers.list():
+        languages = [speaker.language] if speaker.language else []
+        cards.append(
+            VoiceCard(id=speaker.name, name=speaker.name, kind="speaker", languages=languages)
+        )
+    for one in backend.capabilities.presets:
+        languages = list(one.languages)
+        cards.append(
+            VoiceCard(id=one.preset_id, name=one.label, kind="preset", languages=languages)
+        )
+    return cards
+
+
+def voice_for(studio: Studio, backend: Backend, body: SpeechBody) -> Voice:
+    """The voice of a speech request.
+
+    Raises:
+        BadInput: The backend has no such voice, or can't make one from what the request gives.
+    """
+    _check_task(backend, body)
+    name = body.voice_name
+    if body.ref_audio is not None:
+        return Voice(_name(name or DEFAULT), read_reference(body.ref_audio, body.ref_text))
+    if body.task_type == "VoiceDesign":
+        return Voice(_name(name or DEFAULT), description=body.instructions)
+    presets = backend.capabilities.presets
+    if name is None and presets and not backend.capabilities.builtin_voice:
+        name = presets[0].preset_id
+    voice = named_voice(studio, backend, name or DEFAULT)
+    if voice.preset is not None and body.instructions:
+        # How to speak; a backend that takes no instructions ignores them.
+        return replace(voice, description=body.instructions)
+    return voice
+
+
+def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:
+    """A voice by its name: the library's speaker, a preset, or the built-in voice.
+
+    Raises:
+        BadInput: Neither the library nor the backend has it.
+        SampleRejected: The speaker's sample can't be used.
+    """
+    name = _name(written)
+    if studio.speakers.find(name) is not None:
+        return Cast(studio.speakers, {}).load_voice(name)
+    preset = _preset(backend, name)
+    if preset is not None:
+        return Voice(name, preset=preset.preset_id)
+    if backend.capabilities.builtin_voice:
+        return Voice(name)
+    raise BadInput(
+        f"There is no voice “{name}”. GET /v1/audio/voices lists those there are; a recording in "
+        "ref_audio gives another."
+    )
+
+
+def language_for(backend: Backend, wanted: str | None) -> str | None:
+    """The code of a requested language; None leaves the choice to the backend."""
+    if wanted is None or wanted.casefold() in {"", "auto"}:
+        return None
+    languages = backend.capabilities.languages
+    by_name = {title.casefold(): code for code, title in languages.items()}
+    return by_name.get(wanted.casefold(), wanted)
+
+
+def _preset(backend: Backend, name: str) -> Preset | None:
+    wanted = name.casefold()
+    for preset in backend.capabilities.presets:
+        if wanted in {preset.preset_id.casefold(), preset.label.casefold()}:
+            return preset
+    return None
+
+
+def _name(written: str) -> str:
+    return clean_name(re.sub(r"[\[\]|]", " ", written))
+
+
+def _check_task(backend: Backend, body: SpeechBody) -> None:
+    """Refuse a task that the backend can't do."""
+    can = backend.capabilities
+    # A backend with a built-in voice for any name adapts that voice to a sample.
+    takes_samples = can.cloning or can.builtin_voice
+    if body.ref_audio is not None and not takes_samples:
+        raise BadInput(f"{backend.title} can't clone a voice; leave ref_audio out.")
+    if body.task_type == "VoiceDesign" and not (can.described_voices and body.instructions):
+        raise BadInput(
+            f"{backend.title} makes no voice from a description."
+            if not can.described_voices
+            else "VoiceDesign needs a description of the voice in instructions."
+        )
+    if body.task_type == "CustomVoice" and not can.presets:
+        raise BadInput(f"{backend.title} has no voices of its own; task_type can't be CustomVoice.")
+    if body.task_type == "Base" and not takes_samples:
+        raise BadInput(f"{backend.title} can't clone a voice; task_type can't be Base.")

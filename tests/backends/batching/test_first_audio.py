@@ -19,7 +19,8 @@ import torch
 from qwen3_speakers import loaded_package, use_one_core
 
 from benchmarks.synthetic_qwen3 import SIZES, build_random_model
-from studio.backends.batching import model_runner, prefix_cache
+from studio.backends.base import Priority
+from studio.backends.batching import model_runner, prefill
 from studio.backends.batching.batch_engine import BatchEngine
 from studio.backends.batching.codec_worker import CodecFrames
 from studio.backends.batching.model_runner import StatusReadback
@@ -66,7 +67,6 @@ def task_of(whose: Qwen3Voice, words: int, frames: int, **fields: Any) -> Talker
         sampling=SamplingParams(),
         seed=words,
         max_frames=frames,
-        expected_frames=frames,
         **fields,
     )
 
@@ -131,7 +131,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, course: Course, core: TalkerRunner) -
     monkeypatch.setattr(core, "step", noted_step)
     monkeypatch.setattr(core, "progress", noted_progress)
     monkeypatch.setattr(model_runner, "prefill", noted_read)
-    monkeypatch.setattr(prefix_cache, "prefill", noted_read)
+    monkeypatch.setattr(prefill, "prefill", noted_read)
     monkeypatch.setattr(Qwen3CodecWorker, "submit", noted_submit)
     monkeypatch.setattr(CodecGraphBuffers, "run", noted_run)
 
@@ -175,12 +175,14 @@ def test_first_audio_beside_63_others_waits_for_one_frame_one_prompt_and_one_cal
     course, whose, stopped = Course(), voice(), threading.Event()
     given: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with engine_of(monkeypatch, course) as engine:
-        heard_out(engine, task_of(whose, 4, 2, urgency=lambda: 0))  # the voice is known from here
+        heard_out(
+            engine, task_of(whose, 4, 2, priority=lambda: Priority(0))
+        )  # the voice is known from here
         fill(engine, whose, stopped)
         course.closed.set()
         assert course.reached.wait(PATIENCE_S)  # a step is about to be queued
         course.events.clear()
-        line = task_of(whose, 9, FOREVER, urgency=lambda: 0, cancelled=stopped.is_set)
+        line = task_of(whose, 9, FOREVER, priority=lambda: Priority(0), cancelled=stopped.is_set)
         engine.submit(TtsSequence(line, given.put))
         course.opened.set()
         first = given.get(timeout=PATIENCE_S)

@@ -28,7 +28,7 @@ from runner_lines import (
 )
 
 from studio.backends.batching.model_runner import bucket_sizes
-from studio.backends.batching.runner_contract import ModelRunner, SlotProgress, StopReason
+from studio.backends.batching.runner_contract import SlotProgress, StopReason
 from studio.backends.qwen3.checkpoint import SamplingParams
 from studio.backends.qwen3.talker import TalkerRunner
 from studio.errors import ModelUnavailable, SpeechFailed
@@ -57,9 +57,8 @@ def alone(core: TalkerRunner, line: Scripted, sampling: SamplingParams, seed: in
 
 
 def test_it_is_a_core(core):
-    typed: ModelRunner = core
-    assert typed.layout.slots == 8
-    assert typed.state_bytes() > 0
+    assert core.layout.slots == 8
+    assert core._slots.size_bytes > 0
 
 
 @pytest.mark.parametrize("sampling", [LIVELY, NARROW, WIDE], ids=["usual", "narrow", "wide"])
@@ -274,7 +273,7 @@ def test_prompts_kept_are_bounded():
     for _ in range(2):
         prompts.build(line, voice_of("full reference"), "english")
     assert prompts.computed == 8
-    assert prompts.cached_parts == 3
+    assert len(prompts._parts) == 3
 
 
 @pytest.mark.parametrize(
@@ -286,7 +285,7 @@ def test_prompts_kept_are_bounded():
     ],
 )
 def test_attention_it_does_not_know_is_refused_in_words(monkeypatch, part, field, value):
-    talker = loaded_model("base")._model.talker
+    talker = loaded_model("base").package.talker
     config = talker.config if part == "talker" else talker.config.code_predictor_config
     monkeypatch.setattr(config, field, value)
     with pytest.raises(ModelUnavailable, match="attention that the batched talker"):
@@ -311,6 +310,6 @@ def test_buckets_reach_just_to_the_slots():
 def test_prompts_padded_to_equal_lengths_make_the_same_codes(kept_bytes):
     """As on CUDA, where libraries choose anew for each length; slots are used twice."""
     core = made_core("base", 2, kept_bytes=kept_bytes)
-    core._lengths = core._prefix_cache._lengths = 16
+    core._lengths = core.prefix_cache._lengths = 16
     made = refilled(core, 2, lines_of("base"))
     assert all(torch.equal(codes, reference_codes(line)) for line, codes in made.items())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from studio.backends.base import Priority
 from studio.backends.batching.slot_scheduler import (
     MAX_ADMITTED,
     MAX_ADMITTED_WITH_LISTENER,
@@ -19,14 +20,14 @@ MAX_WAIT_S = 0.05
 
 @dataclass(eq=False)
 class Line:
-    """A line that takes so many frames; listened to where `ahead` is given."""
+    """A line that takes so many frames, the longest first; listened to where `ahead` is given."""
 
     name: str
-    expected_frames: int = 10
+    frames: int = 10
     ahead: int | None = None
 
-    def urgency(self) -> int | None:
-        return self.ahead
+    def priority(self) -> Priority:
+        return Priority(order=(-self.frames,)) if self.ahead is None else Priority(self.ahead)
 
 
 class Clock:
@@ -261,7 +262,7 @@ class Engine:
     def frame(self) -> None:
         for slot, line in self.scheduler.admit():
             assert slot not in self.left, "a slot was given twice"
-            self.left[slot] = line.expected_frames
+            self.left[slot] = line.frames
         assert set(self.left) == set(self.scheduler.running)
         for slot in list(self.left):
             self.left[slot] -= 1
@@ -285,7 +286,7 @@ def test_every_line_ends_once_whatever_comes_between(events, continuous):
             case _:
                 for _ in range(number):
                     engine.frame()
-    for _ in range(sum(line.expected_frames for line in engine.lines) + 1):
+    for _ in range(sum(line.frames for line in engine.lines) + 1):
         engine.clock.now_s += MAX_WAIT_S
         engine.frame()
     assert sorted(engine.ended, key=id) == sorted(engine.lines, key=id)

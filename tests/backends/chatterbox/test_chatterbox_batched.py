@@ -33,7 +33,7 @@ from scenes import OpenStudio, finish
 
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.backends.base import Conditioning, TellsHealth, TellsRoom
+from studio.backends.base import Conditioning, Priority, TellsHealth, TellsRoom
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.chatterbox_memory import (
@@ -141,7 +141,7 @@ def test_contract(check, variant, backend):
 
 def test_it_says_how_many_lines_it_takes(backend, variant):
     assert backend.name == variant
-    assert (backend.capabilities.slots, backend.capabilities.beyond_slots) == (SLOTS, SLOTS)
+    assert (backend.capabilities.slots, backend.capabilities.queues_requests) == (SLOTS, True)
     assert not backend.capabilities.streaming
     assert backend.capabilities.params == BY_NAME[variant].capabilities.params
     assert backend.capabilities.languages == BY_NAME[variant].capabilities.languages
@@ -166,7 +166,7 @@ def test_10_lines_through_4_slots_are_as_if_alone(backend, voices, alone):
 
 def test_a_line_that_somebody_waits_for_is_the_same_in_one_piece(backend, voices, alone):
     name, text, seed = LINES[0]
-    line = request(text, voices[name], seed=seed, urgency=lambda: 0)
+    line = request(text, voices[name], seed=seed, priority=lambda: Priority(0))
     (chunk,) = chunks_of(backend.speak(line))
     assert_same(chunk, alone[0])
 
@@ -258,7 +258,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(variant, folder
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(T3Slots, "allocate", classmethod(allocate_few))
-    monkeypatch.setattr("studio.backends.batching.line_runner.should_batch", lambda *_: True)
+    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_: True)
     with opened(variant, folder, BatchOptions(positions=512)) as backend:
         assert backend.capabilities.slots == 2
         assert len(whole(backend.speak(request("Yes.", backend.condition(Voice("Ida"))))))
@@ -333,7 +333,7 @@ def test_a_slot_takes_what_was_reckoned(backend):
     core = backend._runner._engine._core
     dimensions = T3Dims.of(backend._model.t3, half=False)
     reckoned = SLOTS * dimensions.slot_bytes(core.layout, "cpu")
-    assert abs(core.state_bytes() - reckoned) < 0.05 * reckoned
+    assert abs(core._slots.size_bytes - reckoned) < 0.05 * reckoned
 
 
 def test_the_engine_fills_the_slots(open_studio: OpenStudio, backend):

@@ -16,7 +16,7 @@ from studio.backends.chatterbox.variants import (
     ChatterboxVariant,
     resolve_source,
 )
-from studio.backends.hub.weights_identity import identify_weights
+from studio.backends.hub.weights import identify_weights
 from studio.backends.options import BackendOptions
 
 

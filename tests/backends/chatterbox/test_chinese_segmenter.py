@@ -19,8 +19,12 @@ from tiny_hub import COMMIT, TinyHub
 
 from studio.backends.base import LoadProgress
 from studio.backends.chatterbox.backend import ChatterboxBackend
-from studio.backends.chatterbox.text_limits import fetch_segmenter, load_segmenter, segmenter_folder
-from studio.backends.chatterbox.variants import MULTILINGUAL
+from studio.backends.chatterbox.variants import (
+    MULTILINGUAL,
+    fetch_segmenter,
+    load_segmenter,
+    segmenter_folder,
+)
 from studio.backends.options import BackendOptions
 from studio.errors import Cancelled
 

@@ -131,7 +131,12 @@ class Heard:
         self.error: Exception | None = None
         self.ended = threading.Event()
         task = T3Request(
-            torch.zeros(1, 1), desk.voices[number % 3], 0.5, T3SamplingParams(), number, 40, 40
+            text=torch.zeros(1, 1),
+            voice=desk.voices[number % 3],
+            exaggeration=0.5,
+            sampling=T3SamplingParams(),
+            seed=number,
+            max_frames=40,
         )
         codes = (tokens_of(number) if tokens is None else tokens)[:, None]
         self.frames = CodecFrames(TtsSequence(task, self._take), codes)

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studio.audio.clip import Clip
-from studio.backends.espeak.draft_voices import VARIANTS, draft_voice, presets
-from studio.backends.espeak.espeak_data import find_package
+from studio.backends.espeak.espeak_voices import VARIANTS, draft_voice, find_package, presets
 from studio.voices.speaker import Sample, Voice
 
 CASTS = (
@@ -39,7 +38,7 @@ def test_twelve_names_sound_clearly_different(cast):
 
 def test_a_name_keeps_its_voice_from_run_to_run():
     code = (
-        "from studio.backends.espeak.draft_voices import *; v = draft_voice(Voice('Anna'))\n"
+        "from studio.backends.espeak.espeak_voices import *; v = draft_voice(Voice('Anna'))\n"
         "print(v.variant.name, v.fundamental_hz, v.tract, v.tempo)"
     )
     root = Path(__file__).parents[3]

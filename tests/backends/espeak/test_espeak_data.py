@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from studio.backends.espeak.backend import DraftBackend
-from studio.backends.espeak.espeak_data import Languages, Package, find_package, language_of_text
+from studio.backends.espeak.espeak_voices import Languages, Package, find_package, language_of_text
 from studio.backends.espeak.espeak_worker import MAX_UTTERANCES
 from studio.backends.espeak.worker_pool import EspeakWorker, Utterance
 from studio.errors import ModelUnavailable, SpeechFailed

@@ -12,7 +12,7 @@ pytest.importorskip("huggingface_hub", reason="the model packages are not instal
 from tiny_hub import TinyHub, safetensors
 
 from studio.backends.base import LoadProgress
-from studio.backends.hub import transfer
+from studio.backends.hub import download
 from studio.backends.hub.weights import fetch_weights
 from studio.errors import Cancelled, ModelUnavailable
 
@@ -23,7 +23,7 @@ FILES = {"config.json": b"{}", "model.safetensors": safetensors(200_000)}
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TinyHub]:
-    monkeypatch.setattr(transfer, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(download, "_FIRST_WAIT_S", 0.001)
     hub = TinyHub(dict(FILES))
     with hub.serving(monkeypatch, tmp_path):
         yield hub
@@ -39,7 +39,7 @@ def fetch(told: list[str] | None = None) -> Path:
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_it_is_asked_again(hub: TinyHub, status: int) -> None:
-    hub.busy = [status] * (transfer.TRIES - 1)
+    hub.busy = [status] * (download.TRIES - 1)
     told: list[str] = []
     folder = fetch(told)
     assert (folder / "model.safetensors").read_bytes() == FILES["model.safetensors"]
@@ -47,7 +47,7 @@ def test_it_is_asked_again(hub: TinyHub, status: int) -> None:
 
 
 def test_one_that_stays_busy_ends_the_download(hub: TinyHub) -> None:
-    hub.busy = [503] * transfer.TRIES
+    hub.busy = [503] * download.TRIES
     with pytest.raises(ModelUnavailable, match="answered 503"):
         fetch()
     assert hub.busy == []
@@ -62,7 +62,7 @@ def test_what_will_not_pass_is_told_at_once(hub: TinyHub) -> None:
 
 
 def test_the_waiting_can_be_cancelled(hub: TinyHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_FIRST_WAIT_S", 600.0)
+    monkeypatch.setattr(download, "_FIRST_WAIT_S", 600.0)
     hub.busy = [503]
 
     def stop(progress: LoadProgress) -> None:

@@ -86,7 +86,7 @@ class TestDownload:
         assert weights_at_hand(NAME, NEEDS) is None
 
     def test_progress_tells_bytes_file_and_speed_and_ends_whole(self, hub, monkeypatch):
-        monkeypatch.setattr("studio.backends.hub.transfer._REPORT_EVERY_S", 0.0)
+        monkeypatch.setattr("studio.backends.hub.download._REPORT_EVERY_S", 0.0)
         told = []
         fetch(progress=told.append)
         fractions = [one.fraction for one in told if one.fraction is not None]
@@ -112,7 +112,7 @@ class TestInterruption:
         assert hub.served["model.safetensors"] == len(FILES["model.safetensors"])
 
     def test_cancel_stops_it_and_the_next_try_goes_on(self, hub, monkeypatch):
-        monkeypatch.setattr("studio.backends.hub.transfer._REPORT_EVERY_S", 0.0)
+        monkeypatch.setattr("studio.backends.hub.download._REPORT_EVERY_S", 0.0)
 
         def cancel_at_half(progress):
             if (progress.fraction or 0) > 0.5:

@@ -247,7 +247,7 @@ def cycle(backend: Qwen3Backend) -> weakref.ref:
     """Load, speak, unload; a reference to the model that must be dead then."""
     backend.load(lambda _progress: None)
     whole(backend.speak(request_for(backend, VOICES["voice_design"], "Yes.")))
-    return weakref.ref(backend._require_model()._model)
+    return weakref.ref(backend._require_model().package)
 
 
 def footprint() -> tuple[int, int, int]:
@@ -275,8 +275,21 @@ def cycles(count: int) -> None:
     assert after[0] - before[0] < 20e6  # one small model is 21 MB
 
 
+def test_memory_is_given_back_once_the_model_is_gone(monkeypatch):
+    backend, was_gone = made_backend("voice_design"), []
+    model = cycle(backend)
+
+    def note(_device: str) -> None:
+        gc.collect()
+        was_gone.append(model() is None)
+
+    monkeypatch.setattr("studio.backends.neural_backend.give_back", note)
+    backend.unload()
+    assert was_gone == [True]
+
+
 def test_load_and_unload_leave_nothing_behind():
-    cycles(20)
+    cycles(8)
 
 
 @pytest.mark.campaign

@@ -32,9 +32,8 @@ from qwen3_speakers import (
 from scenes import OpenStudio, finish
 
 from studio.app import main
-from studio.audio.clip import Samples
-from studio.audio.encode import write_wav
-from studio.backends.base import Conditioning, TellsHealth, TellsRoom
+from studio.audio.clip import Samples, write_wav
+from studio.backends.base import Conditioning, Priority, TellsHealth, TellsRoom
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
@@ -182,7 +181,7 @@ def test_300_lines_through_8_slots_with_cancels_are_as_if_alone(backend):
 
 def test_a_line_at_the_play_head_comes_frame_by_frame(backend, alone):
     name, text, seed = LINES[1]
-    request = request_for(backend, CAST[name], text, seed=seed, urgency=lambda: 0)
+    request = request_for(backend, CAST[name], text, seed=seed, priority=lambda: Priority(0))
     chunks = collected(backend.speak(request))
     assert len(chunks[0]) == SAMPLES_PER_FRAME
     assert len(chunks) > 2
@@ -268,7 +267,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(monkeypatch):
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(TalkerSlots, "allocate", classmethod(allocate_few))
-    monkeypatch.setattr("studio.backends.batching.line_runner.should_batch", lambda *_: True)
+    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_: True)
     backend = made_backend(batch=BatchOptions(positions=1_024))
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots == 2
@@ -324,7 +323,7 @@ def test_on_a_cpu_lines_are_decoded_together_where_slots_are_asked_for(batch, sl
     assert backend.capabilities.slots == slots
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots == slots
-    assert backend.capabilities.beyond_slots == (slots or 0)
+    assert backend.capabilities.queues_requests == bool(slots)
     backend.unload()
 
 

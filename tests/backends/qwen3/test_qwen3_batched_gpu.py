@@ -16,6 +16,7 @@ from contract import check_closed_early_then_speaks_on, check_samples
 from qwen3_checkpoint import small_checkpoint
 from qwen3_speakers import VOICES, collected, request_for
 
+from studio.backends.base import Priority
 from studio.backends.device import give_back
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
@@ -66,7 +67,7 @@ def test_40_lines_through_8_slots_some_of_them_heard(backend):
             VOICES["base"],
             f"Line {number}." + " And on." * (number % 5),
             seed=number,
-            urgency=lambda: 0 if number % 10 == 0 else None,
+            priority=lambda: Priority() if number % 10 else Priority(0),
         )
         return collected(backend.speak(request))
 
@@ -82,8 +83,8 @@ def test_the_codec_replays_graphs_too(backend):
     codec = backend._runner._engine._codec._codec
     prepared = codec.captured
     assert prepared > len(STREAM_CHUNK_FRAMES)
-    for urgency in (None, 0):
-        asked = request_for(backend, VOICES["base"], urgency=lambda urgency=urgency: urgency)
+    for priority in (Priority(), Priority(0)):
+        asked = request_for(backend, VOICES["base"], priority=lambda priority=priority: priority)
         collected(backend.speak(asked))
     assert codec.captured == prepared
 
@@ -100,7 +101,9 @@ def test_first_audio_beside_full_slots_at_any_length_of_text(backend):
                 collected(backend.speak(asked))
 
     def first_s(number: int) -> float:
-        asked = request_for(backend, VOICES["base"], "So. " * (3 * number + 1), urgency=lambda: 0)
+        asked = request_for(
+            backend, VOICES["base"], "So. " * (3 * number + 1), priority=lambda: Priority(0)
+        )
         began_s = time.perf_counter()
         with closing(backend.speak(asked)) as chunks:
             next(chunks)

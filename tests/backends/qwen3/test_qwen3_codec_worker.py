@@ -63,9 +63,15 @@ class Told:
                 self.then.pop(name)()  # in the codec's thread, which is amid its work
 
         nothing = torch.zeros(1, dtype=torch.long)
-        return TtsSequence(
-            TalkerRequest(nothing, voice, None, SamplingParams(), 0, 200, 200), deliver
+        task = TalkerRequest(
+            tokens=nothing,
+            voice=voice,
+            language=None,
+            sampling=SamplingParams(),
+            seed=0,
+            max_frames=200,
         )
+        return TtsSequence(task, deliver)
 
     def until_ended(self, lines: int) -> list[tuple[str, Samples]]:
         audio, ended = [], 0

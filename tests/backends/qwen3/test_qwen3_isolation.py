@@ -24,10 +24,8 @@ from qwen3_speakers import (
     whole,
 )
 
-from studio.audio.clip import Samples
-from studio.audio.encode import write_wav
+from studio.audio.clip import Samples, write_wav
 from studio.dialog.model import Dialog, Speech
-from studio.engine.job_results import read_segment_pcm
 from studio.services.studio import RenderOptions
 
 pytestmark = pytest.mark.models
@@ -80,7 +78,7 @@ def test_the_engine_gives_the_same_takes_for_1_and_8_in_flight(
         job = studio.render(dialog, RenderOptions(voices=voices))
         finish(job)
         assert job.summarize().max_in_flight == bound
-        takes.append([read_segment_pcm(job.segment_path(record)) for record in job.records])
+        takes.append([job.segment_path(record).read_bytes() for record in job.records])
     assert takes[0] == takes[1]
     assert studio.engine.conditioning.n_computed == 0  # the first studio left it on disk
 

@@ -67,7 +67,7 @@ def test_the_reckoned_size_is_the_cores():
     folder, layout = small_checkpoint("base"), SlotLayout(3, 256, 200)
     core = TalkerRunner(loaded_package().model, layout)
     reckoned = 3 * read_dims(folder).slot_bytes(layout, "cpu")
-    assert core.state_bytes() == pytest.approx(reckoned, rel=0.01)
+    assert core._slots.size_bytes == pytest.approx(reckoned, rel=0.01)
 
 
 def test_the_usual_model_is_the_smaller_one_on_the_hub():

@@ -14,7 +14,7 @@ from qwen3_checkpoint import small_checkpoint
 from qwen3_speakers import recording, use_one_core
 
 from studio.app import main
-from studio.audio.encode import write_wav
+from studio.audio.clip import write_wav
 
 pytestmark = pytest.mark.models
 

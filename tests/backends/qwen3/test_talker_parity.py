@@ -100,7 +100,7 @@ def test_without_the_packages_own_layers_the_codes_are_the_same():
     from studio.backends.qwen3.qwen3_model import load_model
     from studio.backends.qwen3.talker import TalkerRunner
 
-    model = load_model(small_checkpoint("base"), "cpu")._model
+    model = load_model(small_checkpoint("base"), "cpu").package
     core = TalkerRunner(model, SlotLayout(1, 256, 64), release=True)
     line = lines_of("base")[1]
     assert_reference({line: decoded(core, 1, [admission(core, 0, line)])[0]})

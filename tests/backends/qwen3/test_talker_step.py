@@ -32,7 +32,7 @@ SHAPES = [
 
 @pytest.fixture(scope="module")
 def weights() -> TalkerWeights:
-    return pack_talker(loaded_model("base")._model.talker, LAYOUT.positions)
+    return pack_talker(loaded_model("base").package.talker, LAYOUT.positions)
 
 
 def test_the_mode_sees_what_it_forbids():

@@ -41,7 +41,8 @@ from studio.backends.remote.server_faults import (
     retry_after_s,
     words_of,
 )
-from studio.backends.remote.speech_server import Address, Differs, SpeechReader, StreamResume
+from studio.backends.remote.server_pool import Differs, StreamResume
+from studio.backends.remote.speech_server import Address, SpeechReader
 
 SOUND = (0.4 * np.sin(np.arange(4_800) / 7)).astype(np.float32)
 

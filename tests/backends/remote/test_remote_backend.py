@@ -291,7 +291,6 @@ class TestSecrets:
         for secret in (KEY, "QUJDQUJD", "pass@word", "pass%40word"):
             assert secret not in told
 
-    @pytest.mark.slow
     def test_a_long_line_is_within_what_planning_allows(self, remote, server):
         backend = remote(server.url)
         text = (LINE + " ") * 9

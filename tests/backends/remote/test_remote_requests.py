@@ -18,11 +18,11 @@ from studio.backends.remote.backend import RemoteBackend
 from studio.backends.remote.discovery import (
     VLLM_OMNI_FIELDS,
     DiscoveredTraits,
+    RemoteVoice,
     ServerCapabilities,
     SpeechTask,
 )
-from studio.backends.remote.remote_voice import RemoteVoice
-from studio.backends.remote.speech_body import RemoteLine, speech_body
+from studio.backends.remote.speech_server import RemoteLine, speech_body
 from studio.errors import SampleRejected, SpeechFailed
 from studio.voices.speaker import Sample, Voice
 

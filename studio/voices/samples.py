@@ -1,18 +1,26 @@
-"""Checks whether a recording can serve as a speaker's sample, with messages for people."""
+"""Recordings that become samples: uploaded, checked, and loaded as a voice."""
 
 from __future__ import annotations
 
-import hashlib
+import secrets
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
+
+import soundfile
 
 from studio.audio.analysis import Levels, find_silences, measure_background_tones, measure_levels
-from studio.audio.clip import Clip
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
+from studio.audio.guarded_decode import decode_guarded
 from studio.audio.repair import LONG_SILENCE_S
-from studio.errors import AudioRejected, SampleRejected
+from studio.errors import AudioRejected, BadInput, NotFound, SampleRejected
+from studio.storage.disk import hash_file, storage_errors
 from studio.voices.speaker import Sample
 
 MIN_SAMPLE_S = 1.0
@@ -30,9 +38,8 @@ _MIN_SPEECH_DB = -38.0
 _AUDIBLE_NOISE_DB = -60.0
 _MIN_SPEECH_TO_NOISE_DB = 18.0  # speech above the noise
 _MANY_SILENCES = 2
-_MIN_NOISE_DISTANCE_DB = (
-    3.0  # below it the quietest moments are the sound itself, not noise between words
-)
+# Below it the quietest moments are the sound itself, not noise between words.
+_MIN_NOISE_DISTANCE_DB = 3.0
 
 
 class SampleProblemCode(StrEnum):
@@ -77,6 +84,16 @@ class SampleReport:
     def fatal(self) -> SampleProblem | None:
         """Why the recording can't serve as a sample; None when it can."""
         return next((problem for problem in self.problems if problem.fatal), None)
+
+    def get_usable_clip(self) -> Clip:
+        """The clip of a recording that can serve as a sample.
+
+        Raises:
+            SampleRejected: It can't; says why.
+        """
+        if self.fatal:
+            raise SampleRejected(self.fatal.message)
+        return self.clip
 
 
 def check_sample(
@@ -125,8 +142,7 @@ def load_sample(path: Path, *, transcript: str | None = None, speaker: str | Non
         raise SampleRejected(f"{whose} can't be found at {path}. Choose a recording again.")
     try:
         report = check_sample(path)
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = hash_file(path)
     except (AudioRejected, OSError) as error:
         raise SampleRejected(f"{whose} can't be used. {error}") from error
     if report.fatal:
@@ -148,9 +164,7 @@ def _find_problems(
         yield SampleProblem(SampleProblemCode.SILENT, message, fatal=True)
     else:
         yield from _check_speech(levels)
-        yield from _check_noise(levels)
-        yield from _check_silences(clip)
-        yield from _check_music(clip)
+        yield from _check_background(levels, clip)
 
 
 def _check_length(duration_s: float) -> Iterator[SampleProblem]:
@@ -204,7 +218,8 @@ def _check_speech(levels: Levels) -> Iterator[SampleProblem]:
         yield SampleProblem(SampleProblemCode.QUIET, message)
 
 
-def _check_noise(levels: Levels) -> Iterator[SampleProblem]:
+def _check_background(levels: Levels, clip: Clip) -> Iterator[SampleProblem]:
+    """Noise, silences that the voice may take over, and music."""
     above_noise_db = levels.speech_db - levels.noise_db
     if (
         _MIN_NOISE_DISTANCE_DB < above_noise_db < _MIN_SPEECH_TO_NOISE_DB
@@ -215,9 +230,6 @@ def _check_noise(levels: Levels) -> Iterator[SampleProblem]:
             " background. Record in a quieter place."
         )
         yield SampleProblem(SampleProblemCode.NOISY, message)
-
-
-def _check_silences(clip: Clip) -> Iterator[SampleProblem]:
     number = len(find_silences(clip, min_s=LONG_SILENCE_S))
     if number >= _MANY_SILENCES:
         message = (
@@ -225,12 +237,165 @@ def _check_silences(clip: Clip) -> Iterator[SampleProblem]:
             " the voice may take over. Repair cuts them short."
         )
         yield SampleProblem(SampleProblemCode.SILENCES, message)
-
-
-def _check_music(clip: Clip) -> Iterator[SampleProblem]:
     if measure_background_tones(clip) > MAX_BACKGROUND_TONES:
         message = (
             "There seem to be notes in the background or a voice that sings: music would be spoken"
             " along. Take a part without it; if you hear none, go on."
         )
         yield SampleProblem(SampleProblemCode.MUSIC, message)
+
+
+MAX_UPLOADS = 20
+"""Recordings kept at once; the oldest makes room for the next."""
+
+MAX_UPLOAD_NAME_CHARS = 200
+
+_ORPHANED_AFTER_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class SampleUpload:
+    """A decoded recording; `name` is what the person's file was called."""
+
+    upload_id: str
+    name: str
+    info: AudioInfo
+    duration_s: float
+
+
+class SampleUploads:
+    """Recordings in a folder of their own; safe from many threads.
+
+    Other processes may use the same folder: what is older than a day there is what one of them
+    left behind.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Use a folder; it is made with the first recording."""
+        self._root = root
+        # Guards the table; files are named by ids that never come again.
+        self._lock = threading.Lock()
+        self._kept: dict[str, SampleUpload] = {}
+
+    @contextmanager
+    def open_writer(self, *, max_bytes: int = DEFAULT_LIMITS.max_bytes) -> Iterator[UploadWriter]:
+        """A file to write a body into as it comes; it is gone when the block ends.
+
+        Raises:
+            StorageFailed: The folder can't be written.
+        """
+        path = self._root / f"{secrets.token_hex(8)}.part"
+        with storage_errors(path):
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            try:
+                with path.open("xb") as file:
+                    yield UploadWriter(path, file, max_bytes)
+            finally:
+                path.unlink(missing_ok=True)
+
+    def add(self, path: Path, name: str) -> SampleUpload:
+        """Decode a recording and keep it; the file itself is needed no more.
+
+        Args:
+            path: In any format `decode` takes.
+            name: What messages call it.
+
+        Raises:
+            AudioRejected: It can't be decoded, or is larger or longer than is taken.
+            StorageFailed: The folder can't be written.
+        """
+        name = name[:MAX_UPLOAD_NAME_CHARS] or "recording"
+        info, clip = decode_guarded(path, display_name=name)
+        upload = SampleUpload(secrets.token_hex(8), name, info, clip.duration_s)
+        self._root.mkdir(parents=True, exist_ok=True)
+        write_wav(self._path(upload.upload_id), clip)
+        with self._lock:
+            self._kept[upload.upload_id] = upload
+            old = list(self._kept)[:-MAX_UPLOADS]
+        for upload_id in old:
+            self.drop(upload_id)
+        return upload
+
+    def get(self, upload_id: str) -> SampleUpload:
+        """A kept recording.
+
+        Raises:
+            NotFound: It was taken, dropped, or made room for newer ones.
+        """
+        with self._lock:
+            upload = self._kept.get(upload_id)
+        if upload is None:
+            raise NotFound("This recording isn't here any more. Choose it again.")
+        return upload
+
+    def read_part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:
+        """A recording from `start_s` up to `end_s`, which for None is its end.
+
+        Raises:
+            NotFound: As for `get`.
+            BadInput: Nothing lies between the two.
+        """
+        upload = self.get(upload_id)
+        end_s = upload.duration_s if end_s is None else min(end_s, upload.duration_s)
+        first, after = round(max(0.0, start_s) * STUDIO_RATE_HZ), round(end_s * STUDIO_RATE_HZ)
+        if after <= first:
+            raise BadInput("The chosen part is empty. Move its end behind its start.")
+        try:
+            samples, _ = soundfile.read(
+                self._path(upload_id), start=first, stop=after, dtype="float32"
+            )
+        except (OSError, RuntimeError) as error:
+            raise NotFound("This recording isn't here any more. Choose it again.") from error
+        return Clip(samples)
+
+    def drop(self, upload_id: str) -> None:
+        """Delete a recording; one that isn't there is no matter."""
+        with self._lock:
+            known = self._kept.pop(upload_id, None)
+        if known is not None:
+            self._path(upload_id).unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Delete what a process that is gone left behind."""
+        with self._lock:
+            known = {f"{upload_id}.wav" for upload_id in self._kept}
+        for path in self._root.iterdir():
+            with suppress(FileNotFoundError):
+                if (
+                    path.name not in known
+                    and time.time() - path.stat().st_mtime > _ORPHANED_AFTER_S
+                ):
+                    path.unlink()
+
+    def _path(self, upload_id: str) -> Path:
+        return self._root / f"{upload_id}.wav"
+
+
+@dataclass(slots=True)
+class UploadWriter:
+    """A body on its way to disk, within a limit."""
+
+    path: Path
+    file: BinaryIO
+    max_bytes: int
+    size_bytes: int = 0
+
+    def write(self, chunk: bytes) -> None:
+        """Add a piece.
+
+        Raises:
+            AudioRejected: The whole is larger than is taken.
+        """
+        self.size_bytes += len(chunk)
+        if self.size_bytes > self.max_bytes:
+            raise AudioRejected(
+                f"The file has more than {self.max_bytes / 1e6:g} MB, the most that is taken. Cut"
+                " out the part that is needed, or save it as flac or mp3."
+            )
+        self.file.write(chunk)
+
+    def finish(self) -> Path:
+        """Where the whole body lies now."""
+        self.file.flush()
+        return self.path

@@ -1,0 +1,58 @@
+/** The studio's state in words and figures, and what of it is news; knows nothing of the page. */
+import { formatBytes, formatClock } from "../core/format.js";
+
+/** @import { ModelStatus, StudioState } from "../core/types" */
+
+const WORDS = {
+  unloaded: "not loaded",
+  loading: "loading…",
+  loaded: "ready",
+  unloading: "unloading…",
+  failed: "failed",
+};
+
+/** Parts that change with every line that is read. */
+const BUSY_PARTS = new Set(["engine", "model"]);
+
+/**
+ * Whether other voices may speak than before, or something else is new besides how far the work is.
+ * @param {Partial<StudioState>} parts that changed @param {StudioState | null} known before
+ */
+export function isNews(parts, known) {
+  const isWork = Object.keys(parts).every((name) => BUSY_PARTS.has(name));
+  return !isWork || (parts.model !== undefined && parts.model.state !== known?.model.state);
+}
+
+/**
+ * The model some time after the studio described it: the countdown to its unloading runs in the page.
+ * @param {ModelStatus} model @param {number} elapsed_ms since @returns {ModelStatus}
+ */
+export function countDown(model, elapsed_ms) {
+  const { unload_in_s: left } = model;
+  return left === null ? model : { ...model, unload_in_s: Math.max(0, left - elapsed_ms / 1000) };
+}
+
+/** @param {ModelStatus} model */
+export function chipWords(model) {
+  if (model.state === "loaded" && model.active > 0) return "speaking";
+  if (model.state === "loading" && model.fraction !== null) {
+    return `loading, ${Math.floor(100 * model.fraction)} %`;
+  }
+  if (model.state === "loaded" && model.unload_in_s !== null) {
+    return `unloads in ${formatClock(model.unload_in_s)}`;
+  }
+  return WORDS[model.state];
+}
+
+/** An engine with slots renders many lines in one pass, and the number above doesn't apply to it. */
+export function slotWords({ slots }) {
+  return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
+}
+
+/** @param {ModelStatus} model */
+export function memoryChange({ memory_before: before, memory_after: after }) {
+  if (!before || !after) return "—";
+  const change = `${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
+  if (before.device_bytes === null) return change;
+  return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
+}

@@ -1,0 +1,397 @@
+"""Detects the format of a dialog's file, reads and writes it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import PurePath
+
+import regex
+
+from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.captions import (
+    begins_timed,
+    is_timed,
+    read_captions,
+    write_srt,
+    write_vtt,
+)
+from studio.dialog.formats.chat import read_chat
+from studio.dialog.formats.encoding import decode_text
+from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
+from studio.dialog.formats.tables import (
+    Role,
+    assign,
+    delimiter_of,
+    read_table,
+    role_of,
+    write_table,
+)
+from studio.dialog.items import parse_items, write_items, write_json_lines
+from studio.dialog.model import MAX_SCRIPT_BYTES, Audio, Dialog, Line, Notice, ParsedScript, Speech
+from studio.dialog.script import parse_header, parse_script, write_script
+from studio.errors import NameRejected, ScriptError
+
+
+class Format(StrEnum):
+    """A file format; the value is the suffix of files written in it."""
+
+    SCRIPT = "txt"
+    FOUNTAIN = "fountain"
+    SRT = "srt"
+    VTT = "vtt"
+    CSV = "csv"
+    TSV = "tsv"
+    JSON = "json"
+    JSON_LINES = "jsonl"
+
+    @property
+    def label(self) -> str:
+        """Its name for messages, with an article."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Format.SCRIPT: "a script",
+    Format.FOUNTAIN: "a Fountain screenplay",
+    Format.SRT: "SRT subtitles",
+    Format.VTT: "WebVTT subtitles",
+    Format.CSV: "a CSV table",
+    Format.TSV: "a TSV table",
+    Format.JSON: "JSON items",
+    Format.JSON_LINES: "JSON lines",
+}
+_SUFFIXES = {
+    **{f".{format_}": format_ for format_ in Format},
+    ".text": Format.SCRIPT,
+    ".md": Format.SCRIPT,
+    ".spmd": Format.FOUNTAIN,
+    ".webvtt": Format.VTT,
+    ".tab": Format.TSV,
+    ".ndjson": Format.JSON_LINES,
+}
+
+
+def format_of_suffix(file_name: str) -> Format | None:
+    """The format of a file name's suffix; None for an unknown one."""
+    return _SUFFIXES.get(PurePath(file_name).suffix.lower())
+
+
+_LIST = regex.compile(r"\s*\[\s*(?:\{\s*\"|\]\s*$)")
+_OBJECT = regex.compile(r"\s*\{\s*\"")
+_VTT = regex.compile(r"\s*WEBVTT(?:\s|$)")
+_LOOKED_AT_LINES = 200
+
+_ALIKE = (
+    {Format.CSV, Format.TSV},  # a .csv with tabs or semicolons is common
+    {Format.JSON, Format.JSON_LINES},
+)
+
+
+def detect(text: str, file_name: str, remarks: ImportNotices) -> Format:
+    """Detect a text file's format; a misleading suffix becomes a notice."""
+    promised = format_of_suffix(file_name)
+    found = _detect_by_content(text, promised)
+    if promised not in (None, found) and {promised, found} not in _ALIKE:
+        remarks.add(f"“{file_name}” holds {found.label}, and is read as that.", 1)
+    return found
+
+
+def _detect_by_content(text: str, promised: Format | None) -> Format:
+    if _LIST.match(text):
+        return Format.JSON
+    if _OBJECT.match(text):
+        return Format.JSON_LINES
+    if _VTT.match(text) and (promised is Format.VTT or is_timed(text)):
+        return Format.VTT
+    return _detect_by_lines(text, promised)
+
+
+def _detect_by_lines(text: str, promised: Format | None) -> Format:
+    if begins_timed(text):
+        return Format.VTT if promised is Format.VTT else Format.SRT
+    if promised in (Format.SRT, Format.VTT) and is_timed(text):
+        return promised
+    if delimiter := delimiter_of(text):
+        return Format.TSV if delimiter == "\t" else Format.CSV
+    return _detect_by_names(text, promised)
+
+
+def _detect_by_names(text: str, promised: Format | None) -> Format:
+    """Tell a script from a screenplay: do names start the lines, or are they above them?"""
+    lines = list(filter(str.strip, text.splitlines()[:_LOOKED_AT_LINES]))
+    named = sum(map(_begins_with_name, lines))
+    if promised in (Format.CSV, Format.TSV) and 2 * named > len(lines):
+        return Format.SCRIPT
+    if promised in (None, Format.SCRIPT, Format.SRT, Format.VTT):
+        beginning = "\n".join(text.splitlines()[:_LOOKED_AT_LINES])
+        if looks_like_fountain(beginning, has_names=named > 0):
+            return Format.FOUNTAIN
+        return Format.SCRIPT if named or promised is None else promised
+    return promised
+
+
+def _begins_with_name(line: str) -> bool:
+    try:
+        return parse_header(line.strip()) is not None
+    except (ScriptError, NameRejected):
+        return True
+
+
+_KEYS = {
+    Role.SPEAKER: "speaker_id",
+    Role.TEXT: "text",
+    Role.LANGUAGE: "language",
+    Role.SEED: "seed",
+}
+
+
+def add_item_types(text: str) -> str:
+    """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
+
+    Returns:
+        The text, with the same numbers of items and lines; unchanged if it isn't JSON or needs no
+        change, so that the next reader reports what is wrong.
+    """
+    if text.lstrip("\ufeff \t\r\n").startswith("["):
+        return _add_types(text)
+    return "\n".join(_add_types(line) if line.strip() else line for line in text.split("\n"))
+
+
+def _add_types(text: str) -> str:
+    try:
+        found = json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return text
+    items = found if isinstance(found, list) else [found]
+    if not any(map(_is_untyped, items)):
+        return text
+    typed = [_add_type(item) if _is_untyped(item) else item for item in items]
+    return json.dumps(typed if isinstance(found, list) else typed[0], ensure_ascii=False)
+
+
+def _is_untyped(item: object) -> bool:
+    return isinstance(item, dict) and "type" not in item and Role.TEXT in assign(list(item))
+
+
+def _add_type(item: dict[str, object]) -> dict[str, object]:
+    keys = list(item)
+    columns = assign(keys)
+    named = {_KEYS[role]: item[keys[columns[role]]] for role in _KEYS if role in columns}
+    others = {key: value for key, value in item.items() if role_of(key) is None}
+    return {"type": "speech", **others, **named}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options of an import.
+
+    `narrator` speaks the action and scene headings of a screenplay; with None they are left out.
+    `min_gap_s` is the shortest gap between two subtitles that becomes silence.
+    """
+
+    narrator: str | None = None
+    min_gap_s: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An imported dialog, notices about how it was read, and its format."""
+
+    dialog: Dialog
+    notices: tuple[Notice, ...]
+    format: Format
+
+
+_DEFAULTS = ImportOptions()
+
+
+def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULTS) -> Imported:
+    """Read a file of any format and any common encoding.
+
+    The content decides on the format if it is unambiguous, else the name's suffix.
+
+    Args:
+        data: The whole file, at most `MAX_SCRIPT_BYTES`.
+        file_name: For its suffix and for messages.
+        options: Options of the import.
+
+    Raises:
+        ScriptError: It isn't a text file, is too large or no dialog, or a line is invalid; the
+            message names the line and the remedy.
+    """
+    remarks = ImportNotices()
+    text = decode_text(data, file_name, remarks)
+    if format_of_suffix(file_name) in (None, Format.SCRIPT):
+        chat = read_chat(text, remarks)
+        if chat is not None:
+            return Imported(chat.dialog, chat.notices, Format.SCRIPT)
+    format_ = detect(text, file_name, remarks)
+    parsed = _parse(text, format_, remarks, options)
+    return Imported(parsed.dialog, parsed.notices, format_)
+
+
+def _parse(
+    text: str, format_: Format, remarks: ImportNotices, options: ImportOptions
+) -> ParsedScript:
+    match format_:
+        case Format.SRT | Format.VTT:
+            is_vtt = format_ is Format.VTT
+            return read_captions(text, remarks, is_vtt=is_vtt, min_gap_s=options.min_gap_s)
+        case Format.CSV | Format.TSV:
+            return read_table(text, remarks)
+        case Format.FOUNTAIN:
+            return read_fountain(text, remarks, narrator=options.narrator)
+        case Format.JSON | Format.JSON_LINES:
+            parsed = parse_items(add_item_types(text))
+        case Format.SCRIPT:
+            parsed = parse_script(text)
+    return ParsedScript(parsed.dialog, remarks.notices() + parsed.notices)
+
+
+_ITEM_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
+_ITEMS_BEGIN = regex.compile(r"""\s*(?:\[\s*\{\s*"\w*"\s*:|\[\s*\]\s*$|\{)""")
+
+
+def read_dialog(data: bytes, *, name: str) -> ParsedScript:
+    """Read a file as a script, a JSON list or JSON lines, by its suffix or else by its content.
+
+    Args:
+        data: The whole file; UTF-8, or UTF-16 with a BOM.
+        name: The file's name, for its suffix and for messages.
+
+    Raises:
+        ScriptError: It is too large, not a text file, in another encoding, or no dialog.
+    """
+    if len(data) > MAX_SCRIPT_BYTES:
+        raise ScriptError(
+            f"“{name}” has {len(data) / 1e6:.1f} MB; a script has at most "
+            f"{MAX_SCRIPT_BYTES // 1_000_000} MB. Divide it into parts."
+        )
+    text = _decode(data, name)
+    if not text.strip():
+        raise ScriptError(
+            f"“{name}” is empty: it holds no lines. Write at least one, "
+            "such as “Anna: Good evening.”"
+        )
+    is_items = PurePath(name).suffix.lower() in _ITEM_SUFFIXES or _ITEMS_BEGIN.match(text)
+    return parse_items(text) if is_items else parse_script(text)
+
+
+def read_dialog_text(text: str) -> ParsedScript:
+    """Read typed or pasted text, as `read_dialog` reads a file.
+
+    Raises:
+        ScriptError: It is too large, or no dialog.
+    """
+    return read_dialog(text.encode("utf-8", "surrogatepass"), name="The script")
+
+
+def _decode(data: bytes, name: str) -> str:
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "utf-16" if is_utf16 else "utf-8-sig"
+    if encoding == "utf-8-sig" and b"\0" in data:
+        raise _build_no_text_error(name)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ScriptError(
+            f"“{name}” is not UTF-8 text (the first wrong byte is in line {line}). "
+            "Open it in a text editor and save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise _build_no_text_error(name)
+    return text
+
+
+def _build_no_text_error(name: str) -> ScriptError:
+    return ScriptError(
+        f"“{name}” is not a text file, so it can't be a dialog. "
+        "Save a document as plain text (UTF-8) first."
+    )
+
+
+TIMED = (Format.SRT, Format.VTT)
+"""Formats with the times of lines."""
+
+
+def export_dialog(
+    dialog: Dialog, format_: Format, *, durations_s: Sequence[float] | None = None
+) -> bytes:
+    """Write a dialog as a file.
+
+    Every format except subtitles reads back to the same dialog; `export_notices` has what subtitles
+    leave out.
+
+    Args:
+        dialog: At least one line.
+        format_: Its value is the file's suffix.
+        durations_s: One for each line, for the times of subtitles; None estimates them.
+
+    Returns:
+        UTF-8; tables begin with a byte order mark, without which Excel takes them for Windows-1252.
+
+    Raises:
+        ScriptError: The dialog is empty, or a text in it is too long.
+        NameRejected: A speaker's name can't be written.
+    """
+    if not len(dialog):
+        raise ScriptError("There is nothing to write: the dialog has no lines yet.")
+    shown = Dialog(tuple(map(_remove_nul, dialog)))
+    encoding = "utf-8-sig" if format_ in (Format.CSV, Format.TSV) else "utf-8"
+    return _write(shown, format_, durations_s).encode(encoding)
+
+
+def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
+    """Notices of what a format leaves out of a dialog."""
+    remarks = ImportNotices()
+    if format_ in TIMED:
+        for number, line in enumerate(dialog, start=1):
+            for what in _list_left_out(line, format_):
+                remarks.add(f"{format_.label} leaves {what} out.", number)
+    return remarks.notices()
+
+
+def _remove_nul(line: Line) -> Line:
+    """Remove NULs, which have no sound and make a file binary for any reader."""
+    if isinstance(line, Speech) and "\0" in line.text:
+        return replace(line, text=line.text.replace("\0", ""))
+    return line
+
+
+def _list_left_out(line: Line, format_: Format) -> list[str]:
+    """What subtitles leave out of a line."""
+    if isinstance(line, Audio):
+        return ["reused audio"]
+    if not isinstance(line, Speech):
+        return []
+    lost = {
+        "the language": line.language is not None and format_ is Format.SRT,
+        "the seed": line.seed is not None,
+        "the voice's settings": bool(line.params),
+    }
+    return [what for what, is_lost in lost.items() if is_lost]
+
+
+def _write(dialog: Dialog, format_: Format, durations_s: Sequence[float] | None) -> str:
+    match format_:
+        case Format.SCRIPT:
+            return write_script(dialog)
+        case Format.FOUNTAIN:
+            return write_fountain(dialog)
+        case Format.SRT:
+            return write_srt(dialog, durations_s)
+        case Format.VTT:
+            return write_vtt(dialog, durations_s)
+        case Format.CSV:
+            return write_table(dialog, ",")
+        case Format.TSV:
+            return write_table(dialog, "\t")
+        case Format.JSON:
+            return write_items(dialog)
+        case Format.JSON_LINES:
+            return write_json_lines(dialog)

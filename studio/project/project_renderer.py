@@ -1,0 +1,471 @@
+"""Renders the lines of a project: submits them to the engine, and saves the results as takes."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from studio.audio.clip import STUDIO_RATE_HZ
+from studio.dialog.model import Dialog
+from studio.dialog.planning import plan
+from studio.engine.engine import Render, generate_job_id
+from studio.engine.job import JobEvent, JobSpec, SegmentState
+from studio.engine.renderer import derive_quality_retry_seed
+from studio.errors import AudioRejected, BadInput, LimitReached, StorageFailed, StudioError
+from studio.project import folder as layout
+from studio.project.document import LineKind, ProjectLine, check_audio_name
+from studio.project.document_editor import DocumentEditor
+from studio.project.history import EntryKind
+from studio.project.line_states import STUDIO_AUTHOR, Autosave, LineEvent, ProjectState, RenderEvent
+from studio.project.render_context import choose_stable_seed
+from studio.project.render_queue import LineJob, LineJobSpec, write_take
+from studio.project.takes import Take
+from studio.quality.checks import score_issues
+
+log = logging.getLogger(__name__)
+
+_LINES_PER_SLOT = 3
+"""Lines submitted for each slot of the engine, so that no slot is ever idle."""
+
+_PARTIAL_TAKE_MESSAGE = "What was spoken until then is among the line's takes."
+
+
+class ProjectRenderer:
+    """The render of a project; public methods are called under the session's lock.
+
+    A line waits in the project's queue until the engine has room for it. The engine reports its job
+    on its own loop, which must not block; so a thread handles the event, saves the take without the
+    lock, and submits the next lines.
+    """
+
+    def __init__(self, core: ProjectState, editor: DocumentEditor, autosave: Autosave) -> None:
+        """Start with no render.
+
+        Args:
+            core: The project, whose queue only the renderer changes.
+            editor: Publishes the step of undo that a further take makes.
+            autosave: Saves the queue.
+        """
+        self._state = core
+        self._queue = core.render_queue
+        self._engine = core.deps.engine
+        self._editor = editor
+        self._autosave = autosave
+        # By line, its request for further takes; and the requests that have made their step.
+        self._requests: dict[str, str] = {}
+        self._requests_in_history: set[str] = set()
+
+    def render(
+        self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None
+    ) -> None:
+        """Render lines without a take or with a stale one; matching takes are chosen.
+
+        Raises:
+            NotFound: A line was deleted.
+            BadInput: `again` without lines.
+            StorageFailed: The queue can't be saved; nothing is started.
+        """
+        if again and line_ids is None:
+            raise BadInput("Say which lines are to be spoken again.")
+        core = self._state
+        chosen = core.document.order if line_ids is None else line_ids
+        ids = [core.line(one).line_id for one in chosen]
+        if not again:
+            core.choose_current_takes(ids)
+        wanted = {
+            one: secrets.randbelow(2**31) if again else None
+            for one in ids
+            if self._is_to_make(core.line(one), again=again)
+        }
+        self._autosave.save_pending({**wanted, **self._queue.queued})
+        self._enqueue(wanted)
+        if listen_from is not None and listen_from in core.document.lines:
+            self._set_play_head(listen_from)
+        self.submit_lines()
+        core.publish_lines(wanted)
+        core.events.append(RenderEvent())
+
+    def resume(self) -> None:
+        """Resume a render that the end of the studio interrupted."""
+        pending = self._autosave.pending.items()
+        self._enqueue({one: seed for one, seed in pending if one in self._state.document.lines})
+        self.submit_lines()
+
+    def cancel(self, message: str | None = None) -> None:
+        """Stop the render; finished takes stay.
+
+        Raises:
+            StorageFailed: The empty queue can't be saved.
+        """
+        self._state.publish_lines(self._clear_queue(message))
+        self._state.events.append(RenderEvent())
+        self._autosave.save_pending({})
+
+    def close(self) -> None:
+        """Stop the jobs in the engine; their lines stay queued."""
+        for line_id in list(self._queue.line_jobs):
+            self._drop_job(line_id)
+
+    def focus(self, line_id: str) -> None:
+        """Move the play-head: that line goes first.
+
+        Raises:
+            NotFound: The line was deleted.
+        """
+        self._set_play_head(self._state.line(line_id).line_id)
+        self.submit_lines()
+
+    def restart_changed(self, line_ids: Iterable[str]) -> None:
+        """Restart the jobs of lines that were changed."""
+        core = self._state
+        for line_id in line_ids:
+            line_job, line = self._queue.line_jobs.get(line_id), core.document.lines.get(line_id)
+            if line_job and (line is None or line_job.spec.key != core.line_states.get_key(line)):
+                self._drop_job(line_id)
+        self.submit_lines()
+
+    def submit_lines(self) -> None:
+        """Submit as many lines as the engine can take."""
+        core, queue = self._state, self._queue
+        settled = []
+        for line_id in queue.list_waiting(core.document.order):
+            spec = self._build_spec(line_id, queue.queued[line_id])
+            if spec is None:
+                queue.complete(line_id)
+                settled.append(line_id)
+                continue
+            listen = line_id == queue.play_head
+            if len(queue.line_jobs) >= self._count_places(spec) and not listen:
+                break
+            try:
+                queue.line_jobs[line_id] = self._start(spec, listen=listen)
+            except LimitReached as error:
+                # The lines after this one would be refused, too, one by one.
+                settled += self._clear_queue(str(error))
+                break
+            except StudioError as error:
+                queue.fail(line_id, spec.key, str(error))
+                settled.append(line_id)
+        self._report_end()
+        core.publish_lines(settled)
+
+    def _enqueue(self, wanted: Mapping[str, int | None]) -> None:
+        # Further takes that are requested together are one step of undo.
+        request = secrets.token_hex(6)
+        self._requests |= {one: request for one, seed in wanted.items() if seed is not None}
+        if self._queue.enqueue(wanted):
+            name, n_lines = self._state.folder.root.name, len(self._queue.queued)
+            log.info("project %s: a render of %d lines begins", name, n_lines)
+
+    def _set_play_head(self, line_id: str) -> None:
+        self._queue.play_head = line_id
+        line_job = self._queue.line_jobs.get(line_id)
+        if line_job is not None:
+            self._engine.focus(line_job.job, 0)
+
+    def _drop_job(self, line_id: str) -> None:
+        """Stop the job of a line, which stays queued."""
+        line_job = self._queue.line_jobs.pop(line_id, None)
+        if line_job is not None:
+            line_job.is_dropped = True
+            line_job.render.stop()
+
+    def _clear_queue(self, message: str | None) -> list[str]:
+        """Empty the queue; returns its lines."""
+        self.close()
+        dropped = self._queue.clear(message)
+        self._report_end()
+        return dropped
+
+    def _report_end(self) -> None:
+        run = self._queue.end_if_idle()
+        if run is None:
+            return
+        self._engine.report_render(run.wall_s, run.first_audio_s)
+        log.info(
+            "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, first after "
+            "%.3f s, %d failed%s",
+            self._state.folder.root.name,
+            "was stopped" if run.cancelled else "is done",
+            run.done,
+            run.total,
+            run.audio_s,
+            run.wall_s,
+            run.first_audio_s or 0.0,
+            run.failed,
+            f" ({run.message})" if run.message else "",
+        )
+
+    def _count_places(self, spec: LineJobSpec) -> int:
+        slots = self._engine.models.get_manager(spec.backend).backend.capabilities.slots
+        return _LINES_PER_SLOT * (slots or self._engine.max_concurrency)
+
+    # Jobs
+
+    def _build_spec(self, line_id: str, seed: int | None) -> LineJobSpec | None:
+        """The spec of a line's job; None if there is nothing to make or a take matches."""
+        core, again = self._state, seed is not None
+        document, lines, context = core.document, core.line_states, core.line_states.context
+        line = document.lines.get(line_id)
+        if line is None or not self._is_to_make(line, again=again):
+            return None
+        freed = None if again else lines.find_freed(line)
+        fitting = lines.find_current(line, seed)
+        if fitting is not None and freed is None:
+            self._try_to_choose(fitting, again=again)
+            return None
+        settled = choose_stable_seed(line, document.settings.seed) if seed is None else seed
+        if seed is None and line.seed is None:
+            # With the same seed it would be cut off again.
+            settled = (settled + lines.count_cut(line)) % 2**31
+        spec = LineJobSpec(
+            line,
+            lines.get_key(line),
+            settled,
+            context.voice_label(line),
+            context.backend[0],
+            again,
+            context.resolve_language(line),
+            context.pronouncing.spoken,
+        )
+        freed = freed or lines.find_freed(line, settled)
+        return replace(spec, seed=freed.seed, take_id=freed.take_id) if freed else spec
+
+    def _is_to_make(self, line: ProjectLine, *, again: bool) -> bool:
+        core = self._state
+        if line.kind is LineKind.SILENCE:
+            return False
+        if line.locked:
+            # Only the take that it was locked with, if that was freed.
+            return not again and core.line_states.find_freed(line) is not None
+        return again or not core.line_states.is_ready(line)
+
+    def _start(self, spec: LineJobSpec, *, listen: bool) -> LineJob:
+        """Submit a line to the engine.
+
+        Raises:
+            StorageFailed: The disk has no room for its files.
+            LimitReached: The visitor's limits don't allow it for now.
+        """
+        core, line = self._state, spec.line
+        # Not the take's id: a dropped job may still be writing when the next one starts.
+        job_id = generate_job_id()
+        folder = core.folder.root / layout.SEGMENTS_FOLDER / job_id
+        core.folder.disk.make_folder(folder)
+        limits = self._engine.models.get_manager(spec.backend).backend.capabilities.limits()
+        # Only a seed that the line names is passed in the line, as that one is never retried.
+        own = spec.seed if line.seed is not None else None
+        line = replace(line, seed=own, language=line.language or spec.language)
+        dialog = Dialog((line.to_dialog_line(),))
+
+        def follow(event: JobEvent) -> None:
+            # Called on the engine's loop, so it must not block.
+            is_news = event.segment_idx is None or event.state == SegmentState.STARTED
+            if is_news and not core.closed:
+                core.deps.threads.submit(self._handle_event, line_job)
+
+        job_spec = JobSpec(
+            plan(dialog, limits, seed=spec.seed, pronounce=spec.pronounce),
+            spec.backend,
+            core.voice_resolver.build_cast(core.document),
+            folder,
+            self._resolve_audio,
+            notify=follow,
+            is_part=True,
+        )
+        remove_folder = core.folder.disk.remove
+        render = Render(self._engine, job_spec, job_id=job_id, remove_folder=remove_folder)
+        line_job = LineJob(spec, render)
+        render.start(listen=listen)
+        return line_job
+
+    def _resolve_audio(self, written: str) -> Path:
+        try:
+            return self._state.folder.root / layout.AUDIO_FOLDER / check_audio_name(written)
+        except BadInput as error:
+            raise AudioRejected(str(error)) from error
+
+    def _handle_event(self, line_job: LineJob) -> None:
+        try:
+            self._update_job(line_job)
+        # Broad, as nobody joins this thread: an unhandled fault would leave the line waiting.
+        except Exception as error:
+            log.exception("project %s line %s", self._state.folder.root.name, line_job.line_id)
+            self._fail_unexpectedly(line_job, error)
+
+    def _fail_unexpectedly(self, line_job: LineJob, error: Exception) -> None:
+        core, line_id = self._state, line_job.line_id
+        with core.lock:
+            if core.closed or self._queue.line_jobs.get(line_id) is not line_job:
+                return
+            reason = f"{type(error).__name__}: {error}"
+            message = f"The studio failed on this line ({reason}). Read it again."
+            self._queue.fail(line_id, line_job.spec.key, message)
+            self.submit_lines()
+            core.events.append(LineEvent(line_id))
+            if not self._queue.queued:
+                core.events.append(RenderEvent())
+
+    def _update_job(self, line_job: LineJob) -> None:
+        with self._state.lock:
+            if line_job.is_finished:
+                return
+            line_job.is_finished = line_job.job.events.closed
+            is_needed = not (self._state.closed or line_job.is_dropped)
+            if is_needed and not line_job.is_finished and not line_job.has_started:
+                line_job.has_started = True
+                self._state.events.append(LineEvent(line_job.line_id))
+        if line_job.is_finished and is_needed:
+            self._finish(line_job)
+        elif line_job.is_finished:
+            line_job.render.remove_folder()
+
+    def _finish(self, line_job: LineJob) -> None:
+        """Handle a job that ended by itself."""
+        if line_job.job.fatal_message is not None:
+            self._fail_all(line_job.job.fatal_message)
+        elif line_job.job.cancelled:
+            # It wasn't cancelled here, so the model's load was stopped.
+            self._stop("The model's load was stopped.")
+        else:
+            self._save_take(line_job)
+
+    def _fail_all(self, message: str) -> None:
+        """Fail all queued lines at once, as without a model each would fail by itself."""
+        core = self._state
+        with core.lock:
+            queued = self._queue.queued
+            lines = [core.document.lines[one] for one in queued if one in core.document.lines]
+            self._stop(message)
+            for line in lines:
+                self._queue.fail(line.line_id, core.line_states.get_key(line), message)
+            core.publish_lines(line.line_id for line in lines)
+
+    def _stop(self, message: str) -> None:
+        with self._state.lock:
+            try:
+                self.cancel(message)
+            except StorageFailed as error:
+                self._autosave.report(str(error))
+
+    # Takes
+
+    def _save_take(self, line_job: LineJob) -> None:
+        """Save a line's take, or record why there is none. Writes without the lock."""
+        core, line_id = self._state, line_job.line_id
+        take, message = None, line_job.message
+        if message is None or line_job.is_cut:
+            try:
+                take = write_take(line_job, core.take_store)
+                line_job.render.remove_folder()
+            except StorageFailed as error:
+                message = f"{message or ''} {error}".strip()
+            else:
+                message = f"{message} {_PARTIAL_TAKE_MESSAGE}" if message else None
+        if take is None:
+            line_job.render.remove_folder()
+        with core.lock:
+            if core.closed:
+                return
+            if take is not None and not take.cut:
+                self._try_to_choose(take, again=line_job.spec.is_extra_take)
+            if self._queue.line_jobs.get(line_id) is line_job:
+                self._queue.record_first_audio(line_job)
+                if take is not None and not take.cut:
+                    audio_s = take.samples / STUDIO_RATE_HZ
+                    self._queue.complete(line_id, audio_s, self._choose_retry_seed(take))
+                else:
+                    self._queue.fail(line_id, line_job.spec.key, message or "")
+            self.submit_lines()
+            core.events.append(LineEvent(line_id))
+            if not self._queue.queued:
+                core.publish_lines(core.outliers.refresh())
+                core.events.append(RenderEvent())
+
+    def _try_to_choose(self, take: Take, *, again: bool) -> None:
+        """Choose a take; if the disk is full the take still exists."""
+        try:
+            self._choose(take, again=again)
+        except StorageFailed as error:
+            self._autosave.report(str(error))
+
+    def _choose(self, take: Take, *, again: bool) -> None:
+        """Choose a take for a line, unless the line was deleted or locked meanwhile."""
+        core = self._state
+        line = core.document.lines.get(take.line_id)
+        if line is None or line.locked:
+            return
+        is_ready = core.line_states.is_ready(line)
+        if is_ready and core.line_states.get_key(line) != take.key:
+            return
+        if is_ready and is_retry(take, core.line_states.list_takes(line.line_id)):
+            previous = core.line_states.find_chosen(line)
+            if previous is not None and self._score(take) >= self._score(previous):
+                return
+            again = False
+        seed = line.seed if line.seed is None else take.seed
+        chosen = replace(line, chosen=take.take_id, seed=seed)
+        after = replace(core.document, lines={**core.document.lines, line.line_id: chosen})
+        # A further take replaces a good one, which can be undone.
+        request = self._requests.pop(line.line_id, None) if again else None
+        is_step = again and is_ready and not self._has_later_edit(request)
+        author = replace(STUDIO_AUTHOR, group=request)
+        step = core.record(after, author, EntryKind.EDIT if is_step else EntryKind.MADE)
+        if step is not None and is_step:
+            self._requests_in_history |= {request} if request else set()
+            self._editor.publish_step(step)
+
+    def _has_later_edit(self, request: str | None) -> bool:
+        """Whether an edit follows a request's step, so that undo has to undo that edit first."""
+        last = self._state.history.marks.last
+        is_on_top = last is not None and last[:2] == (STUDIO_AUTHOR.client, request)
+        return request in self._requests_in_history and not is_on_top
+
+    def _score(self, take: Take) -> float:
+        return score_issues(self._state.outliers.find_issues(take))
+
+    def _choose_retry_seed(self, take: Take) -> int | None:
+        """The seed of a retry, if a take has quality issues and the settings allow a retry."""
+        core = self._state
+        line, most = core.document.lines.get(take.line_id), core.document.settings.tries
+        if most == 1 or line is None or line.locked or line.seed is not None:
+            return None
+        if core.line_states.get_key(line) != take.key or self._score(take) == 0:
+            return None
+        return choose_retry_seed(take, core.take_store.list_for_line(line.line_id), most)
+
+
+def choose_retry_seed(take: Take, takes: Sequence[Take], most: int) -> int | None:
+    """The seed of the next try after a take.
+
+    Args:
+        take: A new take with quality issues.
+        takes: All takes of its line.
+        most: Most tries, the first included.
+
+    Returns:
+        None if there were as many already, or a take with that seed exists.
+    """
+    seeds = {one.seed for one in takes if one.key == take.key}
+    follows = derive_quality_retry_seed(take.seed)
+    if follows in seeds or _count_attempts(take, takes) >= most:
+        return None
+    return follows
+
+
+def is_retry(take: Take, takes: Sequence[Take]) -> bool:
+    """Whether a take is a retry of one with quality issues."""
+    return _count_attempts(take, takes) > 1
+
+
+def _count_attempts(take: Take, takes: Sequence[Take]) -> int:
+    """The number of a take's try, from 1."""
+    before = {derive_quality_retry_seed(one.seed): one.seed for one in takes if one.key == take.key}
+    number, seed = 1, take.seed
+    while seed in before and number <= len(before):
+        seed = before[seed]
+        number += 1
+    return number

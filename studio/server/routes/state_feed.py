@@ -1,0 +1,238 @@
+"""The studio's state for the page: read in parts, and followed while a page subscribes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from threading import Lock
+from typing import Any
+
+from cachetools import TTLCache, cached
+
+from studio.backends.registry import offer_of
+from studio.engine.event_log import StateChange
+from studio.engine.model_manager import ModelState, measure_resident_bytes
+from studio.errors import StudioError
+from studio.server.routes.bodies import capabilities_body
+from studio.server.routes.speaker_bodies import brief_body
+from studio.services.studio import Studio
+from studio.setup.models_install import SetupReport
+
+log = logging.getLogger(__name__)
+
+_EVERYTHING = frozenset(StateChange)
+_KEPT_S = 2.0
+
+_PAUSE_S = 0.25
+"""Pause between reads of the state, which the draft voice changes hundreds of times a second."""
+
+_SETUP_EVERY_S = 1.0
+"""Interval of reads during an installation, which sends no events."""
+
+_EVERYTHING_EVERY_S = 30.0
+"""Interval of full reads, since other processes may change voices, packages and weights on disk."""
+
+
+class StateReader:
+    """Reads the state of a studio; caches what is slow to find out for two seconds."""
+
+    def __init__(self, setup: SetupReport) -> None:
+        """Read nothing yet; `setup` reports the installation of the model packages."""
+        self._setup = setup
+        # A walk through all processes of the machine; a difference of a few pages is no change.
+        self._resident_bytes = cached(TTLCache(1, _KEPT_S), lock=Lock())(
+            lambda: round(measure_resident_bytes(), -6)
+        )
+        # Packages and caches on disk, of a dozen backends; equal for all studios of the process.
+        self._offers = cached(TTLCache(1, _KEPT_S), key=lambda _: None, lock=Lock())(_offer_bodies)
+
+    def read(self, studio: Studio, changes: Set[StateChange] = _EVERYTHING) -> dict[str, Any]:
+        """The parts of the state that these changes concern."""
+        backend = studio.engine.models.get_manager(studio.backend_name).backend
+        body: dict[str, Any] = {}
+        if StateChange.MODELS in changes:
+            body["backend"] = {"name": backend.name, "title": backend.title}
+            body["backend"] |= capabilities_body(backend.capabilities)
+            body["backends"] = self._offers(studio)
+            body["auto_reason"] = studio.backend_reason
+        if changes & {StateChange.MODELS, StateChange.WORK}:
+            body["model"] = model_body(studio, self._resident_bytes)
+            body["engine"] = {
+                "in_flight": studio.engine.renderer.in_flight,
+                "queued": studio.engine.renderer.queued,
+                "max_concurrency": studio.engine.max_concurrency,
+                "slots": backend.capabilities.slots or None,
+            }
+        if StateChange.SETUP in changes:
+            body["setup"] = self._setup.snapshot()
+        if StateChange.SPEAKERS in changes:
+            body["speakers"] = [brief_body(speaker) for speaker in studio.speakers.list()]
+        return body
+
+
+def _offer_bodies(studio: Studio) -> list[dict[str, str | None]]:
+    return [
+        {
+            "name": offer.name,
+            "title": offer.title,
+            "reason": offer.unavailable,
+            "to_fetch": offer.to_fetch,
+        }
+        for offer in map(offer_of, studio.backends().values())
+    ]
+
+
+def model_body(
+    studio: Studio, resident: Callable[[], int] = measure_resident_bytes
+) -> dict[str, Any]:
+    """The chosen backend's model; `resident` measures the memory in use."""
+    status = studio.engine.models.get_status(studio.backend_name)
+    policy = studio.engine.models.policy
+    return {
+        "state": status.state,
+        "message": status.progress.message if status.progress else None,
+        "fraction": status.progress.fraction if status.progress else None,
+        "active": status.active,
+        "idle_timeout_s": policy.idle_timeout_s,
+        "eviction_enabled": policy.enabled,
+        "unload_in_s": status.unload_in_s,
+        "loads": status.counters.loads,
+        "unloads": status.counters.unloads,
+        "cancelled_loads": status.counters.cancelled_loads,
+        "memory_bytes": resident() if status.state is ModelState.LOADED else None,
+        "memory_before": asdict(status.memory.before) if status.memory else None,
+        "memory_after": asdict(status.memory.after) if status.memory else None,
+    }
+
+
+class StateFeed:
+    """Follows the state of one studio, on the server's event loop, until it is stopped.
+
+    It reads only the parts that may have changed according to the engine's log, and everything at
+    intervals. A subscriber that lags gets only the latest state.
+
+    Attributes:
+        version: Rises with each change; 0 before the first read.
+        is_over: Whether it has ended, because the state can't be read.
+        subscribers: Set at each change.
+    """
+
+    def __init__(self, studio: Studio, reader: StateReader) -> None:
+        """Start to follow the state."""
+        self.version = 0
+        self.is_over = False
+        self.subscribers: set[asyncio.Event] = set()
+        self._studio = studio
+        self._reader = reader
+        # Each part of the state, with the version of its last change.
+        self._parts: dict[str, tuple[int, Any]] = {}
+        self._unload_at_s: float | None = None
+        self._task = asyncio.create_task(self._run())
+
+    def message(self, since: int) -> str:
+        """The parts that changed after version `since`, as the stream sends them."""
+        state = {name: part for name, (version, part) in self._parts.items() if version > since}
+        if "model" in state and self._unload_at_s is not None:
+            left_s = max(0.0, self._unload_at_s - time.monotonic())
+            state["model"] = state["model"] | {"unload_in_s": left_s}
+        return json.dumps({"type": "state", "state": state})
+
+    def stop(self) -> None:
+        """Stop following the state."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self._follow()
+        except StudioError as error:
+            log.warning("the studio's state can't be read: %s", error)
+        finally:
+            self.is_over = True
+            self._wake()
+
+    async def _follow(self) -> None:
+        changes = self._studio.engine.changes
+        seq, changed = changes.seq, _EVERYTHING
+        all_due_s = time.monotonic() + _EVERYTHING_EVERY_S
+        while True:
+            was_installing = self._is_installing
+            self._take(await asyncio.to_thread(self._reader.read, self._studio, changed))
+            if was_installing and not self._is_installing:
+                all_due_s = 0.0  # more backends can run now
+            await asyncio.sleep(_PAUSE_S)
+            wait_s = all_due_s - time.monotonic()
+            if self._is_installing:
+                wait_s = min(wait_s, _SETUP_EVERY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changes.wait_for_change(seq), wait_s)
+            batch = changes.read_batch(seq)
+            if batch is None or time.monotonic() >= all_due_s:
+                seq, changed = changes.seq, _EVERYTHING
+                all_due_s = time.monotonic() + _EVERYTHING_EVERY_S
+            else:
+                seq, changed = seq + len(batch), frozenset(change for _, change in batch)
+                changed |= {StateChange.SETUP} if self._is_installing else set()
+
+    @property
+    def _is_installing(self) -> bool:
+        _, setup = self._parts.get("setup", (0, None))
+        return setup is not None and bool(setup["state"] == "installing")
+
+    def _take(self, body: dict[str, Any]) -> None:
+        """Store the parts that differ, and wake the subscribers."""
+        if "model" in body:
+            body["model"] = body["model"] | {"unload_in_s": self._date(body["model"])}
+        changed = {
+            name: part
+            for name, part in body.items()
+            if name not in self._parts or self._parts[name][1] != part
+        }
+        if changed:
+            self.version += 1
+            self._parts |= {name: (self.version, part) for name, part in changed.items()}
+            self._wake()
+
+    def _date(self, model: dict[str, Any]) -> float | None:
+        """The time at which the model will be unloaded; a change of less than a second is ignored.
+
+        The page counts down by itself.
+        """
+        left_s, known_s = model["unload_in_s"], self._unload_at_s
+        at_s = None if left_s is None else time.monotonic() + left_s
+        is_known = at_s is not None and known_s is not None and abs(at_s - known_s) < 1.0
+        self._unload_at_s = known_s if is_known else at_s
+        return self._unload_at_s
+
+    def _wake(self) -> None:
+        for woken in self.subscribers:
+            woken.set()
+
+
+class StateFeeds:
+    """A feed for each studio with subscribers; on the server's event loop."""
+
+    def __init__(self, reader: StateReader) -> None:
+        """Start with no feed."""
+        self._reader = reader
+        self._feeds: dict[Studio, StateFeed] = {}
+
+    @contextmanager
+    def subscribe(self, studio: Studio, woken: asyncio.Event) -> Iterator[StateFeed]:
+        """Set an event at each change of a studio's state, for as long as the block lasts."""
+        feed = self._feeds.get(studio)
+        if feed is None or feed.is_over:
+            feed = self._feeds[studio] = StateFeed(studio, self._reader)
+        feed.subscribers.add(woken)
+        try:
+            yield feed
+        finally:
+            feed.subscribers.discard(woken)
+            if not feed.subscribers:
+                feed.stop()
+                if self._feeds.get(studio) is feed:
+                    del self._feeds[studio]

@@ -1,0 +1,36 @@
+/** The studio's state: what of it is news, and the countdown that runs in the page. */
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { chipWords, countDown, isNews } from "../../assets/page/panels/engine_state.js";
+
+const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
+
+describe("the studio's state", () => {
+  it("counts down to the unloading, and never below nothing", () => {
+    const described = model({ unload_in_s: 90 });
+    assert.equal(chipWords(countDown(described, 0)), "unloads in 1:30");
+    assert.equal(chipWords(countDown(described, 30_000)), "unloads in 1:00");
+    assert.equal(chipWords(countDown(described, 300_000)), "unloads in 0:00");
+    assert.equal(described.unload_in_s, 90);
+  });
+
+  it("counts nothing where nothing is unloaded", () => {
+    const kept = model();
+    assert.equal(countDown(kept, 5_000), kept);
+    assert.equal(chipWords(kept), "ready");
+  });
+
+  it("is no news while lines are read or a model is loaded further", () => {
+    const known = { model: model(), speakers: [] };
+    assert.equal(isNews({ engine: { in_flight: 1 } }, known), false);
+    assert.equal(isNews({ engine: { in_flight: 1 }, model: model({ active: 1 }) }, known), false);
+  });
+
+  it("is news where voices, the engine or the model's state are others", () => {
+    const known = { model: model(), speakers: [] };
+    assert.equal(isNews({ speakers: [{ name: "Ida" }] }, known), true);
+    assert.equal(isNews({ model: model({ state: "unloaded" }) }, known), true);
+    assert.equal(isNews({ model: model(), backend: { name: "draft" } }, known), true);
+    assert.equal(isNews({ model: model() }, null), true);
+  });
+});
