@@ -18,6 +18,7 @@ import torch
 from qwen3_speakers import (
     loaded_backend,
     loaded_package,
+    made_backend,
     recording,
     request_for,
     speaker,
@@ -74,7 +75,7 @@ def test_the_engine_gives_the_same_takes_for_1_and_8_in_flight(
     dialog = Dialog(tuple(Speech(name, text, seed=seed) for name, text, seed in LINES[:lines]))
     takes = []
     for bound in (1, 8):
-        studio = open_studio(loaded_backend(), max_concurrency=bound)
+        studio = open_studio(made_backend(), max_concurrency=bound)
         job = studio.render(dialog, RenderOptions(voices=voices))
         finish(job)
         assert job.summarize().max_in_flight == bound
