@@ -41,12 +41,14 @@ _SMALL_FLOW = {
     "attention_head_dim": 8,
     "num_heads": 2,
 }
+_WIDTH = 128
 _SMALL_GPT2 = {"n_layer": 2, "n_head": 4, "n_embd": 64, "hidden_size": 64}
 
 
 def _small_llama(variant: str) -> dict[str, Any]:
     """The multilingual model's analyzer watches the layers 9, 12 and 13."""
     return {
+        "hidden_size": _WIDTH,
         "num_hidden_layers": 14 if variant == "chatterbox-multilingual" else 2,
         "num_attention_heads": 16,
         "num_key_value_heads": 16,
@@ -60,6 +62,7 @@ def small_architecture(variant: str) -> Iterator[None]:
     """Make the package build and load a small model of a variant."""
     from chatterbox.models.s3gen import s3gen
     from chatterbox.models.t3.llama_configs import LLAMA_CONFIGS
+    from chatterbox.models.t3.modules import cond_enc
     from s3tokenizer.model_v2 import S3TokenizerV2
 
     with pytest.MonkeyPatch.context() as patch:
@@ -71,6 +74,8 @@ def small_architecture(variant: str) -> Iterator[None]:
             ("HiFTGenerator", {"base_channels": 64}),
         ):
             patch.setattr(s3gen, name, _with(getattr(s3gen, name), smaller))
+        width = {"pre_attention_query_size": _WIDTH, "embedding_dim": _WIDTH}
+        patch.setattr(cond_enc, "Perceiver", _with(cond_enc.Perceiver, width))
         tokenizer_config = S3TokenizerV2.__init__.__defaults__[0]
         for name, value in {"n_audio_state": 128, "n_audio_head": 2, "n_audio_layer": 1}.items():
             patch.setattr(tokenizer_config, name, value)
@@ -218,11 +223,12 @@ def _look_ahead(t3: Any, constant: Any) -> None:
     t3.text_pos_emb.emb.weight.copy_(30 * torch.stack([angle.cos(), angle.sin()], dim=1) @ text)
     for other in (t3.text_emb.weight, t3.speech_emb.weight):
         other -= other @ text.T @ text
+    sharp = 64 / t3.dim**0.5  # a layer reads vectors as long as the root of their size
     for layer, head in LLAMA_ALIGNED_HEADS:
         attention = t3.tfmr.layers[layer].self_attn
         dims = head * attention.head_dim + torch.tensor([3, 7])  # which turn slowest
-        attention.q_proj.weight[dims] = 2 * torch.tensor([[0.0], [1.0]]) * constant
-        attention.k_proj.weight[dims] = 2 * text
+        attention.q_proj.weight[dims] = sharp * torch.tensor([[0.0], [1.0]]) * constant
+        attention.k_proj.weight[dims] = sharp * text
 
 
 def _save_voice_encoder(path: Path) -> None:

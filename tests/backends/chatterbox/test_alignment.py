@@ -169,11 +169,12 @@ def align(t3: Any) -> None:
         t3.speech_head.weight[SOUND_TOKENS:] = -constant
         t3.speech_head.weight[SAME] = dwells
         t3.speech_head.weight[t3.hp.stop_speech_token] = ends
+        sharp = 160 / t3.dim**0.5  # a layer reads vectors as long as the root of their size
         for layer, head in LLAMA_ALIGNED_HEADS:
             attention = t3.tfmr.layers[layer].self_attn
             dims = head * attention.head_dim + torch.tensor([3, 7])  # which turn slowest
-            attention.q_proj.weight[dims] = 5 * speech
-            attention.k_proj.weight[dims] = 5 * text
+            attention.q_proj.weight[dims] = sharp * speech
+            attention.k_proj.weight[dims] = sharp * text
 
 
 def angles(count: int) -> torch.Tensor:

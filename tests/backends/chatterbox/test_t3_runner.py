@@ -158,7 +158,7 @@ def test_without_the_packages_own_layers_the_tokens_are_the_same(
     variant, expected, tmp_path_factory
 ):
     desk, line = Desk(variant, checkpoint(variant, tmp_path_factory)), lines_of(variant)[1]
-    core = T3Runner(desk.model.t3, SlotLayout(1, 512, 64), release=True)
+    core = T3Runner(desk.model.t3, SlotLayout(1, 512, 64), ends=desk.ends, release=True)
     assert_same({line: tokens_together(core, 1, [desk.admission(core, 0, line)])[0]}, expected)
     layers = desk.model.t3.tfmr.h if variant == TURBO else desk.model.t3.tfmr.layers
     assert not list(layers.parameters())
