@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
-import shutil
 import signal
 import socket
 import sys
@@ -28,6 +27,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
+
+from studio.setup.browser import find_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -132,7 +133,7 @@ def _space(port: int, recorder: Recorder) -> Recorded:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
+            executable_path=find_browser(os.environ),
             args=["--no-sandbox", "--autoplay-policy=no-user-gesture-required"],
         )
         page = browser.new_page(viewport={"width": 1440, "height": 900})

@@ -14,6 +14,8 @@ VARIABLE = "TABLEREAD_BROWSER"
 """Variable with the path of the browser that the tests use."""
 
 _NAMES = (
+    # The same engine without windows, so a third less processor time.
+    "chromium-headless-shell",
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -98,10 +100,14 @@ def _is_debian_root() -> bool:
 
 
 def _apt(say: Say) -> bool:
-    say("Installing Debian's chromium for the tests.")
-    return _succeeds(["apt-get", "update", "-q"], _APT_S, say) and _succeeds(
-        ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium"], _APT_S, say
-    )
+    if not _succeeds(["apt-get", "update", "-q"], _APT_S, say):
+        return False
+    for package in ("chromium-headless-shell", "chromium"):
+        say(f"Installing Debian's {package} for the tests.")
+        install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
+        if _succeeds(install, _APT_S, say):
+            return True
+    return False
 
 
 def _succeeds(command: list[str], limit_s: float, say: Say) -> bool:

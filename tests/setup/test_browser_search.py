@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -24,9 +26,16 @@ def path_with(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs carry other names on Windows")
-def test_a_system_browser_is_found_chromium_first(path_with):
-    folder = path_with("google-chrome", "chromium")
-    assert find_browser({}) == f"{folder}/chromium"
+@pytest.mark.parametrize(
+    ("installed", "found"),
+    [
+        (("google-chrome", "chromium"), "chromium"),
+        (("chromium", "chromium-headless-shell"), "chromium-headless-shell"),
+    ],
+)
+def test_a_system_browser_is_found_chromium_first(path_with, installed, found):
+    folder = path_with(*installed)
+    assert find_browser({}) == f"{folder}/{found}"
 
 
 def test_who_names_a_browser_gets_it(path_with, tmp_path):
@@ -51,3 +60,22 @@ def test_a_browser_that_cannot_be_brought_is_told_and_none(path_with, monkeypatc
     assert browser.bring_browser(said.append) is None
     assert said[0] == "Downloading a browser for the tests."
     assert "failed" in said[1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the package manager is a shell script")
+@pytest.mark.parametrize("package", ["chromium-headless-shell", "chromium"])
+def test_debian_brings_the_shell_or_else_the_whole_browser(
+    tmp_path, monkeypatch, path_with, package
+):
+    install = which("install")
+    apt = Path(path_with("apt-get"), "apt-get")
+    apt.write_text(
+        f"""#!/bin/sh
+        [ "$1" = update ] && exit 0
+        for wanted; do :; done
+        [ "$wanted" = {package} ] && {install} -m 755 /dev/null "{tmp_path}/$wanted"
+        """
+    )
+    monkeypatch.setattr(browser.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(browser.platform, "freedesktop_os_release", lambda: {"ID": "debian"})
+    assert browser.bring_browser(lambda _: None) == str(tmp_path / package)

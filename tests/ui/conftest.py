@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from studio.setup.browser import find_browser
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
@@ -28,7 +30,7 @@ START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
 ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
-BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
+BROWSER = find_browser(os.environ)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
