@@ -62,6 +62,10 @@ _CLASSES = {
 }
 # Guards the process's standard output and the package's functions while a load swaps them.
 _load_lock = threading.Lock()
+# Guards the tables of mel spectrograms that the package keeps for the whole process. It enters the
+# basis before the window, so a second voice at the same time finds the one without the other.
+_mel_lock = threading.Lock()
+_MEL_WINDOW = 1_920  # samples at 24 kHz
 
 
 def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
@@ -80,8 +84,14 @@ def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
 def clear_device_caches() -> None:
     """Drop what the package keeps on a device for the whole process: resamplers and mel bases."""
     s3gen.get_resampler.cache_clear()
-    mel.mel_basis.clear()
-    mel.hann_window.clear()
+    with _mel_lock:
+        mel.mel_basis.clear()
+        mel.hann_window.clear()
+
+
+def _fill_mel_tables(device: str) -> None:
+    with _mel_lock:
+        mel.mel_spectrogram(torch.zeros(1, _MEL_WINDOW, device=device))
 
 
 class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
@@ -179,6 +189,7 @@ class ChatterboxModel:
         if clip is None:
             return self._builtin
         with turn(self.device):
+            _fill_mel_tables(self.device)
             return clone_voice(self._package, clip)
 
     def speak(self, line: T3Request) -> SpokenLine:
