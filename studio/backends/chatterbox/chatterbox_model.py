@@ -20,6 +20,7 @@ from chatterbox.models.tokenizers import tokenizer
 from chatterbox.mtl_tts import ChatterboxMultilingualTTS
 from chatterbox.tts import ChatterboxTTS
 from chatterbox.tts_turbo import ChatterboxTurboTTS
+from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
@@ -94,6 +95,16 @@ def _fill_mel_tables(device: str) -> None:
         mel.mel_spectrogram(torch.zeros(1, _MEL_WINDOW, device=device))
 
 
+# Those of `init` come here themselves, and what they call then no longer does.
+_RANDOM_FILLS = {
+    torch.Tensor.uniform_,
+    torch.Tensor.normal_,
+    init.uniform_,
+    init.normal_,
+    init.kaiming_uniform_,
+}
+
+
 class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
     """Leaves out the random filling of weights that are read from files next; this thread only.
 
@@ -107,9 +118,10 @@ class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        if function in {torch.Tensor.uniform_, torch.Tensor.normal_}:
-            return arguments[0]
-        return function(*arguments, **(options or {}))
+        options = options or {}
+        if function in _RANDOM_FILLS:
+            return arguments[0] if arguments else options["tensor"]
+        return function(*arguments, **options)
 
 
 @contextlib.contextmanager
