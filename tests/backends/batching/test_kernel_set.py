@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ MOST_KERNELS = 1_510
 MOST_FUSED_KERNELS = 1_200
 
 
+@cache
 def weights_of(size_name: str) -> TalkerWeights:
     """Of the layers of a size, but narrow, and without values: kernels are what is counted."""
     size = SIZES[size_name]
