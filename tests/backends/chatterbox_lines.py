@@ -180,7 +180,7 @@ def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ..
             number % 3,
             0.0 if variant == TURBO else (0.5, 1.1)[number % 2],
             settings(variant, number, temperature=temperature),
-            (40, 9)[number % 4 == 3],
+            (30, 9)[number % 4 == 3],
             LANGUAGES[number] if variant == MULTILINGUAL else "en",
         )
         for number, text in enumerate(TEXTS)
