@@ -34,12 +34,30 @@ _N_SOUNDS = 6561
 _STOP_TOKEN = 6562
 _PROMPT_TOKENS = {"chatterbox": 25, "chatterbox-multilingual": 25, "chatterbox-turbo": 140}
 _TURBO_POSITIONS = 195
-_SMALL_FLOW = {
-    "n_blocks": 1,
-    "num_mid_blocks": 1,
-    "channels": [32],
-    "attention_head_dim": 8,
-    "num_heads": 2,
+_SMALL_S3GEN = {
+    "CAMPPlus": {"growth_rate": 8, "init_channels": 32},
+    "UpsampleConformerEncoder": {
+        "num_blocks": 1,
+        "input_size": 64,
+        "output_size": 64,
+        "attention_heads": 2,
+        "linear_units": 64,
+    },
+    "CausalMaskedDiffWithXvec": {"input_size": 64},
+    "ConditionalDecoder": {
+        "n_blocks": 1,
+        "num_mid_blocks": 0,
+        "channels": [32],
+        "attention_head_dim": 8,
+        "num_heads": 2,
+    },
+    "ConvRNNF0Predictor": {"cond_channels": 32},
+    "HiFTGenerator": {
+        "base_channels": 64,
+        "resblock_kernel_sizes": [3, 7],
+        "resblock_dilation_sizes": [[1, 3]] * 2,
+        "source_resblock_dilation_sizes": [[1, 3]] * 3,
+    },
 }
 _WIDTH = 128
 _SMALL_GPT2 = {"n_layer": 2, "n_head": 4, "n_embd": 64, "hidden_size": 64}
@@ -61,6 +79,7 @@ def _small_llama(variant: str) -> dict[str, Any]:
 def small_architecture(variant: str) -> Iterator[None]:
     """Make the package build and load a small model of a variant."""
     from chatterbox.models.s3gen import s3gen
+    from chatterbox.models.s3gen.transformer import upsample_encoder
     from chatterbox.models.t3.llama_configs import LLAMA_CONFIGS
     from chatterbox.models.t3.modules import cond_enc
     from s3tokenizer.model_v2 import S3TokenizerV2
@@ -68,12 +87,14 @@ def small_architecture(variant: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, smaller in (("Llama_520M", _small_llama(variant)), ("GPT2_medium", _SMALL_GPT2)):
             patch.setitem(LLAMA_CONFIGS, name, LLAMA_CONFIGS[name] | smaller)
-        for name, smaller in (
-            ("UpsampleConformerEncoder", {"num_blocks": 1, "linear_units": 64}),
-            ("ConditionalDecoder", _SMALL_FLOW),
-            ("HiFTGenerator", {"base_channels": 64}),
-        ):
+        for name, smaller in _SMALL_S3GEN.items():
             patch.setattr(s3gen, name, _with(getattr(s3gen, name), smaller))
+        for name, channels in (
+            ("PreLookaheadLayer", {"channels": 64}),
+            ("Upsample1D", {"channels": 64, "out_channels": 64}),
+        ):
+            made = getattr(upsample_encoder, name)
+            patch.setattr(upsample_encoder, name, _with(made, channels))
         width = {"pre_attention_query_size": _WIDTH, "embedding_dim": _WIDTH}
         patch.setattr(cond_enc, "Perceiver", _with(cond_enc.Perceiver, width))
         tokenizer_config = S3TokenizerV2.__init__.__defaults__[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,18 @@ class Desk:
             self.voices: list[ClonedVoice] = [self.model.voice(clip) for clip in clips]
         self.variant = variant
         self.turbo = variant == TURBO
-        self.packages_own = self.model.t3
-        if variant == MULTILINGUAL:
-            # Its loop hangs hooks on the model, which has to have another kind of attention.
-            with small_architecture(variant):
-                self.packages_own = load_package(BY_NAME[variant], folder, device).t3
+        self._folder = folder
         if self.turbo:
             _sharpen(self.model.t3)
+
+    @cached_property
+    def packages_own(self) -> Any:
+        """The T3 that serves the package."""
+        if self.variant != MULTILINGUAL:
+            return self.model.t3
+        # Its loop hangs hooks on the model, which has to have another kind of attention.
+        with small_architecture(self.variant):
+            return load_package(BY_NAME[self.variant], self._folder, self.model.device).t3
 
     def core(self, slots: int = 8, **options: Any) -> T3Runner:
         layout = SlotLayout(slots, positions=options.pop("positions", 512), max_frames=64)
@@ -174,7 +180,7 @@ def lines_of(variant: str, temperature: float = NEARLY_GREEDY) -> tuple[Said, ..
             number % 3,
             0.0 if variant == TURBO else (0.5, 1.1)[number % 2],
             settings(variant, number, temperature=temperature),
-            (40, 9)[number % 4 == 3],
+            (30, 9)[number % 4 == 3],
             LANGUAGES[number] if variant == MULTILINGUAL else "en",
         )
         for number, text in enumerate(TEXTS)

@@ -21,9 +21,9 @@ FOREVER = 10_000
 
 
 def codes_of(seed: int, frames: int) -> torch.Tensor:
-    """What a line with this seed is made of: int64 [frames, groups]."""
+    """What a line with this seed is made of, of any length the same: int64 [frames, groups]."""
     noise = torch.Generator().manual_seed(seed)
-    return torch.randint(0, 2_048, (FOREVER, GROUPS), generator=noise)[:frames]
+    return torch.randint(0, 2_048, (frames, GROUPS), generator=noise)
 
 
 def paper_task(

@@ -21,7 +21,7 @@ from studio.voices.speaker import Sample, Voice
 
 __all__ = ["codes_of", "decoded", "run_out"]  # for tests that take all from here
 
-FRAMES = 14
+FRAMES = 10
 GREEDY = SamplingParams(temperature=0)
 LIVELY = SamplingParams()
 

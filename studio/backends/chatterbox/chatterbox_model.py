@@ -20,6 +20,7 @@ from chatterbox.models.tokenizers import tokenizer
 from chatterbox.mtl_tts import ChatterboxMultilingualTTS
 from chatterbox.tts import ChatterboxTTS
 from chatterbox.tts_turbo import ChatterboxTurboTTS
+from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
@@ -62,6 +63,10 @@ _CLASSES = {
 }
 # Guards the process's standard output and the package's functions while a load swaps them.
 _load_lock = threading.Lock()
+# Guards the tables of mel spectrograms that the package keeps for the whole process. It enters the
+# basis before the window, so a second voice at the same time finds the one without the other.
+_mel_lock = threading.Lock()
+_MEL_WINDOW = 1_920  # samples at 24 kHz
 
 
 def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
@@ -80,8 +85,24 @@ def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
 def clear_device_caches() -> None:
     """Drop what the package keeps on a device for the whole process: resamplers and mel bases."""
     s3gen.get_resampler.cache_clear()
-    mel.mel_basis.clear()
-    mel.hann_window.clear()
+    with _mel_lock:
+        mel.mel_basis.clear()
+        mel.hann_window.clear()
+
+
+def _fill_mel_tables(device: str) -> None:
+    with _mel_lock:
+        mel.mel_spectrogram(torch.zeros(1, _MEL_WINDOW, device=device))
+
+
+# Those of `init` come here themselves, and what they call then no longer does.
+_RANDOM_FILLS = {
+    torch.Tensor.uniform_,
+    torch.Tensor.normal_,
+    init.uniform_,
+    init.normal_,
+    init.kaiming_uniform_,
+}
 
 
 class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
@@ -97,9 +118,10 @@ class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        if function in {torch.Tensor.uniform_, torch.Tensor.normal_}:
-            return arguments[0]
-        return function(*arguments, **(options or {}))
+        options = options or {}
+        if function in _RANDOM_FILLS:
+            return arguments[0] if arguments else options["tensor"]
+        return function(*arguments, **options)
 
 
 @contextlib.contextmanager
@@ -179,6 +201,7 @@ class ChatterboxModel:
         if clip is None:
             return self._builtin
         with turn(self.device):
+            _fill_mel_tables(self.device)
             return clone_voice(self._package, clip)
 
     def speak(self, line: T3Request) -> SpokenLine:

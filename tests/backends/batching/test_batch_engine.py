@@ -400,15 +400,16 @@ def test_a_line_that_is_closed_frees_its_slot(rig):
 ENDINGS = st.sampled_from(["whole", "whole", "whole", "cancelled", "cut", "heard"])
 
 
-some_300_lines = given(
-    lines=st.lists(st.tuples(st.integers(1, 12), ENDINGS), min_size=300, max_size=300),
-    late=st.lists(st.booleans(), min_size=300, max_size=300),
-    continuous=st.booleans(),
-)
+def some_300_lines(*, most_frames: int):
+    return given(
+        lines=st.lists(st.tuples(st.integers(1, most_frames), ENDINGS), min_size=300, max_size=300),
+        late=st.lists(st.booleans(), min_size=300, max_size=300),
+        continuous=st.booleans(),
+    )
 
 
 @settings(max_examples=2, deadline=None)
-@some_300_lines
+@some_300_lines(most_frames=5)
 def test_300_lines_through_8_slots(lines, late, continuous):
     """Random lengths, cancels, late arrivals: each is delivered once, in order and uncrossed."""
     deliver_300(lines, late, continuous=continuous)
@@ -416,7 +417,7 @@ def test_300_lines_through_8_slots(lines, late, continuous):
 
 @pytest.mark.campaign
 @settings(max_examples=20, deadline=None)
-@some_300_lines
+@some_300_lines(most_frames=12)
 def test_20_times_300_lines_through_8_slots(lines, late, continuous):
     deliver_300(lines, late, continuous=continuous)
 

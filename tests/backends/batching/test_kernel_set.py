@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ MOST_KERNELS = 1_510
 MOST_FUSED_KERNELS = 1_200
 
 
+@cache
 def weights_of(size_name: str) -> TalkerWeights:
     """Of the layers of a size, but narrow, and without values: kernels are what is counted."""
     size = SIZES[size_name]
@@ -141,14 +142,22 @@ def admission_of(prompt: PrefixedPrompt):
 
 
 @pytest.fixture
-def anew(tmp_path, monkeypatch) -> Iterator[None]:
+def vectors() -> bool:
+    """Whether what is compiled uses a processor's vectors."""
+    return False
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch, vectors: bool) -> Iterator[None]:
     """Nothing is compiled yet, and it is compiled without what pays only for many shapes."""
     from torch._inductor import config
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     kernel_set.select_compiled.cache_clear()
     torch._dynamo.reset()
-    quick = {"cpp.vec_isa_ok": True, "cpp_cache_precompile_headers": False, "compile_threads": 1}
+    quick = {"cpp.vec_isa_ok": True, "compile_threads": 1}
+    if not vectors:
+        quick["cpp.simdlen"] = 1  # the headers of vectors take longer to read than all the rest
     with config.patch(quick):
         yield
     kernel_set.select_compiled.cache_clear()
@@ -169,6 +178,17 @@ def test_the_fewest_kernels_make_the_same_codes():
 
 @pytest.mark.usefixtures("anew")
 def test_compiled_parts_make_the_same_codes():
+    compiled_codes_are_plain_ones()
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("anew")
+@pytest.mark.parametrize("vectors", [True])
+def test_compiled_parts_with_vectors_make_the_same_codes(vectors):
+    compiled_codes_are_plain_ones()
+
+
+def compiled_codes_are_plain_ones() -> None:
     core = made_core(slots=8, kernels=kernel_set.select_compiled("cpu"))
     if core.kernels is decoder_stack.EAGER_KERNELS:
         pytest.skip("no C++ compiler that works is here")

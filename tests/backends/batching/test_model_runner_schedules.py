@@ -117,7 +117,7 @@ def bounded(examples: int):
 
 
 @given(st.lists(actions, min_size=4, max_size=16))
-@bounded(20)
+@bounded(10)
 def test_any_schedule_gives_every_line_its_own_codes(script):
     followed(script)
 

@@ -95,7 +95,7 @@ def voices(backend, variant) -> dict[str, Conditioning]:
 
 
 LINES = tuple(
-    (("Ida", "Tom")[number % 2], f"No. {number}, then." + " So it is." * (number % 3), number)
+    (("Ida", "Tom")[number % 2], f"No. {number}, then." + " So." * (number % 3), number)
     for number in range(10)
 )
 
@@ -337,7 +337,7 @@ def test_a_slot_takes_what_was_reckoned(backend):
 
 
 def test_the_engine_fills_the_slots(open_studio: OpenStudio, backend):
-    dialog = Dialog(tuple(Speech("Ida", text, seed=seed) for _, text, seed in LINES))
+    dialog = Dialog(tuple(Speech("Ida", text, seed=seed) for _, text, seed in LINES[:8]))
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog, RenderOptions())
     finish(job)
