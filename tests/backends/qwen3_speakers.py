@@ -90,14 +90,10 @@ def recording(pitch_hz: float = 140.0, duration_s: float = 2.2) -> Clip:
 
 
 def speaker(
-    name: str = "Ida",
-    *,
-    pitch_hz: float = 140.0,
-    transcript: str | None = TRANSCRIPT,
-    duration_s: float = 2.2,
+    name: str = "Ida", *, pitch_hz: float = 140.0, transcript: str | None = TRANSCRIPT
 ) -> Voice:
     """A speaker with a sample; without a transcript only its timbre is taken."""
-    clip = recording(pitch_hz, duration_s)
+    clip = recording(pitch_hz)
     sha256 = hashlib.sha256(clip.samples.tobytes()).hexdigest()
     return Voice(name, sample=Sample(clip, sha256, transcript))
 

@@ -98,7 +98,7 @@ def backend():
 
 
 CAST = {
-    name: speaker(name, pitch_hz=pitch_hz, transcript=transcript, duration_s=1.2)
+    name: speaker(name, pitch_hz=pitch_hz, transcript=transcript)
     for name, pitch_hz, transcript in (("Ida", 120, None), ("Bruno", 90, "Hello."))
 }
 LINES = tuple(
@@ -351,7 +351,7 @@ def test_the_engine_fills_the_slots_and_the_takes_are_those_of_one_at_a_time(
 ):
     voices = {name: tmp_path / f"{name}.wav" for name in CAST}
     for name, path in voices.items():
-        write_wav(path, recording(120 if name == "Ida" else 90, 1.2))
+        write_wav(path, recording(120 if name == "Ida" else 90))
     dialog = Dialog(tuple(Speech(name, text, seed=seed) for name, text, seed in LINES))
     studio = open_studio(backend, max_concurrency=1)
     job = studio.render(dialog, RenderOptions(voices=voices))
@@ -369,7 +369,7 @@ def test_a_render_from_the_command_line(tmp_path: Path, monkeypatch, capsys):
     argv = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "scene.wav"), "--json"]
     argv += ["--backend", "qwen3", "--workspace", str(tmp_path / "workspace")]
     for name in CAST:
-        write_wav(tmp_path / f"{name}.wav", recording(120 if name == "Ida" else 90, 1.2))
+        write_wav(tmp_path / f"{name}.wav", recording(120 if name == "Ida" else 90))
         argv += ["--voice", f"{name}={tmp_path / name}.wav"]
     status = main([*argv, "--seed", "3"])
     report = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -41,7 +41,7 @@ def render(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
 def test_12_lines_of_3_speakers_and_again_after_a_restart(render, tmp_path: Path):
     voices = []
     for name, pitch_hz in {"Ida": 200, "Bruno": 90, "Tom": 130}.items():
-        write_wav(tmp_path / f"{name}.wav", recording(pitch_hz, 1.2))
+        write_wav(tmp_path / f"{name}.wav", recording(pitch_hz))
         voices += ["--voice", f"{name}={tmp_path / name}.wav"]
     status, report = render(*voices)
     assert (status, report["failed"], report["segments"]) == (0, [], 12)
