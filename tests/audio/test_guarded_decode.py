@@ -34,10 +34,10 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def bomb(tmp_path: Path) -> Path:
-    """A small file that decodes to a long silence."""
-    path = tmp_path / "bomb.flac"
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small file that decodes to a long silence; only read it."""
+    path = tmp_path_factory.mktemp("bomb") / "bomb.flac"
     block = np.zeros((480_000, 8), dtype=np.int16)
     with soundfile.SoundFile(path, "w", 48_000, 8, subtype="PCM_16") as file:
         for _ in range(int(BOMB_S) // 10):

@@ -256,7 +256,7 @@ def long_scene(folder, clips, lines):
 @pytest.mark.slow
 def test_memory_holds_a_block_however_long_the_scene_is(tmp_path, clips):
     peaks = []
-    for lines in (8, 40):
+    for lines in (6, 24):
         timeline, captions = long_scene(tmp_path, clips, lines)
         tracemalloc.start()
         Scene(timeline, captions).write(tmp_path / "scene.zip", choice("-14", even=True))

@@ -25,15 +25,27 @@ LANGUAGES = {"english": 2050, "chinese": 2055, "german": 2053, "beijing_dialect"
 SPEAKERS = {"vivian": 3000, "eric": 3010, "ryan": 3020}
 _TEXT_VOCABULARY = 512
 _CODEC_EOS = 2150
-_END_PULL = {"base": 1.6, "custom_voice": 1.3, "voice_design": 1.3}
+GROUPS = 16
+FEW_GROUPS = 4
+_END_PULL = {
+    GROUPS: {"base": 1.6, "custom_voice": 1.3, "voice_design": 1.3},
+    FEW_GROUPS: {"base": 1.6, "custom_voice": 1.3, "voice_design": 1.1},
+}
+
+
+def small_checkpoint(
+    kind: str = "base", size: str = "1b7", *, ends: bool = True, groups: int = GROUPS
+) -> Path:
+    """A checkpoint that all tests of a run share; only read it."""
+    return _shared_checkpoint(kind, size, ends, groups)  # one key, however it was asked for
 
 
 @cache
-def small_checkpoint(kind: str = "base", size: str = "1b7", *, ends: bool = True) -> Path:
-    """A checkpoint that all tests of a run share; only read it."""
+def _shared_checkpoint(kind: str, size: str, ends: bool, groups: int) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="qwen3-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return build_checkpoint(folder / kind, kind, size=size, ends=ends)
+    seed = 2 if groups == GROUPS else 4  # lines of a second or two
+    return build_checkpoint(folder / kind, kind, size=size, ends=ends, groups=groups, seed=seed)
 
 
 def build_checkpoint(
@@ -43,6 +55,7 @@ def build_checkpoint(
     size: str = "1b7",
     ends: bool = True,
     full_size: bool = False,
+    groups: int = GROUPS,
     seed: int = 2,
 ) -> Path:
     """Write a checkpoint in the layout of the hub.
@@ -53,6 +66,8 @@ def build_checkpoint(
         size: "0b6" or "1b7"; the smaller CustomVoice takes no instruction.
         ends: Whether its lines stop by themselves.
         full_size: With the dimensions of the 0.6B model: 2.5 GB.
+        groups: Codes in a frame, each a pass of the code predictor; `FEW_GROUPS` are made in a
+            third of the time.
         seed: Of the weights.
     """
     import torch
@@ -60,9 +75,9 @@ def build_checkpoint(
     folder.mkdir(parents=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = build_model(_model_config(kind, size, full_size=full_size))
-        _lend_an_end(model.model, _END_PULL[kind] if ends else 0.0)
-        codec = _codec_of(_FULL_CODEC if full_size else _CODEC)
+        model = build_model(_model_config(kind, size, full_size=full_size, groups=groups))
+        _lend_an_end(model.model, _END_PULL[groups][kind] if ends else 0.0)
+        codec = _codec_of(_codec_config(groups, full_size=full_size))
     write_checkpoint_files(folder, model, codec)
     return folder
 
@@ -75,13 +90,13 @@ _ATTENTION = {
 
 _PREDICTOR = {
     **_ATTENTION,
-    **{"vocab_size": 2048, "hidden_size": 32, "intermediate_size": 64, "num_code_groups": 16},
+    **{"vocab_size": 2048, "hidden_size": 32, "intermediate_size": 64},
     "num_hidden_layers": 1,
 }
 
 _TALKER = {
     **_ATTENTION,
-    **{"vocab_size": 3072, "hidden_size": 64, "intermediate_size": 128, "num_code_groups": 16},
+    **{"vocab_size": 3072, "hidden_size": 64, "intermediate_size": 128},
     **{"text_hidden_size": 64, "text_vocab_size": _TEXT_VOCABULARY},
     **{"codec_eos_token_id": _CODEC_EOS, "codec_think_id": 2154, "codec_nothink_id": 2155},
     **{"codec_think_bos_id": 2156, "codec_think_eos_id": 2157},
@@ -130,9 +145,10 @@ _FULL_TALKER = {
 }
 
 
-def _model_config(kind: str, size: str, *, full_size: bool) -> dict[str, Any]:
-    talker = _TALKER | (_FULL_TALKER if full_size else {})
+def _model_config(kind: str, size: str, *, full_size: bool, groups: int = GROUPS) -> dict[str, Any]:
+    talker = _TALKER | (_FULL_TALKER if full_size else {}) | {"num_code_groups": groups}
     predictor = _PREDICTOR | (_FULL_ATTENTION | {"num_hidden_layers": 5} if full_size else {})
+    predictor |= {"num_code_groups": groups}
     custom = kind == "custom_voice"
     dialects = {name: "beijing_dialect" if name == "eric" else False for name in SPEAKERS}
     speakers = {
@@ -146,6 +162,14 @@ def _model_config(kind: str, size: str, *, full_size: bool) -> dict[str, Any]:
         **TOKEN_IDS,
         "talker_config": talker | speakers | {"code_predictor_config": predictor},
         "speaker_encoder_config": {"enc_dim": 1024} if full_size else _SPEAKER_ENCODER,
+    }
+
+
+def _codec_config(groups: int, *, full_size: bool) -> dict[str, Any]:
+    config = _FULL_CODEC if full_size else _CODEC
+    return config | {
+        "decoder_config": config["decoder_config"] | {"num_quantizers": groups},
+        "encoder_valid_num_quantizers": groups,
     }
 
 

@@ -16,7 +16,7 @@ from studio.backends.qwen3.qwen3_model import Qwen3Model
 from studio.backends.qwen3.talker_slots import TalkerRequest
 from studio.voices.speaker import Sample, Voice
 
-FRAMES = 24
+FRAMES = 21  # three chunks: of 4, 16 and 1
 SILENCE = np.zeros(12_000, dtype=np.float32)  # what the backend puts after a sample
 GREEDY = {
     "do_sample": False,

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, GROUPS, small_checkpoint
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.base import SpeechRequest
@@ -25,9 +25,11 @@ LINE = "The kettle is on, and the door is open."
 TRANSCRIPT = "Hello."
 
 
-def made_backend(kind: str = "base", **options: object) -> Qwen3Backend:
+def made_backend(
+    kind: str = "base", *, groups: int = FEW_GROUPS, **options: object
+) -> Qwen3Backend:
     """A backend that isn't loaded, on the CPU."""
-    source = str(small_checkpoint(kind))
+    source = str(small_checkpoint(kind, groups=groups))
     return Qwen3Backend(BackendOptions(qwen3_model=source, device="cpu", **options))
 
 
@@ -38,34 +40,45 @@ def use_one_core() -> None:
     torch.set_num_threads(1)
 
 
-@cache
-def loaded_backend(kind: str = "base") -> Qwen3Backend:
+def loaded_backend(kind: str = "base", *, groups: int = FEW_GROUPS) -> Qwen3Backend:
     """A loaded backend that all tests of a run share; leave it loaded."""
+    return _shared_backend(kind, groups)  # one key, however it was asked for
+
+
+@cache
+def _shared_backend(kind: str, groups: int) -> Qwen3Backend:
     use_one_core()
-    backend = made_backend(kind)
+    backend = made_backend(kind, groups=groups)
     backend.load(lambda _progress: None)
     return backend
 
 
+def loaded_package(kind: str = "base", *, ends: bool = True, groups: int = GROUPS) -> Any:
+    """The package's own model of a checkpoint, which all tests of a run share."""
+    return _shared_package(kind, ends, groups)
+
+
 @cache
-def loaded_package(kind: str = "base", *, ends: bool = True) -> Any:
-    """The package's own model of the same checkpoint."""
+def _shared_package(kind: str, ends: bool, groups: int) -> Any:
     import torch
     from qwen_tts import Qwen3TTSModel
 
     use_one_core()
-    return Qwen3TTSModel.from_pretrained(
-        str(small_checkpoint(kind, ends=ends)), dtype=torch.float32, device_map="cpu"
-    )
+    folder = small_checkpoint(kind, ends=ends, groups=groups)
+    return Qwen3TTSModel.from_pretrained(str(folder), dtype=torch.float32, device_map="cpu")
+
+
+def loaded_model(kind: str = "base", *, ends: bool = True, groups: int = GROUPS) -> Qwen3Model:
+    """The backend's model of the same checkpoint, for what the backend doesn't show."""
+    return _shared_model(kind, ends, groups)
 
 
 @cache
-def loaded_model(kind: str = "base", *, ends: bool = True) -> Qwen3Model:
-    """The backend's model of the same checkpoint, for what the backend doesn't show."""
+def _shared_model(kind: str, ends: bool, groups: int) -> Qwen3Model:
     from studio.backends.qwen3.qwen3_model import load_model
 
     use_one_core()
-    return load_model(small_checkpoint(kind, ends=ends), "cpu")
+    return load_model(small_checkpoint(kind, ends=ends, groups=groups), "cpu")
 
 
 def recording(pitch_hz: float = 140.0, duration_s: float = 2.2) -> Clip:

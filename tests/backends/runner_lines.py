@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from qwen3_checkpoint import GROUPS
 from qwen3_speakers import loaded_backend, loaded_model, loaded_package, recording, speaker
 from runner_driver import codes_of, decoded, refilled_slots, run_out
 
@@ -77,7 +78,7 @@ def lines_of(kind: str) -> tuple[Scripted, ...]:
 @cache
 def voice_of(name: str) -> Qwen3Voice:
     kind, voice = VOICES[name]
-    return loaded_backend(kind).condition(voice).payload
+    return loaded_backend(kind, groups=GROUPS).condition(voice).payload
 
 
 def tokens_of(line: Scripted) -> torch.Tensor:

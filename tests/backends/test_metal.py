@@ -15,7 +15,7 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread, small_architecture, voice_of
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 
 from studio.backends import device
 from studio.backends.base import Backend, SpeechRequest
@@ -121,10 +121,9 @@ def loaded(name: str, folders: pytest.TempPathFactory) -> Iterator[Backend]:
 
 def _folder(name: str, folders: pytest.TempPathFactory) -> str:
     """A small checkpoint, built at its first use."""
-    made = (
-        small_checkpoint("base") if name.startswith("qwen3") else checkpoint("chatterbox", folders)
-    )
-    return str(made)
+    if name.startswith("qwen3"):
+        return str(small_checkpoint("base", groups=FEW_GROUPS))
+    return str(checkpoint("chatterbox", folders))
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen3, batched", "chatterbox", "chatterbox, batched"])

@@ -16,7 +16,7 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from contract import CHECKS, check_params_at_their_bounds
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, GROUPS, small_checkpoint
 from qwen3_speakers import (
     LINE,
     VOICES,
@@ -46,7 +46,8 @@ class WithVoice(Qwen3Backend):
     """Gives its own voice to speakers that the checkpoint can't serve as they are."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(BackendOptions(qwen3_model=str(small_checkpoint(kind)), device="cpu"))
+        source = str(small_checkpoint(kind, groups=FEW_GROUPS))
+        super().__init__(BackendOptions(qwen3_model=source, device="cpu"))
         self.voice = VOICES[kind]
 
     def condition(self, voice: Voice) -> Conditioning:
@@ -258,10 +259,10 @@ def footprint() -> tuple[int, int, int]:
 
 
 def cycles(count: int) -> None:
-    backend = made_backend("voice_design")
+    backend = made_backend("voice_design", groups=GROUPS)
     gc.collect()
     gc.freeze()  # what is there stays; else most of the time goes into looking through it
-    for _ in range(3):
+    for _ in range(2):
         cycle(backend)
         backend.unload()
     before = footprint()
@@ -288,7 +289,7 @@ def test_memory_is_given_back_once_the_model_is_gone(monkeypatch):
 
 
 def test_load_and_unload_leave_nothing_behind():
-    cycles(8)
+    cycles(4)
 
 
 @pytest.mark.campaign

@@ -19,7 +19,7 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from contract import CHECKS, check_params_at_their_bounds
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import (
     VOICES,
     collected,
@@ -53,9 +53,10 @@ PATIENCE_S = 120
 EIGHT = BatchOptions(slots=SLOTS, positions=1_024, max_wait_s=0.01)
 
 
-def options_for(kind: str, batch: BatchOptions = EIGHT) -> BackendOptions:
+def options_for(kind: str, batch: BatchOptions = EIGHT, *, ends: bool = True) -> BackendOptions:
     use_one_core()
-    return BackendOptions(qwen3_model=str(small_checkpoint(kind)), device="cpu", batch=batch)
+    source = str(small_checkpoint(kind, ends=ends, groups=FEW_GROUPS))
+    return BackendOptions(qwen3_model=source, device="cpu", batch=batch)
 
 
 def made_backend(kind: str = "base", *, batch: BatchOptions = EIGHT) -> Qwen3Backend:
@@ -201,9 +202,10 @@ def test_batch_and_wait_is_the_same(alone):
 
 
 def test_a_line_at_the_end_of_its_cache_is_marked():
-    backend = made_backend(batch=BatchOptions(slots=2, positions=256, max_wait_s=0))
+    few = BatchOptions(slots=2, positions=128, max_wait_s=0)
+    backend = Qwen3Backend(options_for("base", few, ends=False))
     backend.load(lambda _progress: None)
-    text = "Long, long ago. " * 20
+    text = "Long, long ago. " * 10
     with pytest.raises(SpeechFailed, match=r"TTS_BATCH_POSITIONS|too long together"):
         whole(backend.speak(request_for(backend, speaker(), text)))
     backend.unload()
@@ -283,6 +285,15 @@ def no_such_attention(_config):
     raise BatchingUnavailable("This Qwen3-TTS checkpoint has another attention.")
 
 
+@pytest.fixture(scope="module")
+def made_without_slots() -> Samples:
+    lone = made_backend(batch=BatchOptions(slots=1))
+    lone.load(lambda _progress: None)
+    samples = spoken(lone, LINES[0])
+    lone.unload()
+    return samples
+
+
 @pytest.mark.parametrize(
     ("where", "fault", "reason"),
     [
@@ -292,7 +303,7 @@ def no_such_attention(_config):
     ],
 )
 def test_where_lines_cannot_be_batched_each_is_made_alone(
-    where, fault, reason, monkeypatch, caplog
+    where, fault, reason, made_without_slots, monkeypatch, caplog
 ):
     monkeypatch.setattr(where, fault)
     backend = made_backend()
@@ -302,11 +313,8 @@ def test_where_lines_cannot_be_batched_each_is_made_alone(
     assert backend.capabilities.slots is None
     assert threading.active_count() == before
     assert re.search(f"speaks one line at a time: .*{reason}", caplog.text)
-    lone = made_backend(batch=BatchOptions(slots=1))
-    lone.load(lambda _progress: None)
-    assert np.array_equal(spoken(backend, LINES[0]), spoken(lone, LINES[0]))
+    assert np.array_equal(spoken(backend, LINES[0]), made_without_slots)
     backend.unload()
-    lone.unload()
 
 
 @pytest.mark.parametrize(
@@ -354,7 +362,7 @@ def test_the_engine_fills_the_slots_and_the_takes_are_those_of_one_at_a_time(
 
 def test_a_render_from_the_command_line(tmp_path: Path, monkeypatch, capsys):
     use_one_core()
-    monkeypatch.setenv("QWEN3_TTS_MODEL", str(small_checkpoint("base")))
+    monkeypatch.setenv("QWEN3_TTS_MODEL", str(small_checkpoint("base", groups=FEW_GROUPS)))
     monkeypatch.setenv("TTS_BATCH_SIZE", "4")
     script = "\n".join(f"{name}: Line {number}." for number in range(4) for name in CAST)
     (tmp_path / "scene.txt").write_text(script)

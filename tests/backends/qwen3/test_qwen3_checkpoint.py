@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 
 from studio.audio.clip import Samples
 from studio.backends.base import Conditioning, SpeechRequest
@@ -111,7 +111,7 @@ def test_the_revision_tells_apart_what_changes_a_voice():
 def test_a_broken_file_is_one_message_and_the_next_try_works(
     tmp_path: Path, name: str, content: bytes
 ):
-    folder = Path(shutil.copytree(small_checkpoint("base"), tmp_path / "model"))
+    folder = Path(shutil.copytree(small_checkpoint("base", groups=FEW_GROUPS), tmp_path / "model"))
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(content)
     backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
@@ -124,7 +124,7 @@ def test_a_broken_file_is_one_message_and_the_next_try_works(
 
 
 def test_weights_of_other_dimensions_are_refused(tmp_path: Path):
-    folder = Path(shutil.copytree(small_checkpoint("base"), tmp_path / "model"))
+    folder = Path(shutil.copytree(small_checkpoint("base", groups=FEW_GROUPS), tmp_path / "model"))
     config = json.loads((folder / "config.json").read_text())
     config["talker_config"]["intermediate_size"] = 96
     (folder / "config.json").write_text(json.dumps(config))
@@ -134,7 +134,7 @@ def test_weights_of_other_dimensions_are_refused(tmp_path: Path):
 
 
 def chosen_by_its_author(tmp_path: Path, kind: str = "base", **chosen: object) -> Path:
-    folder = Path(shutil.copytree(small_checkpoint(kind), tmp_path / "model"))
+    folder = Path(shutil.copytree(small_checkpoint(kind, groups=FEW_GROUPS), tmp_path / "model"))
     (folder / "generation_config.json").write_text(json.dumps(chosen))
     return folder
 
@@ -165,7 +165,9 @@ def test_a_checkpoint_without_chance_is_the_same_every_time(tmp_path: Path):
 
 def test_a_speakers_number_may_be_in_a_list(tmp_path: Path):
     """As the package takes it."""
-    folder = Path(shutil.copytree(small_checkpoint("custom_voice"), tmp_path / "model"))
+    folder = Path(
+        shutil.copytree(small_checkpoint("custom_voice", groups=FEW_GROUPS), tmp_path / "model")
+    )
     config = json.loads((folder / "config.json").read_text())
     numbers = config["talker_config"]["spk_id"]
     sounds = []

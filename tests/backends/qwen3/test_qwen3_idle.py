@@ -11,6 +11,7 @@ from scenes import OpenStudio, dialog_of, finish
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
+from qwen3_checkpoint import GROUPS
 from qwen3_speakers import made_backend
 
 from studio.engine.model_manager import EvictionPolicy
@@ -33,7 +34,7 @@ def idle_cycle(studio: Studio, name: str, until_unloaded: threading.Event) -> No
 def test_a_neural_voice_comes_back_after_every_idle_unload(
     open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch, cycles: int
 ) -> None:
-    backend, unloaded = made_backend("voice_design"), threading.Event()
+    backend, unloaded = made_backend("voice_design", groups=GROUPS), threading.Event()
     unload = backend.unload
     monkeypatch.setattr(backend, "unload", lambda: (unload(), unloaded.set()))
     studio = open_studio(backend, eviction=IDLE_AT_ONCE)

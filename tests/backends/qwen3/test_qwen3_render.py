@@ -10,7 +10,7 @@ import soundfile
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
-from qwen3_checkpoint import small_checkpoint
+from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import recording, use_one_core
 
 from studio.app import main
@@ -25,7 +25,7 @@ SCRIPT = "\n".join(
 
 @pytest.fixture
 def render(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    monkeypatch.setenv("QWEN3_TTS_MODEL", str(small_checkpoint("base")))
+    monkeypatch.setenv("QWEN3_TTS_MODEL", str(small_checkpoint("base", groups=FEW_GROUPS)))
     (tmp_path / "scene.txt").write_text(SCRIPT)
     use_one_core()
 

@@ -10,6 +10,7 @@ pytest.importorskip("qwen_tts", reason="the neural voices' packages are not inst
 
 import torch
 from no_host_sync import NoReading
+from qwen3_checkpoint import FEW_GROUPS
 from qwen3_speakers import loaded_model
 from runner_lines import LIVELY, admission, lines_of, made_core, moved
 
@@ -74,8 +75,10 @@ def test_a_frame_needs_no_values_at_all(weights, shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES[1:])
-def test_the_whole_frame_is_one_graph(weights, shape):
+def test_the_whole_frame_is_one_graph(shape):
     """Traced without a break, and the traced frame writes what the plain one writes."""
+    talker = loaded_model("base", groups=FEW_GROUPS).package.talker  # each is traced by itself
+    weights = pack_talker(talker, LAYOUT.positions)
     plain, traced = (TalkerSlots.allocate(weights, LAYOUT) for _ in range(2))
     core = made_core(positions=LAYOUT.positions)
     for slots in (plain, traced):

@@ -22,15 +22,8 @@ pytestmark = pytest.mark.slow
 
 BOUND = 3
 SCENE = Dialog(
-    tuple(Speech(f"Speaker {idx % 4}", f"This is line number {idx} of forty.") for idx in range(40))
+    tuple(Speech(f"Speaker {idx % 4}", f"This is line number {idx}.") for idx in range(24))
 )
-
-
-@pytest.fixture(scope="module")
-def reference_servers():
-    """One that stays, to be compared with."""
-    with serving("custom") as servers:
-        yield servers
 
 
 @pytest.fixture
@@ -92,7 +85,7 @@ def test_two_servers_share_the_lines_and_each_is_spoken_once(open_studio, lastin
         assert server.seen()["most_in_flight"] == BOUND
 
 
-def test_one_that_dies_loses_nothing(open_studio, pair, reference_servers):
+def test_one_that_dies_loses_nothing(open_studio, pair, lasting):
     first, second = pair
     first.faults(*[{"cut": 0.5, "then": "hold"}] * BOUND)
     job = rendered(open_studio, backend_on(first.url, second.url))
@@ -100,7 +93,7 @@ def test_one_that_dies_loses_nothing(open_studio, pair, reference_servers):
     first.kill()
     spoken = finished(job)
     assert len(asked(second)) == len(set(asked(second)))
-    wanted = finished(rendered(open_studio, backend_on(reference_servers[0].url)))
+    wanted = finished(rendered(open_studio, backend_on(lasting[0].url)))
     assert all(np.array_equal(one, other) for one, other in zip(spoken, wanted, strict=True))
 
 
@@ -126,14 +119,13 @@ def test_a_server_that_errs_is_avoided_by_the_line_it_failed(lasting):
 @pytest.mark.parametrize("status", [500, 401, 404, 400])
 def test_a_server_that_fails_every_line_at_once_costs_none(open_studio, lasting, status):
     first, second = lasting
-    scene = Dialog(SCENE.lines[:24])
     first.faults(*[{"status": status}] * 500)
-    second.faults(*[{"takes_s": 0.2}] * len(scene))
+    second.faults(*[{"takes_s": 0.2}] * len(SCENE))
     backend = backend_on(first.url, second.url)
-    finished(open_studio(backend).render(scene, RenderOptions(seed=7, backend_name="remote")))
-    assert sorted(asked(second)) == sorted(line.text for line in scene.lines)
+    finished(open_studio(backend).render(SCENE, RenderOptions(seed=7, backend_name="remote")))
+    assert sorted(asked(second)) == sorted(line.text for line in SCENE.lines)
     # Whoever meets it goes elsewhere; it isn't asked by each line unless the line is to blame.
-    assert 1 <= len(asked(first)) <= (len(scene) if status == 400 else len(scene) // 2)
+    assert 1 <= len(asked(first)) <= (len(SCENE) if status == 400 else len(SCENE) // 2)
 
 
 def test_what_every_server_declines_fails_at_once_with_the_reason(lasting):
@@ -158,9 +150,9 @@ def test_an_answer_that_cannot_be_unpacked_is_asked_for_again(lasting):
     assert len(asked(first)) == 2
 
 
-def test_a_server_that_comes_later_takes_part(reference_servers):
+def test_a_server_that_comes_later_takes_part(lasting):
     port = free_port()
-    backend = backend_on(reference_servers[0].url, f"http://127.0.0.1:{port}/v1")
+    backend = backend_on(lasting[0].url, f"http://127.0.0.1:{port}/v1")
     backend.load(lambda _: None)
     assert len(whole(backend.speak(request_for(backend))))
     late = SpeechServer("custom", port)
@@ -169,13 +161,12 @@ def test_a_server_that_comes_later_takes_part(reference_servers):
         while len(backend._bridge.pool.names) < 2 and time.monotonic() < deadline_s:
             time.sleep(0.05)
         for _ in range(2):
-            reference_servers[0].faults({"status": 500})
+            lasting[0].faults({"status": 500})
             assert len(whole(backend.speak(request_for(backend))))
         assert late.requests
     finally:
         backend.unload()
         late.close()
-        reference_servers[0].reset()
 
 
 def test_when_all_are_gone_the_rest_fails_at_once_with_the_reason(open_studio, pair):
