@@ -46,7 +46,6 @@ def test_a_neural_voice_comes_back_after_every_idle_unload(
     handles, threads, resident_bytes = figures(process)
     for _ in range(cycles):
         idle_cycle(studio, "draft", unloaded)
-    gc.unfreeze()
     after = figures(process)
     assert after[0] <= handles + 2
     assert after[1] <= threads + 3
