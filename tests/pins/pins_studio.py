@@ -6,6 +6,7 @@ out and named within.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -111,6 +112,7 @@ class ForkServer:
             text=True,
             encoding="utf-8",
         )
+        atexit.register(self._process.communicate)  # it ends at the end of its input
 
     def run(
         self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
@@ -139,7 +141,6 @@ class ForkServer:
 
 @functools.cache
 def _fork_server() -> ForkServer:
-    """Ends with this process, which holds the other end of its input."""
     return ForkServer()
 
 
