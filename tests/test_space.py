@@ -85,6 +85,7 @@ def _works(port: int) -> None:
         assert client.post("/studio/model/unload", headers=kept).status_code == 403
 
 
+@pytest.mark.slow
 def test_it_serves_visitors_in_the_running_environment(tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "space.log"
     venvs = set(ROOT.glob(".venv"))

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import secrets
-import signal
 import sys
-import threading
 import webbrowser
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, Protocol
 
 from fastapi import FastAPI, HTTPException, Request
@@ -25,6 +21,7 @@ from studio.cli.serve import ServeArguments
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotAllowed
 from studio.server.error_responses import HANDLERS, error_response
+from studio.server.interrupt import wait_for_interrupt
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.security import OriginGuard, SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
@@ -127,31 +124,6 @@ def tune_process() -> None:
         set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # a stub in musl
         if set_option is not None:
             set_option(_M_ARENA_MAX, _MAX_ARENAS)
-
-
-EXIT_INTERRUPTED = 130
-
-_STOPPING = "Stopping: running work is ended. Press Ctrl+C again to stop at once."
-
-
-def wait_for_interrupt() -> None:
-    """Wait for Ctrl+C or SIGTERM; a second one ends the process at once."""
-    ended = threading.Event()
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        if ended.is_set():
-            # Without any cleanup, which may be what hangs. Edits, takes and records on disk are
-            # whole or absent at any time.
-            os._exit(EXIT_INTERRUPTED)
-        ended.set()
-
-    signal.signal(signal.SIGINT, end)
-    signal.signal(signal.SIGTERM, end)
-    # A bare wait can't be interrupted by a signal on Windows.
-    while not ended.wait(timeout=0.5):
-        pass
-    sys.stderr.write(f"{_STOPPING}\n")
-    sys.stderr.flush()
 
 
 _GRADIO_POLL_S = 0.02

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 # Stands for a studio whose end hangs, say in a download that doesn't answer.
 HANGS = """
 import signal, threading, time
-from studio.server.studio_server import wait_for_interrupt
+from studio.server.interrupt import wait_for_interrupt
 
 def tell():
     # Who starts a process in the background may let it begin with Ctrl+C ignored.

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from functools import cache
 
 import pytest
 from dialog_strategies import scripts
@@ -156,6 +157,7 @@ LONG = Dialog(
 )
 
 
+@cache
 def seconds_for(format_):
     """The best of three, to write and read 5,000 lines."""
     took = []
@@ -236,7 +238,7 @@ def _hostile(name, before, repeated, times, behind=""):
 CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
 
 
-@pytest.mark.parametrize(
+hostile_inputs = pytest.mark.parametrize(
     ("name", "before", "repeated", "times", "behind"),
     [
         _hostile("a.srt", CUE, "<", 1_000_000),
@@ -253,7 +255,20 @@ CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
         _hostile("a.txt", "", "é", 1_000_000),
     ],
 )
+
+
+@hostile_inputs
 def test_no_input_takes_more_than_time_in_proportion(name, before, repeated, times, behind):
+    assert_read_in_proportion(name, before, repeated, times // 4, behind)
+
+
+@pytest.mark.campaign
+@hostile_inputs
+def test_the_longest_input_takes_time_in_proportion(name, before, repeated, times, behind):
+    assert_read_in_proportion(name, before, repeated, times, behind)
+
+
+def assert_read_in_proportion(name, before, repeated, times, behind):
     def read(times):
         text = before + repeated * times + behind
         with contextlib.suppress(ScriptError):

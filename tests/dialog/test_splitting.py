@@ -129,10 +129,23 @@ LONGEST = [
 ]
 
 
-@pytest.mark.parametrize(
+longest_lines = pytest.mark.parametrize(
     ("repeated", "times"), LONGEST, ids=[f"text{idx}" for idx in range(len(LONGEST))]
 )
+
+
+@longest_lines
 def test_the_longest_line_takes_linear_time(repeated, times):
+    assert_split_in_linear_time(repeated, times // 4, 5_000)
+
+
+@pytest.mark.campaign
+@longest_lines
+def test_the_longest_line_takes_linear_time_at_its_whole_length(repeated, times):
+    assert_split_in_linear_time(repeated, times, 20_000)
+
+
+def assert_split_in_linear_time(repeated, times, max_chars):
     behind = "a" if repeated == "🇩" else ""
     assert_linear(lambda times: _split(repeated * times + behind), times)
-    assert_linear(lambda times: _split(repeated * times + behind, 20_000), times)
+    assert_linear(lambda times: _split(repeated * times + behind, max_chars), times)

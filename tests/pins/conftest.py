@@ -12,9 +12,12 @@ from pins_studio import Server, serving, unpack
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test of the command line starts the studio, some several times."""
+    """Each test of the command line starts the studio; so does what needs a Space's studio."""
     for item in items:
-        if item.path == Path(__file__).with_name("test_pins_command_line.py"):
+        if item.path.parent != Path(__file__).parent:
+            continue
+        starts = item.path.name == "test_pins_command_line.py"
+        if starts or "shared" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
 
 

@@ -6,20 +6,24 @@ out and named within.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import hashlib
 import io
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import wave
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +54,9 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
 def run(
     *arguments: str, home: Path, timeout_s: float = 120, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """One command of the studio, to its end."""
+    """One command of the studio, to its end, in a process of its own."""
+    if hasattr(os, "fork"):
+        return _fork_server().run(arguments, environment(home, **variables), timeout_s)
     return subprocess.run(
         [sys.executable, "-m", "studio", *arguments],
         cwd=ROOT,
@@ -61,6 +67,81 @@ def run(
         timeout=timeout_s,
         check=False,
     )
+
+
+_FORK_SERVER = """
+import json, os, runpy, sys
+
+import studio.__main__
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if pid := os.fork():
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+        continue
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    for number, name in enumerate((os.devnull, asked["stdout"], asked["stderr"])):
+        opened = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    del sys.modules["studio.__main__"]
+    sys.argv[1:] = asked["arguments"]
+    runpy.run_module("studio", run_name="__main__", alter_sys=True)
+    break
+"""
+
+
+class ForkServer:
+    """Runs `python -m studio` in forks of a process that has imported it.
+
+    The import takes a second of processor time, most commands next to nothing. Only what a
+    process reads of its environment while it imports is not each command's own: the folder of
+    the Hugging Face hub, in which no weights are in either case.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pins-")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _FORK_SERVER],
+            cwd=ROOT,
+            env=environment(Path(self._folder.name)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        atexit.register(self._process.communicate)  # it ends at the end of its input
+
+    def run(
+        self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """One command, as `subprocess.run` would."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        said = [Path(self._folder.name, name) for name in ("stdout", "stderr")]
+        for path in said:
+            path.unlink(missing_ok=True)
+        asked = {
+            "arguments": arguments,
+            "environment": dict(variables),
+            "stdout": str(said[0]),
+            "stderr": str(said[1]),
+        }
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        ended, _, _ = select.select([self._process.stdout], [], [], timeout_s)
+        if not ended:
+            raise subprocess.TimeoutExpired(list(arguments), timeout_s)
+        status = int(self._process.stdout.readline())
+        out, err = (path.read_text(encoding="utf-8") for path in said)
+        return subprocess.CompletedProcess(list(arguments), status, out, err)
+
+
+@functools.cache
+def _fork_server() -> ForkServer:
+    return ForkServer()
 
 
 def free_port() -> int:

@@ -59,11 +59,24 @@ def tried(
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(turns=turns)
 def test_what_somebody_wrote_is_never_overwritten_unseen(
     turns: list[tuple[str, bool, int, str, str]],
 ) -> None:
+    check_edits(turns)
+
+
+@pytest.mark.campaign
+@settings(max_examples=2_000, deadline=None)
+@given(turns=turns)
+def test_two_thousand_times_nothing_is_overwritten_unseen(
+    turns: list[tuple[str, bool, int, str, str]],
+) -> None:
+    check_edits(turns)
+
+
+def check_edits(turns: list[tuple[str, bool, int, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         session = Bench(Path(folder)).make(document_of(4))
         known = {"ida": 0, "tom": 0}

@@ -12,11 +12,13 @@ import threading
 import time
 import wave
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from project_scenes import until
 
@@ -30,23 +32,49 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def end_of_forks() -> Iterator[None]:
+    yield
+    servers().communicate()
+    servers.cache_clear()
+
+
+@cache
+def servers() -> subprocess.Popen[str]:
+    """What forks a server for each test; it ends at the end of its input."""
+    return subprocess.Popen(
+        [sys.executable, str(SERVER)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def forked(workspace: Path, port: int) -> psutil.Process:
+    forks = servers()
+    assert forks.stdin is not None
+    assert forks.stdout is not None
+    forks.stdin.write(json.dumps([str(workspace), port]) + "\n")
+    forks.stdin.flush()
+    return psutil.Process(int(forks.stdout.readline()))
+
+
 @contextmanager
-def serving(workspace: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
+def serving(workspace: Path) -> Iterator[tuple[httpx.Client, psutil.Process]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), str(workspace), str(port)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    process = forked(workspace, port)
     try:
         base = f"http://127.0.0.1:{port}/studio"
         with httpx.Client(base_url=base, timeout=60) as client:
-            until(lambda: process.poll() is not None or is_up(client), every_s=0.1)
+            until(lambda: not process.is_running() or is_up(client), every_s=0.1)
             yield client, process
     finally:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
         process.wait()
 
 

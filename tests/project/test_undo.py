@@ -79,11 +79,24 @@ def values(document: Document) -> dict[tuple[str, str], object]:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(turns=turns)
 def test_an_undo_of_ones_own_changes_nothing_that_somebody_else_wrote(
     turns: list[tuple[Author, str, int, str]],
 ) -> None:
+    check_undos(turns)
+
+
+@pytest.mark.campaign
+@settings(max_examples=2_000, deadline=None)
+@given(turns=turns)
+def test_two_thousand_times_an_undo_of_ones_own_changes_nothing_of_somebody_else(
+    turns: list[tuple[Author, str, int, str]],
+) -> None:
+    check_undos(turns)
+
+
+def check_undos(turns: list[tuple[Author, str, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
         session = bench.make(document_of(4))

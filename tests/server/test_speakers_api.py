@@ -122,7 +122,11 @@ def flac_of(minutes: int) -> bytes:
         ),
         (lambda _: written(np.zeros((100, 9)), 24_000), "9 channels; 8 are the most. Export it"),
         (lambda _: written(np.zeros(100), 384_000), "384,000 samples a second; 192,000 are"),
-        (bomb, "longer than 10 minutes, the most that is taken. Cut out"),
+        pytest.param(
+            bomb,
+            "longer than 10 minutes, the most that is taken. Cut out",
+            marks=pytest.mark.slow,
+        ),
         (lambda _: b"", "“bad.wav” is empty (0 bytes). Copy or record it again."),
     ],
     ids=["0 s", "2 h", "text", "9 channels", "384 kHz", "bomb", "empty"],

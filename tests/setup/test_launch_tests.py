@@ -44,6 +44,7 @@ def test_without_it_the_whole_suite_runs_or_what_is_named(runs, monkeypatch):
     assert runs == [whole, ["-m", "pytest", "tests/dialog", "-k", "chat"]]
 
 
+@pytest.mark.slow
 def test_the_marks_that_fast_leaves_out_exist():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--markers", "-p", "no:cacheprovider"],
