@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
@@ -32,7 +34,8 @@ def test_the_table_on_a_tiny_model(model, monkeypatch, capsys):
     monkeypatch.setitem(chatterbox_engines._TRIES, "cpu", 1)
     lines = sorted(build_timed_lines(60), key=lambda line: line.frames)
     monkeypatch.setattr(chatterbox_engines, "build_timed_lines", lambda count: lines[:count])
-    with small_architecture(MODELS[model].name):  # "tiny" is a depth, of the released width
+    # "tiny" is a depth, of the released width; the campaign's models keep that.
+    with small_architecture(MODELS[model].name) if model == "turbo" else nullcontext():
         assert main(["bench", "engines", "--model", model, "--size", "tiny", "--lines", "2"]) == 0
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " tiny |" in line]
     assert [row[0] for row in rows] == [
