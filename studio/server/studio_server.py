@@ -154,7 +154,7 @@ def wait_for_interrupt() -> None:
     sys.stderr.flush()
 
 
-_GRADIO_POLL_S = 0.02
+_GRADIO_POLL_S = 0.05
 _OPENING_SCRIPT = ASSETS / "dialogs" / "lighthouse.txt"
 
 

@@ -6,8 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,20 +17,40 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
+from serving import Process, end_forks
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-ROOT = Path(__file__).resolve().parents[2]
-START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
 ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
 BROWSER = os.environ.get("TABLEREAD_BROWSER") or shutil.which("chromium")
+# Chromium heeds the last `--disable-features` only, so playwright's own list is repeated. The
+# address bar's suggestions are a web page of their own in each window, of which no test sees
+# anything: it cost half as much as the studio's page.
+NOT_NEEDED = [
+    "AimEnabled",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup",
+]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
+    f"--disable-features={','.join(NOT_NEEDED)}",
     "--autoplay-policy=no-user-gesture-required",
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
@@ -58,11 +76,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_unconfigure():
+    end_forks()
+
+
 @dataclass(frozen=True)
 class Server:
     url: str
     workspace: Path
-    process: subprocess.Popen
+    process: Process
 
 
 def _free_port() -> int:
@@ -94,16 +116,12 @@ def started(folder: Path, port: int, script: Path | None = None) -> Server:
         "MODEL_IDLE_TIMEOUT_SECONDS": "3",
         "MODEL_IDLE_CHECK_INTERVAL_SECONDS": "1",
     }
-    command = [sys.executable, "-c", START, "serve", "--port", str(port), "--no-browser"]
-    command += ["--workspace", str(folder / "workspace")]
+    arguments = ["serve", "--port", str(port), "--no-browser"]
+    arguments += ["--workspace", str(folder / "workspace")]
     if script is not None:
-        command = [sys.executable, str(script), str(folder / "workspace"), str(port)]
-        environ = environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+        arguments = [str(folder / "workspace"), str(port)]
     log = folder / "server.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT
-        )
+    process = Process(arguments, environ, log, script=script)
     server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
     try:
         _wait_until_up(server, log)
@@ -168,7 +186,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def open_page(server: Server, browser: Browser) -> Iterator:
+def open_window(server: Server, browser: Browser) -> Iterator:
     """Opens the page in a window of its own; at the end nothing foreign or broken happened.
 
     The voices that a module's tests added go with its windows: the next begins with none.
@@ -200,8 +218,22 @@ def open_page(server: Server, browser: Browser) -> Iterator:
 
 
 @pytest.fixture(scope="module")
-def window(open_page) -> Page:
-    return open_page()
+def window(open_window) -> Page:
+    return open_window()
+
+
+@pytest.fixture
+def open_page(open_window) -> Iterator:
+    """Opens the page in a window that goes with the test: one that is open is never quite idle."""
+    pages = []
+
+    def opened(**look) -> Page:
+        pages.append(open_window(**look))
+        return pages[-1]
+
+    yield opened
+    for page in pages:
+        page.context.close()
 
 
 @pytest.fixture
