@@ -11,8 +11,8 @@ pytestmark = pytest.mark.slow
 
 _HEAPS_OF_MANY_THREADS = """
 import ctypes, sys, threading
-from studio.server.studio_server import tune_process
 if {settled}:
+    from studio.server.studio_server import tune_process
     tune_process()
     assert sys.getswitchinterval() == 0.0005
 together = threading.Barrier(16)

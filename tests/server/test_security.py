@@ -7,6 +7,8 @@ import random
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from urllib.parse import quote
 
 import httpx
@@ -224,19 +226,30 @@ PLACES = (
 )
 
 
+@pytest.fixture(scope="module")
+def plain(client) -> Iterator[HTTPConnection]:
+    """A connection on which a path goes out as it stands, at a tenth of a client's cost."""
+    with closing(HTTPConnection("127.0.0.1", client.base_url.port, timeout=60)) as connection:
+        yield connection
+
+
 @pytest.mark.parametrize(("method", "place"), PLACES, ids=lambda value: value.replace("/", "."))
-def test_no_way_of_writing_a_path_leads_out(client, method: str, place: str) -> None:
-    base = str(client.base_url).rstrip("/")
+def test_no_way_of_writing_a_path_leads_out(client, plain, method: str, place: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    # Dropping an upload that isn't there is no matter.
+    gone = {204} if (method, place) == ("DELETE", "/studio/uploads/{upload_id}") else set()
     for payload in payloads():
         # In the place of each name, as it stands: no library may tidy it up on the way.
         path = re.sub(r"\{[^}]*\}", lambda _, text=payload: text, place)
-        request = client.build_request(method, httpx.URL(base, raw_path=path.encode()), json={})
-        answer = client.send(request)
-        assert SECRET not in answer.text, payload
-        assert "root:" not in answer.text, payload
-        # Dropping an upload that isn't there is no matter.
-        gone = {204} if (method, place) == ("DELETE", "/studio/uploads/{upload_id}") else set()
-        assert answer.status_code in {400, 403, 404, 405, 422} | gone, (payload, answer.status_code)
+        plain.request(method, path, body=b"{}", headers=headers)
+        answer = plain.getresponse()
+        status, body = answer.status, answer.read()
+        if status in {301, 302, 303, 307, 308}:
+            followed = client.request(method, answer.headers["location"], json={})
+            status, body = followed.status_code, body + followed.content
+        assert SECRET.encode() not in body, payload
+        assert b"root:" not in body, payload
+        assert status in {400, 403, 404, 405, 422} | gone, (payload, status)
 
 
 @pytest.mark.parametrize(

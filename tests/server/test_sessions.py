@@ -59,7 +59,7 @@ class Shared:
 def shared(tmp_path_factory) -> Iterator[Shared]:
     workspace = tmp_path_factory.mktemp("shared") / "workspace"
     options = ("--share", "--auth", "ida:the right one")
-    with serving(workspace, *options, environ=no_tunnel()) as (client, process):
+    with serving(workspace, *options, environ=no_tunnel(), fresh=True) as (client, process):
         yield Shared(str(client.base_url).rstrip("/"), process)
 
 
@@ -278,7 +278,7 @@ def with_key(tmp_path_factory) -> Iterator[Shared]:
     workspace = tmp_path_factory.mktemp("key") / "workspace"
     options = ("--share", "--auth", "ida:the right one")
     environ = no_tunnel() | {"TABLEREAD_API_KEY": "sk-owner"}
-    with serving(workspace, *options, environ=environ) as (client, process):
+    with serving(workspace, *options, environ=environ, fresh=True) as (client, process):
         yield Shared(str(client.base_url).rstrip("/"), process)
 
 

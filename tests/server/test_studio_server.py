@@ -30,7 +30,7 @@ def test_a_name_and_password_guard_the_studios_own_routes(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(os.name != "posix", reason="signals end a process otherwise on Windows")
 def test_it_ends_cleanly_and_leaves_no_worker(tmp_path: Path) -> None:
-    with serving(tmp_path / "workspace") as (client, process):
+    with serving(tmp_path / "workspace", fresh=True) as (client, process):
         project = client.post("/studio/projects", json={"text": "Ida: Hello.\n" * 2_000}).json()
         render = client.post(f"/studio/projects/{project['project_id']}/render", json={}).json()
         assert render["state"] == "running"
@@ -75,7 +75,7 @@ def test_a_tunnel_that_cannot_be_made_is_told_and_the_studio_runs_on(
         environ["GRADIO_SHARE_SERVER_ADDRESS"] = nowhere
     if fails_at == "the connection":
         who_is_refused(tmp_path)
-    with serving(tmp_path / "w", "--share", environ=environ) as (client, process):
+    with serving(tmp_path / "w", "--share", environ=environ, fresh=True) as (client, process):
         said = process.said()
         assert "The share link can't be made" in said
         assert "Traceback" not in said

@@ -6,8 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,14 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
+from serving import Process, end_forks
 
 from studio.setup.browser import find_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-ROOT = Path(__file__).resolve().parents[2]
-START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 START_TIMEOUT_S = 120
 ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
@@ -60,11 +57,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_unconfigure():
+    end_forks()
+
+
 @dataclass(frozen=True)
 class Server:
     url: str
     workspace: Path
-    process: subprocess.Popen
+    process: Process
 
 
 def _free_port() -> int:
@@ -96,16 +97,12 @@ def started(folder: Path, port: int, script: Path | None = None) -> Server:
         "MODEL_IDLE_TIMEOUT_SECONDS": "3",
         "MODEL_IDLE_CHECK_INTERVAL_SECONDS": "1",
     }
-    command = [sys.executable, "-c", START, "serve", "--port", str(port), "--no-browser"]
-    command += ["--workspace", str(folder / "workspace")]
+    arguments = ["serve", "--port", str(port), "--no-browser"]
+    arguments += ["--workspace", str(folder / "workspace")]
     if script is not None:
-        command = [sys.executable, str(script), str(folder / "workspace"), str(port)]
-        environ = environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+        arguments = [str(folder / "workspace"), str(port)]
     log = folder / "server.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT
-        )
+    process = Process(arguments, environ, log, script=script)
     server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
     try:
         _wait_until_up(server, log)
@@ -170,7 +167,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def open_page(server: Server, browser: Browser) -> Iterator:
+def open_window(server: Server, browser: Browser) -> Iterator:
     """Opens the page in a window of its own; at the end nothing foreign or broken happened.
 
     The voices that a module's tests added go with its windows: the next begins with none.
@@ -202,8 +199,22 @@ def open_page(server: Server, browser: Browser) -> Iterator:
 
 
 @pytest.fixture(scope="module")
-def window(open_page) -> Page:
-    return open_page()
+def window(open_window) -> Page:
+    return open_window()
+
+
+@pytest.fixture
+def open_page(open_window) -> Iterator:
+    """Opens the page in a window that goes with the test: one that is open is never quite idle."""
+    pages = []
+
+    def opened(**look) -> Page:
+        pages.append(open_window(**look))
+        return pages[-1]
+
+    yield opened
+    for page in pages:
+        page.context.close()
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Who speaks for whom belongs to the project, and is seen wherever it is open."""
 
 import pytest
-from ui_steps import make, saved
-
-from studio.voices.library import SpeakerLibrary
+from ui_steps import add_voice, make, saved
 
 pytestmark = pytest.mark.browser
 
@@ -12,7 +10,7 @@ SHOWN = "v => document.querySelector('#cast .voice-choice').value === v"
 
 
 def test_a_voice_of_the_library_speaks_for_a_name(page, write, server):
-    voice = SpeakerLibrary(server.workspace / "speakers").add("Wren", preset="linda").speaker_id
+    voice = add_voice(server.url, server.workspace, "Wren", preset="linda").speaker_id
     write("Finch: One.\nHeron: Two.", 2)
     page.wait_for_selector(f"#cast .voice-choice option[value='{voice}']", state="attached")
     page.locator(CHOICE).select_option(voice)
@@ -30,7 +28,7 @@ def test_a_voice_of_the_library_speaks_for_a_name(page, write, server):
 def test_another_voice_outdates_the_lines_of_its_name_and_undo_makes_them_right_again(
     page, write, server
 ):
-    voice = SpeakerLibrary(server.workspace / "speakers").add("Merle", preset="linda").speaker_id
+    voice = add_voice(server.url, server.workspace, "Merle", preset="linda").speaker_id
     write("Finch: One.\nHeron: Two.", 2)
     make(page)
     page.wait_for_selector(f"#cast .voice-choice option[value='{voice}']", state="attached")
@@ -86,9 +84,9 @@ def suggestion(page, name):
 
 
 def test_voices_of_the_library_are_suggested_for_the_speakers_of_a_new_script(page, write, server):
-    library = SpeakerLibrary(server.workspace / "speakers")
-    tagged = library.add("Gull", preset="linda", tags=["sailor", "narrator"]).speaker_id
-    other = library.add("Old Plover", preset="hugo").speaker_id
+    studio = (server.url, server.workspace)
+    tagged = add_voice(*studio, "Gull", preset="linda", tags=["sailor", "narrator"]).speaker_id
+    other = add_voice(*studio, "Old Plover", preset="hugo").speaker_id
     write("Narrator: Night.\nKite: Who?\nPlover: Me.", 3)
     suggestion(page, "Plover").get_by_text("Use voice of Old Plover").wait_for()
     assert suggestion(page, "Kite").count() == 0, "the draft voice has one for each name"

@@ -13,12 +13,17 @@ def slow_scene(lines):
 
 
 @pytest.fixture
-def own_page(mortal, browser):
-    """A window on a studio that the test may kill."""
-    server = mortal()
+def own_server(mortal):
+    """A studio that the test may kill."""
+    return mortal()
+
+
+@pytest.fixture
+def own_page(own_server, browser):
+    """A window on it."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    page.goto(server.url)
+    page.goto(own_server.url)
     page.wait_for_selector("body[data-tableread=ready]")
     yield page
     context.close()
@@ -120,13 +125,12 @@ def test_an_open_page_follows_a_studio_that_was_killed(own_page, mortal):
     page.wait_for_function("() => !window.tableread.project.rendering")
 
 
-def test_what_is_typed_while_the_studio_is_away_arrives(own_page, mortal):
+def test_what_is_typed_while_the_studio_is_away_arrives(own_page, own_server, mortal):
     page = own_page
     fill(page, "Mara: One.\nTomas: Two.", 2)
-    server = mortal()
     page.click("#lines .line-text >> nth=0")
-    server.process.kill()
-    server.process.wait()
+    own_server.process.kill()
+    own_server.process.wait()
     page.keyboard.press("End")
     page.keyboard.type(" Written alone.")
     page.wait_for_selector("#saved[data-state=offline]", state="attached")

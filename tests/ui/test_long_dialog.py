@@ -68,9 +68,9 @@ def resident_mb(browser):
 
 
 @pytest.fixture(scope="module")
-def long_page(open_page, tmp_path_factory):
+def long_page(open_window, tmp_path_factory):
     """A page on a project of 5,000 lines, brought in as a file is."""
-    page = open_page()
+    page = open_window()
     page.set_default_timeout(180_000)
     script = tmp_path_factory.mktemp("long") / "long.txt"
     script.write_text(scene(LINES), encoding="utf-8")

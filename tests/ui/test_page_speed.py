@@ -92,16 +92,16 @@ class Counter:
 
 
 @pytest.fixture(scope="module")
-def long_page(open_page) -> Page:
-    page = open_page()
+def long_page(open_window) -> Page:
+    page = open_window()
     fill(page, scene(LINES), LINES)
     return page
 
 
 @pytest.fixture(scope="module")
-def counted(open_page) -> Iterator[tuple[Page, Counter]]:
+def counted(open_window) -> Iterator[tuple[Page, Counter]]:
     """A page of its own, since counting slows it down."""
-    page = open_page()
+    page = open_window()
     devtools = page.context.new_cdp_session(page)
     yield page, Counter(page, devtools)
     devtools.detach()

@@ -24,8 +24,8 @@ SMALL = """least => [...document.querySelectorAll(
 
 
 @pytest.fixture(scope="module")
-def phone(open_page):
-    page = open_page(has_touch=True)
+def phone(open_window):
+    page = open_window(has_touch=True)
     page.set_viewport_size({"width": 390, "height": 844})
     return page
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import soundfile
-from ui_steps import violations
+from ui_steps import add_voice, violations
 from voice_like import voice_like
 
 from studio.voices.library import SpeakerLibrary
@@ -30,12 +30,11 @@ def keep(page, server, poor):
     """Puts a poor sample into the library and opens its voice."""
 
     def kept(name):
-        library = SpeakerLibrary(server.workspace / "speakers")
-        library.add(name, sample=poor, transcript="Hello there.")
+        add_voice(server.url, server.workspace, name, sample=poor, transcript="Hello there.")
         entry = page.locator("#library .voice", has=page.locator(".voice-name", has_text=name))
         entry.locator(".voice-open").click()
         page.wait_for_selector("#voice-panel[open]")
-        return library
+        return SpeakerLibrary(server.workspace / "speakers")
 
     yield kept
     page.evaluate("() => document.querySelectorAll('dialog[open]').forEach((one) => one.close())")

@@ -1,16 +1,5 @@
 """Act a line, and described voices: offered where the voice engine has them."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import soundfile
@@ -23,34 +12,9 @@ START_TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(server_of):
     """A studio of its own, whose voice engine converts recordings."""
-    folder = tmp_path_factory.mktemp("acting")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = Path(__file__).with_name("acting_server.py")
-    command = [sys.executable, script, folder / "workspace", str(port)]
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, script.parents[1:3]))}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=script.parents[2], env=environ, stdout=log, stderr=subprocess.STDOUT
-        )
-    url = f"http://127.0.0.1:{port}/"
-    try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while process.poll() is None and time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(f"{url}studio/state", timeout=5).close()
-                break
-            except (urllib.error.URLError, TimeoutError):
-                time.sleep(0.1)
-        else:
-            pytest.fail((folder / "log").read_text(encoding="utf-8"))
-        yield SimpleNamespace(url=url, workspace=folder / "workspace")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+    return server_of("acting_server.py")
 
 
 def open_ida(page):

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 import pytest
+from ui_steps import add_voice
 
 from studio.voices.library import SpeakerLibrary
 
@@ -25,11 +26,11 @@ def library(server):
 
 
 @pytest.fixture
-def opened(page, library, recording):
+def opened(page, server, recording):
     """Puts a voice into the library and opens its panel by keyboard."""
 
     def opened_one(name):
-        library.add(name, sample=recording, transcript="Hello.")
+        add_voice(server.url, server.workspace, name, sample=recording, transcript="Hello.")
         open_panel(page, name)
 
     return opened_one

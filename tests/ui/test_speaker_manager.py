@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 from playwright.sync_api import expect
+from ui_steps import notice_voice
 
 from studio.voices.library import SpeakerLibrary
 
@@ -349,6 +350,7 @@ def many(server):
         tags = ["low" if idx % 2 else "high", f"shelf {idx // 50}"]
         record = {"name": f"Bird {idx:03}", "colour": "#046bd0", "tags": tags, "language": "en"}
         (folder / "speaker.json").write_text(json.dumps(record), encoding="utf-8")
+    notice_voice(server.url, folders[-1].name, tags)
     yield
     for folder in folders:
         shutil.rmtree(folder)
