@@ -183,6 +183,39 @@ def test_after_a_cancel_in_its_middle_the_whole_line_is_heard(page, write, serve
     same(page, server, project, heard(page))
 
 
+def test_a_state_asked_for_before_the_press_and_come_after_it_silences_nothing(
+    page, write, server, hold
+):
+    project = write(LINE, 1)
+    address = f"**/studio/projects/{project}"
+    asked, following = [], []
+
+    def hold_first(route):
+        if asked or route.request.method != "GET":
+            return route.continue_()
+        return asked.append((route, route.fetch()))
+
+    def answer_first(route):
+        begun = route.fetch()
+        [(former, answer)] = asked
+        former.fulfill(response=answer)
+        route.fulfill(response=begun)
+
+    page.route(address, hold_first)
+    page.route(f"{address}/events*", lambda route: following.append(route))
+    page.route(f"{address}/render", answer_first)
+    page.evaluate("() => void window.tableread.project.look()")
+    while not asked:
+        page.wait_for_timeout(10)
+    play(page)
+    page.wait_for_function(HALF_LAID)
+    page.unroute(f"{address}/events*")
+    for route in following:
+        route.continue_()
+    hold()
+    same(page, server, project, laid(page))
+
+
 def test_an_edit_while_a_line_is_spoken_begins_it_anew(page, write, server, hold):
     project = write(LINE, 1)
     play(page)

@@ -194,13 +194,16 @@ export class Project {
     const { id } = this;
     await this.flush();
     if (id !== this.id) return;
-    this.#expect(lineIds, again);
+    const expected = this.#expect(lineIds, again);
     const body = { line_ids: lineIds, again, listen_from: listenFrom };
     const seenSteps = this.#jobSteps;
     try {
       const job = await api.startRender(id, body);
       // A fast voice may be done before the response arrives; the stream's state is then newer.
       if (id === this.id && seenSteps === this.#jobSteps) this.#setJob(job);
+      // A state that was asked for before the render may have come after it was begun.
+      const lines = expected.map(({ line_id: lineId }) => this.view.lines.get(lineId));
+      if (id === this.id && lines.some((line) => line && isMissing(line))) await this.#live.again();
     } catch (error) {
       if (id === this.id) await this.#live.again();
       throw error;
@@ -228,6 +231,7 @@ export class Project {
       .map((line) => ({ line_id: line.line_id, state: "queued" }));
     this.#base = withSteps(this.#base, steps);
     this.#rebuild();
+    return steps;
   }
 
   #answered({ rev, changes }) {
