@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from scenes import OpenStudio
+from serving import end_forks
 
 from studio.backends.base import Backend
 from studio.backends.registry import create
@@ -29,6 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so, and a child would ignore Ctrl+C too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure() -> None:
+    end_forks()
 
 
 _MODULE_MARKS = re.compile(r"^pytestmark = (\[[^]]*]|.*)", re.MULTILINE)

@@ -1,16 +1,11 @@
-"""The studio's routes on servers of their own, without the page.
+"""The studio's routes on a server of their own: `python project_server.py WORKSPACE PORT`.
 
-For each line `[workspace, port]` of its standard input it forks a server and prints its process
-id: the process that the kill tests end. What it needs is imported once.
+The process that the kill tests end; without the page it starts in a second.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -36,22 +31,5 @@ def main(workspace: Path, port: int) -> None:
         uvicorn.run(app, port=port, log_level="warning")
 
 
-def reap(*_: object) -> None:
-    """Take note of every server that has ended."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGCHLD, reap)
-    for asked in sys.stdin:
-        folder, port = json.loads(asked)
-        if pid := os.fork():
-            print(pid, flush=True)
-            continue
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDWR), sys.stdin.fileno())
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        main(Path(folder), port)
-        break
+    main(Path(sys.argv[1]), int(sys.argv[2]))

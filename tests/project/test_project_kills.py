@@ -6,24 +6,20 @@ import json
 import os
 import random
 import socket
-import subprocess
-import sys
 import threading
 import time
 import wave
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from project_scenes import until
+from serving import Process
 
 SERVER = Path(__file__).with_name("project_server.py")
-ROOT = Path(__file__).parents[2]
 LINES = 60
 
 pytestmark = [
@@ -32,49 +28,20 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def end_of_forks() -> Iterator[None]:
-    yield
-    servers().communicate()
-    servers.cache_clear()
-
-
-@cache
-def servers() -> subprocess.Popen[str]:
-    """What forks a server for each test; it ends at the end of its input."""
-    return subprocess.Popen(
-        [sys.executable, str(SERVER)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def forked(workspace: Path, port: int) -> psutil.Process:
-    forks = servers()
-    assert forks.stdin is not None
-    assert forks.stdout is not None
-    forks.stdin.write(json.dumps([str(workspace), port]) + "\n")
-    forks.stdin.flush()
-    return psutil.Process(int(forks.stdout.readline()))
-
-
 @contextmanager
-def serving(workspace: Path) -> Iterator[tuple[httpx.Client, psutil.Process]]:
+def serving(workspace: Path) -> Iterator[tuple[httpx.Client, Process]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = forked(workspace, port)
+    log = workspace.with_suffix(".log")
+    process = Process([str(workspace), str(port)], os.environ, log, script=SERVER)
     try:
         base = f"http://127.0.0.1:{port}/studio"
         with httpx.Client(base_url=base, timeout=60) as client:
-            until(lambda: not process.is_running() or is_up(client), every_s=0.1)
+            until(lambda: process.poll() is not None or is_up(client), every_s=0.1)
             yield client, process
     finally:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+        process.kill()
         process.wait()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
-from serving import Process, end_forks
+from serving import Process
 
 from studio.setup.browser import find_browser
 
@@ -55,10 +55,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def pytest_unconfigure():
-    end_forks()
 
 
 @dataclass(frozen=True)
