@@ -1,5 +1,8 @@
 """What `auto` chooses, and what it says of those it passes over."""
 
+import subprocess
+import sys
+
 import pytest
 
 from studio.backends import registry
@@ -108,3 +111,15 @@ def test_old_names_are_accepted_with_a_notice(caplog):
         assert caplog.text.count(f"“{alias}” is called “{name}” now") == 1
     assert ALIASES.keys().isdisjoint(registry.BACKENDS)
     assert set(ALIASES.values()) <= registry.BACKENDS.keys()
+
+
+def test_to_list_all_backends_imports_neither_a_model_nor_an_http_client():
+    """Most of what a start would cost, for voices that this one may never use."""
+    listed = (
+        "import sys; from studio.backends.registry import offers; offers();"
+        "print({'torch', 'httpx', 'huggingface_hub.hf_api', 'tenacity'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", listed], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

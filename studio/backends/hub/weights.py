@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from studio.backends.base import LoadProgress
-from studio.backends.hub.download import download, snapshot
+from studio.backends.hub.cache import snapshot
 from studio.errors import ModelUnavailable
 
 MAX_HEADER_BYTES = 100_000_000
@@ -50,6 +50,9 @@ def fetch_weights(
     source, revision = _split_revision(source, revision)
     folder = weights_at_hand(source, needs, revision)
     if folder is None or _discard_broken(folder, needs):
+        # The client takes longer to import than all the rest of a start.
+        from studio.backends.hub.download import download
+
         folder = download(source, needs=needs, revision=revision, progress=progress)
     return _checked_folder(folder, needs)
 

@@ -4,90 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from queue import Empty, SimpleQueue
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from typing import TYPE_CHECKING
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Preset, SpeechRequest
-from studio.backends.options import BackendOptions, RemoteOptions
+from studio.backends.options import BackendOptions
 from studio.backends.qwen3.checkpoint import speaker_label, strip_speakable
 from studio.backends.remote.discovery import RemoteVoice, ServerCapabilities, remote_voice
-from studio.backends.remote.server_pool import LineTries, ServerPool
-from studio.backends.remote.speech_server import (
-    MAX_CHARS,
-    PARAMS,
-    Address,
-    RemoteLine,
-    SpeechServer,
-)
-from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.backends.remote.speech_request import MAX_CHARS, PARAMS, Address, RemoteLine
+from studio.errors import ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.speaker import Voice
 
-_POLL_S = 0.05  # how late a cancelled line is noticed
-
-
-class LoopBridge:
-    """An event loop in a thread of its own, with the servers on it."""
-
-    def __init__(self, addresses: tuple[Address, ...], options: RemoteOptions) -> None:
-        """Start the loop and ask the servers.
-
-        Raises:
-            ModelUnavailable: None of them can speak.
-        """
-        self._options = options
-        with ExitStack() as stack:
-            portal = stack.enter_context(start_blocking_portal(name="speech servers"))
-            self._portal: BlockingPortal = portal
-            self.pool = portal.call(_pool, addresses, options)
-            # Before the loop ends; tasks that still ask for a server would keep it alive.
-            stack.callback(portal.call, portal.stop, True)
-            stack.callback(portal.call, self.pool.close)
-            portal.call(self.pool.open)
-            self._stack = stack.pop_all()
-
-    def close(self) -> None:
-        """Close all connections and end the loop."""
-        self._stack.close()
-
-    def speak(self, line: RemoteLine, cancelled: Callable[[], bool]) -> Iterator[Samples]:
-        """Speak a line; yields its samples as they arrive, each once.
-
-        Closing the iterator drops the connection, at which the server stops.
-
-        Raises:
-            SpeechFailed: No server could, or none will.
-            ModelUnavailable: No server answers any more.
-            Cancelled: `cancelled` became true.
-        """
-        chunks: SimpleQueue[Samples | None] = SimpleQueue()
-        tries = LineTries(line, self.pool, self._options, chunks.put)
-        running = self._portal.start_task_soon(tries.run)
-        running.add_done_callback(lambda _: chunks.put(None))
-        try:
-            while (chunk := _next(chunks, cancelled)) is not None:
-                yield chunk
-            running.result()
-        finally:
-            running.cancel()
-
-
-async def _pool(addresses: tuple[Address, ...], options: RemoteOptions) -> ServerPool:
-    """On the loop, to which the servers' clients belong."""
-    return ServerPool([SpeechServer(address, options) for address in addresses], options)
-
-
-def _next(chunks: SimpleQueue[Samples | None], cancelled: Callable[[], bool]) -> Samples | None:
-    while True:
-        if cancelled():
-            raise Cancelled("The line was stopped before it was finished.")
-        try:
-            return chunks.get(timeout=_POLL_S)
-        except Empty:
-            continue
-
+if TYPE_CHECKING:
+    from studio.backends.remote.loop_bridge import LoopBridge
 
 _MAX_SEED = 2**31
 
@@ -157,6 +86,9 @@ class RemoteBackend:
         reason = self.unavailable()
         if reason is not None:
             raise ModelUnavailable(reason)
+
+        # An HTTP client takes as long to import as all the rest of a start.
+        from studio.backends.remote.loop_bridge import LoopBridge
 
         names = ", ".join(address.display_name for address in self._addresses)
         progress(LoadProgress(f"Asking {names} for models and voices", 0.0))

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
-import httpx
 from pydantic import BaseModel, ValidationError
 
 # What can go wrong between the studio and a speech server; `LineTries` ends all of it.
@@ -133,15 +132,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return None
-
-
-def request_fault(error: httpx.RequestError) -> ServerFault:
-    """The fault behind a broken connection or answer; the error's own text may hold a URL."""
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Unreachable("can't be reached")
-    if not isinstance(error, httpx.TransportError):  # such as an answer that can't be unpacked
-        return Garbled(f"sent an answer that can't be read ({type(error).__name__})")
-    return Unreachable(f"broke off ({type(error).__name__})")
 
 
 def _message(body: bytes) -> str:

@@ -35,7 +35,8 @@ from studio.backends.remote.server_faults import (
     ServerFault,
     Unreachable,
 )
-from studio.backends.remote.speech_server import OnChunk, RemoteLine, SpeechServer
+from studio.backends.remote.speech_request import RemoteLine
+from studio.backends.remote.speech_server import OnChunk, SpeechServer
 from studio.errors import ModelUnavailable, SpeechFailed
 
 log = logging.getLogger(__name__)

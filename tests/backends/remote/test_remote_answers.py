@@ -37,12 +37,12 @@ from studio.backends.remote.server_faults import (
     Unreachable,
     check_audio,
     fault_of,
-    request_fault,
     retry_after_s,
     words_of,
 )
 from studio.backends.remote.server_pool import Differs, StreamResume
-from studio.backends.remote.speech_server import Address, SpeechReader
+from studio.backends.remote.speech_request import Address
+from studio.backends.remote.speech_server import SpeechReader, request_fault
 
 SOUND = (0.4 * np.sin(np.arange(4_800) / 7)).astype(np.float32)
 

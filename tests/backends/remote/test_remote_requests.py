@@ -22,7 +22,7 @@ from studio.backends.remote.discovery import (
     ServerCapabilities,
     SpeechTask,
 )
-from studio.backends.remote.speech_server import RemoteLine, speech_body
+from studio.backends.remote.speech_request import RemoteLine, speech_body
 from studio.errors import SampleRejected, SpeechFailed
 from studio.voices.speaker import Sample, Voice
 
