@@ -28,8 +28,6 @@ from types import FrameType
 from typing import Any
 from unittest.mock import patch
 
-from studio.setup.browser import find_browser
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -130,6 +128,8 @@ def _speech(port: int, recorder: Recorder, *, voice: str = "Ida") -> Recorded:
 
 def _space(port: int, recorder: Recorder) -> Recorded:
     from playwright.sync_api import sync_playwright
+
+    from studio.setup.browser import find_browser
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
