@@ -1,8 +1,8 @@
 """The studio with a draft voice that gives out half of a line, and the rest when it is let go on.
 
-Each seed is heard. While a file `hold` is in the workspace, lines wait in their middle; where there
-is a file `fail` then, they fail there. Run as `python doled_server.py WORKSPACE PORT`, with the
-repository on the path.
+Each seed sounds different: each of its bits is the loudness of a stretch of the line. While a file
+`hold` is in the workspace, lines wait in their middle; where there is a file `fail` then, they fail
+there. Run as `python doled_server.py WORKSPACE PORT`, with the repository on the path.
 """
 
 import sys
@@ -17,6 +17,7 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.errors import Cancelled, SpeechFailed
 
 WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]
+SEED_BITS = 64
 
 
 class DoledDraft(DraftBackend):
@@ -24,8 +25,10 @@ class DoledDraft(DraftBackend):
     title = "Doled draft"
 
     def speak(self, request):
-        loudness = 0.5 + (request.seed % 97) / 200
-        samples = loudness * np.concatenate(list(super().speak(request)))
+        samples = np.concatenate(list(super().speak(request)))
+        stretches = np.array_split(samples, SEED_BITS)  # views: what follows changes the line
+        for bit, stretch in enumerate(stretches):
+            stretch *= 0.8 if request.seed >> bit & 1 else 0.5
         half = len(samples) // 2
         yield samples[:half]
         while (WORKSPACE / "hold").exists():
