@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from scenes import OpenStudio
 from serving import end_forks
 
@@ -19,13 +19,19 @@ from studio.backends.registry import create
 from studio.engine.model_manager import EvictionPolicy
 from studio.services.studio import Studio, StudioOptions
 
-# How long an example takes says more of what else the machine does than of the example.
-settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+# How long an example takes says more of what else the machine does than of the example. The suite
+# tries the same examples each time, so what fails is what was changed; campaigns look for more.
+settings.register_profile(
+    "campaign",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("tests", settings.get_profile("campaign"), derandomize=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hand out modules in the order of collection, as `tests/ui` needs it, not by their size."""
+    settings.load_profile("campaign" if config.option.markexpr == "campaign" else "tests")
     config.option.loadscopereorder = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so, and a child would ignore Ctrl+C too.

@@ -172,7 +172,7 @@ def test_a_clip_without_speech_is_left_alone():
     assert shorten_silences(clip, min_s=0.8, keep_s=0.4, edge_s=0.1) is clip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     parts=st.lists(st.tuples(st.booleans(), st.floats(0.02, 1.5)), min_size=1, max_size=8),
     edge_s=st.sampled_from([0.0, 0.1]),

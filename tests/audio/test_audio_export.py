@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
@@ -92,9 +92,7 @@ def test_the_joined_audio_of_the_zip_is_the_whole_scene(tmp_path, scene):
     assert len(samples) == scene.n_samples
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50)
 @given(
     names=st.lists(
         st.one_of(st.text(), st.sampled_from(["", "..", "a/b", "CON", "🙂"])), max_size=4

@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.analysis import estimate_fundamental_hz
@@ -227,9 +227,7 @@ except AudioRejected as error:
     assert int(done.stdout) < 100_000, "kilobytes; decoded it has 900,000"
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(["wav", "flac", "mp3", "m4a", "webm"]))
 def test_damaged_files_decode_or_are_refused(tmp_path, harmonic, encode_with_av, data, kind):
     container, codec = ENCODINGS[kind]

@@ -57,7 +57,7 @@ def test_silence_is_given_back_as_it_is(samples):
     assert made.steps == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1_000), samples=st.integers(1, 40_000), level=st.floats(0, 1))
 def test_any_clip_can_be_repaired(seed, samples, level):
     noise = np.random.default_rng(seed).uniform(-level, level, samples).astype(np.float32)

@@ -41,7 +41,7 @@ def test_what_comes_out_is_what_went_in(audio_format: StreamFormat) -> None:
     assert spectrum.argmax() * rate_hz / len(samples) == pytest.approx(220, abs=2)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.integers(0, 5_000), max_size=12))
 def test_lossless_streams_hold_every_sample_however_it_is_cut(cuts: list[int]) -> None:
     chunks = np.split(TONE, np.cumsum(cuts).clip(max=len(TONE)))
@@ -64,7 +64,7 @@ def test_nothing_is_a_file_without_sound() -> None:
         b"".join(encode_stream(iter(()), audio_format))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(MIN_SPEED, MAX_SPEED), st.integers(1, 9))
 def test_any_speed_keeps_the_pitch_and_the_share_of_time(speed: float, parts: int) -> None:
     tempo = Tempo(speed)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, to_pcm16, write_wav
@@ -37,9 +37,7 @@ def take(tmp_path):
     return make
 
 
-@settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=60)
 @given(kinds=st.lists(part_kinds, max_size=12))
 def test_the_joined_file_is_the_sum_of_its_parts_to_the_sample(tmp_path, take, kinds):
     parts, wanted = [], []

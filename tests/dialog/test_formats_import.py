@@ -218,7 +218,7 @@ def test_any_bytes_are_read_or_refused(data, name, narrator):
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
-@settings(max_examples=50_000, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=50_000, suppress_health_check=list(HealthCheck))
 @given(sources, file_names, st.sampled_from([None, "Reader"]))
 def test_any_bytes_are_read_or_refused_and_what_is_read_can_be_written(data, name, narrator):
     try:

@@ -59,7 +59,7 @@ def tried(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(turns=turns)
 def test_what_somebody_wrote_is_never_overwritten_unseen(
     turns: list[tuple[str, bool, int, str, str]],
@@ -68,7 +68,7 @@ def test_what_somebody_wrote_is_never_overwritten_unseen(
 
 
 @pytest.mark.campaign
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(turns=turns)
 def test_two_thousand_times_nothing_is_overwritten_unseen(
     turns: list[tuple[str, bool, int, str, str]],

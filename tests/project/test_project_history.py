@@ -100,7 +100,7 @@ def try_edit(session: ProjectSession, step: list[dict[str, object]], author: Aut
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=steps, kept_after=st.integers(0, 12))
 def test_undo_leads_to_the_start_redo_to_the_end_and_the_journal_knows_it_all(
     steps: list[list[dict[str, object]]], kept_after: int
@@ -130,7 +130,7 @@ def test_undo_leads_to_the_start_redo_to_the_end_and_the_journal_knows_it_all(
         session.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=steps)
 def test_a_difference_leads_there_and_back(steps: list[list[dict[str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -79,7 +79,7 @@ def values(document: Document) -> dict[tuple[str, str], object]:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(turns=turns)
 def test_an_undo_of_ones_own_changes_nothing_that_somebody_else_wrote(
     turns: list[tuple[Author, str, int, str]],
@@ -88,7 +88,7 @@ def test_an_undo_of_ones_own_changes_nothing_that_somebody_else_wrote(
 
 
 @pytest.mark.campaign
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(turns=turns)
 def test_two_thousand_times_an_undo_of_ones_own_changes_nothing_of_somebody_else(
     turns: list[tuple[Author, str, int, str]],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.errors import (
@@ -89,9 +89,7 @@ def test_names_are_unique_whatever_their_case_and_form(library, taken):
     assert _names(library) == ["Zoë"]
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 @given(name=st.text(max_size=70))
 def test_any_name_is_kept_or_refused(library, name):
     try:

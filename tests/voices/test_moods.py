@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.dialog.formats.dialog_file import read_dialog_text
@@ -185,9 +185,7 @@ def test_record_files_in_hand_made_folders_never_lead_outside(tmp_path, library)
     assert any("sample_id" in problem for problem in library.list_problems())
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 @given(mood=st.text(max_size=40))
 def test_any_mood_that_is_kept_can_be_named_by_a_script(library, make_clip, mood):
     from studio.dialog.model import Speech

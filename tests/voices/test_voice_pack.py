@@ -6,7 +6,7 @@ import zipfile
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.errors import AudioRejected, BadInput, SampleRejected
@@ -132,9 +132,7 @@ def test_a_size_that_lies_is_not_believed(library):
     assert library.list() == ()
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_damaged_files_come_in_or_are_refused(library, saved, data):
     content = bytearray(saved.getvalue())

@@ -408,7 +408,7 @@ def some_300_lines(*, most_frames: int):
     )
 
 
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 @some_300_lines(most_frames=5)
 def test_300_lines_through_8_slots(lines, late, continuous):
     """Random lengths, cancels, late arrivals: each is delivered once, in order and uncrossed."""
@@ -416,7 +416,7 @@ def test_300_lines_through_8_slots(lines, late, continuous):
 
 
 @pytest.mark.campaign
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @some_300_lines(most_frames=12)
 def test_20_times_300_lines_through_8_slots(lines, late, continuous):
     deliver_300(lines, late, continuous=continuous)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runner_lines import GREEDY, LIVELY, Scripted, admission, decoded, lines_of, made_core
 
@@ -111,9 +111,7 @@ def followed(script: list[tuple[str, int, object]]) -> Schedule:
 
 
 def bounded(examples: int):
-    return settings(
-        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    return settings(max_examples=examples)
 
 
 @given(st.lists(actions, min_size=4, max_size=16))

@@ -271,7 +271,7 @@ class Engine:
                 self.ended.append(self.scheduler.free(slot))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(events=EVENTS, continuous=st.booleans())
 def test_every_line_ends_once_whatever_comes_between(events, continuous):
     engine = Engine(Clock(), continuous=continuous)

@@ -172,7 +172,7 @@ class TestText:
     def test_a_very_long_text_is_spoken_whole(self, draft):
         assert say(draft, "Once more along the shore. " * 120).duration_s > 120
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(text=st.text(max_size=60))
     def test_any_text_is_spoken_or_refused(self, draft, text):
         try:

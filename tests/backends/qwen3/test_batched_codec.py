@@ -61,7 +61,7 @@ def line_of(seed: int, skipped: int, frames: int) -> tuple[CodecInput, Samples]:
 LINES = st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 7, 60]), st.integers(0, 120))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     lines=st.lists(LINES, min_size=1, max_size=5),
     convolved_at_once=st.sampled_from([1, 24, 400]),
@@ -75,7 +75,7 @@ def test_lines_decoded_together_are_as_if_alone(lines, convolved_at_once, graphs
         assert_same(samples, expected)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data(), skipped=st.sampled_from([0, 1, 7, 60]))
 def test_a_line_decoded_while_it_is_made_is_the_same(data, skipped):
     line, expected = line_of(0, skipped, FRAMES - skipped)
@@ -101,7 +101,7 @@ def counted_blocks(monkeypatch, rows: CodecGraphBuffers) -> list[RowBlock]:
 SIZES_OF_CHUNKS = st.lists(st.integers(0, 40), min_size=2, max_size=3)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(rounds_of=st.lists(SIZES_OF_CHUNKS, min_size=1, max_size=4))
 def test_lines_heard_together_are_as_if_alone(rounds_of):
     """Two or three lines of any lengths, chunks of any sizes, none among them."""

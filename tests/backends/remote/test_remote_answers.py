@@ -61,7 +61,7 @@ def read(data, cuts=()):
 
 class TestSound:
     @given(st.lists(st.integers(0, 9_600), max_size=8), st.booleans())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_it_is_the_same_in_whatever_pieces_it_comes(self, cuts, as_wav):
         data = wav() if as_wav else wav()[44:]
         assert np.array_equal(read(data, cuts), read(data))
@@ -69,7 +69,7 @@ class TestSound:
         assert np.max(np.abs(read(data) - SOUND)) < 1e-4
 
     @given(st.integers(8_000, 48_000), st.lists(st.integers(0, 9_600), max_size=4))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_another_rate_is_exact(self, rate_hz, cuts):
         one = read(wav(rate_hz=rate_hz), cuts)
         wanted = np.concatenate(list(resample(iter([read(wav())]), rate_hz, 24_000)))
@@ -110,7 +110,7 @@ class TestSound:
             read(data)
 
     @given(st.binary(max_size=200))
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     def test_whatever_comes_is_sound_or_garbled(self, rest):
         for data in (rest, b"RIFF" + rest, wav()[:12] + rest):
             with suppress(Garbled):
