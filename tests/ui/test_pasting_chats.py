@@ -26,6 +26,7 @@ ROWS = [["Mara", "Are you up?"], ["Tomas", "Since five."]]
 def test_a_chat_pasted_into_the_script_becomes_its_lines_and_undo_leads_back(page, write):
     project = write("", 0)
     page.click("#views [data-view=script]")
+    expect(page.locator("#script")).to_be_editable()  # its text has come
     page.focus("#script")
     assert page.evaluate(PASTED, PHONE)
     expect(page.locator("#script")).to_have_value(PLAIN)
