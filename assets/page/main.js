@@ -84,7 +84,7 @@ async function open() {
   await whenPresent(PARTS);
   keepTheme();
   const player = new Player();
-  const project = new Project({ needsStream: () => player.playing });
+  const project = new Project({ needsStream: () => player.playing || exports.busy });
   const conflicts = new ConflictDialog(project);
   const script = new ScriptView(project, {
     lead: () => show("script"),
@@ -95,7 +95,7 @@ async function open() {
   const projects = new ProjectMenu(project);
   const engine = new EnginePanel();
   const speakers = new LibraryPanel();
-  new Exports(project);
+  const exports = new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });
   new LastPosition({ project, ...editor });
   Object.assign(window, { tableread: { bus, project, projects, ...editor } });

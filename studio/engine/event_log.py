@@ -152,3 +152,6 @@ class StateChange(Enum):
 
     SPEAKERS = auto()
     """The speaker library."""
+
+    EXPORTS = auto()
+    """The exports of scenes: their progress and their ends."""

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -143,8 +143,8 @@ class SceneExport:
         loudness: The measured loudness of the finished file.
     """
 
-    def __init__(self, order: SceneExportSpec, folder: Path) -> None:
-        """Prepare; nothing is written yet."""
+    def __init__(self, order: SceneExportSpec, folder: Path, on_change: Callable[[], None]) -> None:
+        """Prepare; nothing is written yet. `on_change` is called at each step, in its thread."""
         self.export_id = secrets.token_hex(8)
         self.spec = order
         self.state = ExportState.RUNNING
@@ -152,6 +152,7 @@ class SceneExport:
         self.message: str | None = None
         self.loudness: Loudness | None = None
         self._folder = folder
+        self._on_change = on_change
         self._stopped = threading.Event()
 
     @property
@@ -190,7 +191,10 @@ class SceneExport:
     def _report_progress(self, share: float) -> None:
         if self._stopped.is_set():
             raise Cancelled("The export was stopped.")
+        is_news = int(100 * share) > int(100 * self.progress)  # written in thousands of blocks
         self.progress = share
+        if is_news:
+            self._on_change()
 
     def _end(self, state: ExportState, message: str | None = None) -> None:
         if state is not ExportState.DONE:
@@ -198,6 +202,7 @@ class SceneExport:
         self.message = message
         # Last, so that a reader of the state finds the rest set.
         self.state = state
+        self._on_change()
 
     def _remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -206,10 +211,16 @@ class SceneExport:
 class SceneExports:
     """The exports of one workspace; safe from any thread."""
 
-    def __init__(self, folder: Path, turns: threading.Semaphore) -> None:
-        """Write files to a folder, taking turns with other workspaces."""
+    def __init__(
+        self, folder: Path, turns: threading.Semaphore, on_change: Callable[[], None]
+    ) -> None:
+        """Write files to a folder, taking turns with other workspaces.
+
+        `on_change` is called from any thread when one is begun, gets further, ends or goes.
+        """
         self._folder = folder
         self._slots = turns
+        self._on_change = on_change
         # Guards the table.
         self._lock = threading.Lock()
         self._exports: dict[str, SceneExport] = {}
@@ -229,13 +240,19 @@ class SceneExports:
             if len(running) >= MAX_RUNNING:
                 raise Conflict("Two files of sound are being made already. Wait, or cancel one.")
             folder = tempfile.mkdtemp(prefix="export-", dir=ensure_writable(self._folder))
-            export = SceneExport(order, Path(folder))
+            export = SceneExport(order, Path(folder), self._on_change)
             gone = self._make_room()
             self._exports[export.export_id] = export
         for one in gone:
             one.stop()
+        self._on_change()
         threading.Thread(target=self._run, args=(export,), name="export", daemon=True).start()
         return export
+
+    def list_all(self) -> tuple[SceneExport, ...]:
+        """Those that run, and those whose file can be fetched or that failed, oldest first."""
+        with self._lock:
+            return tuple(self._exports.values())
 
     def find(self, project_id: str, export_id: str) -> SceneExport:
         """An export by its id.
@@ -254,6 +271,7 @@ class SceneExports:
         with self._lock:
             self._exports.pop(export.export_id, None)
         export.stop()
+        self._on_change()
 
     def _run(self, export: SceneExport) -> None:
         with self._slots:

@@ -13,7 +13,12 @@ from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
-from studio.server.routes.project_files import project_file_routes, sound_export_routes
+from studio.server.routes.project_files import (
+    export_bodies,
+    project_file_routes,
+    scene_exports,
+    sound_export_routes,
+)
 from studio.server.routes.project_routes import (
     project_audio_routes,
     project_event_routes,
@@ -31,12 +36,13 @@ from studio.setup.models_install import SetupReport
 
 def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
     """The page's routers; the fixed paths of a router come before the parameters of the next."""
-    reader = StateReader(setup)
+    exports_of = scene_exports()
+    reader = StateReader(setup, lambda studio: export_bodies(exports_of.get(studio)))
     return (
         page_routes(setup, reader),
         project_file_routes,
         project_line_routes,
-        sound_export_routes(),
+        sound_export_routes(exports_of),
         project_routes,
         project_event_routes(StateFeeds(reader)),
         project_audio_routes,

@@ -43,8 +43,14 @@ def turns() -> threading.Semaphore:
 
 
 @pytest.fixture
-def exports(tmp_path: Path, turns: threading.Semaphore) -> SceneExports:
-    return SceneExports(tmp_path / "exports", turns)
+def changes() -> list[str]:
+    """One item for each change that the exports reported."""
+    return []
+
+
+@pytest.fixture
+def exports(tmp_path: Path, turns: threading.Semaphore, changes: list[str]) -> SceneExports:
+    return SceneExports(tmp_path / "exports", turns, lambda: changes.append("changed"))
 
 
 def order_of(
@@ -75,6 +81,25 @@ def test_a_file_is_made_and_can_be_fetched(
     assert soundfile.info(export.path).frames == export.spec.scene.timeline.n_samples
     assert export.loudness.lufs == pytest.approx(-16, abs=0.5)
     exports.drop(export)
+
+
+def test_its_begin_its_progress_and_its_end_are_reported(
+    session: ProjectSession,
+    exports: SceneExports,
+    turns: threading.Semaphore,
+    changes: list[str],
+) -> None:
+    export = exports.begin(order_of(session))
+    assert len(changes) == 1
+    turns.release()
+    assert ended(export) is ExportState.DONE
+    until(lambda: len(changes) >= 3)
+    assert len(changes) <= 102  # a percent at a time
+    assert exports.list_all() == (export,)
+    reported = len(changes)
+    exports.drop(export)
+    assert len(changes) == reported + 1
+    assert exports.list_all() == ()
 
 
 def test_asking_twice_makes_one_file(

@@ -84,6 +84,25 @@ def test_what_was_chosen_is_remembered(page, write):
     page.uncheck("#sound-even")
 
 
+def test_the_progress_comes_without_a_question(page, write):
+    write(f"Mara: One.\n{HOURS}", 97)
+    make(page)
+    saved(page)
+    asked = []
+
+    def note(request):
+        if request.method == "GET" and "/exports/" in request.url:
+            asked.append(request.url)
+
+    page.on("request", note)
+    save_sound(page, "mp3", "podcast")
+    page.wait_for_function("() => document.querySelector('#sound-share').value > 0.02")
+    page.click("#sound-cancel")
+    expect(result(page)).to_have_text("Stopped; nothing was saved.", timeout=PATIENCE_MS)
+    page.remove_listener("request", note)
+    assert asked == []
+
+
 def test_a_long_export_is_stopped_by_its_button(page, write):
     write(f"Mara: One.\n{HOURS}", 97)
     make(page)

@@ -342,6 +342,17 @@ export interface StudioState {
   setup: { state: string; message: string; fraction: number | null; detail: string | null };
   speakers: { speaker_id: string; name: string; moods: string[] }[];
   auto_reason: string | null;
+  exports: SceneExport[];
+}
+
+/** A file of the scene's sound that the studio makes or has made. */
+export interface SceneExport {
+  export_id: string;
+  state: "running" | "done" | "failed" | "cancelled";
+  /** 0 to 1. */
+  share: number;
+  message: string | null;
+  measured: { loudness_lufs: number | null; true_peak_db: number; remarks: string[] } | null;
 }
 
 /** Lines that are others now; whether their order is; whether anything of `ProjectMeta` is. */

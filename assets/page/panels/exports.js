@@ -9,16 +9,17 @@ import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 
+/** @import { SceneExport } from "../core/types" */
+
 const KEPT = "tableread.sound";
-const FIRST_LOOK_MS = 150;
-const LONGEST_WAIT_MS = 1_000;
-const MOST_UNREACHED = 30;
 
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
 export class SoundExport {
   #project;
   #check;
   #running = null;
+  /** @type {SceneExport[]} */
+  #known = [];
   #format = byId("sound-format");
   #loudness = byId("sound-loudness");
   #lufs = byId("sound-lufs");
@@ -37,6 +38,12 @@ export class SoundExport {
     });
     byId("sound-cancel").addEventListener("click", () => this.#cancel());
     bus.on("project.opened", () => setText(byId("sound-result"), ""));
+    bus.on("engine.changed", ({ exports }) => exports && this.#follow(exports));
+  }
+
+  /** Whether the page waits for a file. */
+  get busy() {
+    return this.#running !== null;
   }
 
   #recall({ format, loudness, lufs, even }) {
@@ -69,43 +76,43 @@ export class SoundExport {
     this.#show(0, "The file is being made.");
     try {
       await this.#project.flush();
-      const made = await this.#followed(run, await api.startSoundExport(run.projectId, this.#wish()));
-      this.#ended(run, made);
+      const begun = await api.startSoundExport(run.projectId, this.#wish());
+      run.exportId = begun.export_id;
+      if (run.stopped) return await this.#stop(run);
+      // Its end may have been reported before this answer came.
+      this.#take(run, this.#known.find(({ export_id }) => export_id === run.exportId) ?? begun);
     } catch (error) {
-      if (run.stopped) return;
-      this.#hide(error.message); // on a phone the form covers the notice
-      showError("The sound can't be saved", error);
+      this.#failed(run, error);
     }
   }
 
-  /** Wait for the end of an export, showing its progress. */
-  async #followed(run, begun) {
-    run.exportId = begun.export_id;
-    if (run.stopped) await this.#stop(run);
-    let state = begun;
-    for (let wait_ms = FIRST_LOOK_MS; state.state === "running" && !run.stopped; wait_ms *= 1.3) {
-      byId("sound-share").value = state.share;
-      await new Promise((resume) => setTimeout(resume, Math.min(wait_ms, LONGEST_WAIT_MS)));
-      if (!run.stopped) state = await this.#look(run);
+  /** @param {SceneExport[]} exports all that the studio has */
+  async #follow(exports) {
+    this.#known = exports;
+    const run = this.#running;
+    if (!run?.exportId) return;
+    try {
+      const found = exports.find(({ export_id }) => export_id === run.exportId);
+      this.#take(run, found ?? (await api.readSoundExport(run.projectId, run.exportId)));
+    } catch (error) {
+      this.#failed(run, error);
     }
-    return state;
   }
 
-  /** The export goes on while the studio can't be reached. */
-  async #look(run) {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await api.readSoundExport(run.projectId, run.exportId);
-      } catch (error) {
-        if (run.stopped) return { state: "cancelled" };
-        if (error.kind !== "Unreachable" || tries >= MOST_UNREACHED) throw error;
-        await new Promise((resume) => setTimeout(resume, LONGEST_WAIT_MS));
-      }
-    }
+  /** @param {SceneExport} known how the export is now */
+  #take(run, known) {
+    if (run !== this.#running) return; // the page isn't waiting for it any more
+    if (known.state === "running") byId("sound-share").value = known.share;
+    else this.#ended(run, known);
+  }
+
+  #failed(run, error) {
+    if (run !== this.#running) return;
+    this.#hide(error.message); // on a phone the form covers the notice
+    showError("The sound can't be saved", error);
   }
 
   #ended(run, { state, message, measured }) {
-    if (run.stopped) return; // the page isn't waiting for it any more
     if (state === "cancelled") return this.#hide("Stopped; nothing was saved.");
     if (state === "failed") throw new Error(message);
     const link = document.createElement("a");
@@ -175,15 +182,21 @@ function minus(number) {
 /** The links that download the script, with a notice of what a format can't hold. */
 export class Exports {
   #project;
+  #sound;
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    new SoundExport(project, () => this.#checkSound());
+    this.#sound = new SoundExport(project, () => this.#checkSound());
     bus.on("project.shown", () => this.#link());
     for (const link of exportLinks()) {
       link.addEventListener("click", (event) => this.#press(event, link));
     }
+  }
+
+  /** Whether a file is being made. */
+  get busy() {
+    return this.#sound.busy;
   }
 
   /** Set the links to the open project. */

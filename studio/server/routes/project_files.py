@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions, describe_result
 from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
+from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, is_archive, write_archive
@@ -232,11 +234,20 @@ MAX_AT_ONCE = 2
 """Exports that are written at once, of all workspaces together; each takes a processor."""
 
 
-def sound_export_routes() -> APIRouter:
+def scene_exports() -> PerStudio[SceneExports]:
+    """The exports of each studio; the page's state follows them."""
+    turns = threading.BoundedSemaphore(MAX_AT_ONCE)
+
+    def exports_of(studio: Studio) -> SceneExports:
+        report = partial(studio.engine.changes.append, StateChange.EXPORTS)
+        return SceneExports(studio.options.workspace / EXPORTS, turns, report)
+
+    return PerStudio(exports_of)
+
+
+def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
     """Exports of projects' audio in the background, for all workspaces of a server."""
     routes = APIRouter(prefix="/studio/projects/{project_id}/exports")
-    turns = threading.BoundedSemaphore(MAX_AT_ONCE)
-    exports_of = PerStudio(lambda studio: SceneExports(studio.options.workspace / EXPORTS, turns))
 
     @routes.post("", status_code=201)
     @page_policy(Access.GUEST)
@@ -270,6 +281,11 @@ def sound_export_routes() -> APIRouter:
 def _file_name(name: str, export: SceneExport) -> str:
     tracks = " tracks" if export.spec.options.tracks else ""
     return f"{name}{tracks}{export.spec.suffix}"
+
+
+def export_bodies(exports: SceneExports) -> list[dict[str, Any]]:
+    """A workspace's exports as the page's state has them."""
+    return [_export_body(export) for export in exports.list_all()]
 
 
 def _export_body(export: SceneExport) -> dict[str, Any]:

@@ -41,9 +41,12 @@ _EVERYTHING_EVERY_S = 30.0
 class StateReader:
     """Reads the state of a studio; caches what is slow to find out for two seconds."""
 
-    def __init__(self, setup: SetupReport) -> None:
+    def __init__(
+        self, setup: SetupReport, list_exports: Callable[[Studio], list[dict[str, Any]]]
+    ) -> None:
         """Read nothing yet; `setup` reports the installation of the model packages."""
         self._setup = setup
+        self._list_exports = list_exports
         # A walk through all processes of the machine; a difference of a few pages is no change.
         self._resident_bytes = cached(TTLCache(1, _KEPT_S), lock=Lock())(
             lambda: round(measure_resident_bytes(), -6)
@@ -72,6 +75,8 @@ class StateReader:
             body["setup"] = self._setup.snapshot()
         if StateChange.SPEAKERS in changes:
             body["speakers"] = [brief_body(speaker) for speaker in studio.speakers.list()]
+        if StateChange.EXPORTS in changes:
+            body["exports"] = self._list_exports(studio)
         return body
 
 
