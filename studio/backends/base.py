@@ -237,7 +237,7 @@ class FetchesWeights(Protocol):
 
 
 @runtime_checkable
-class TellsLanguages(Protocol):
+class ReportsLanguageGaps(Protocol):
     """A loaded backend that reads some language worse than it could."""
 
     def lacks(self, language: str) -> str | None:
@@ -267,7 +267,7 @@ class KeepsConditioning(Protocol):
 
 
 @runtime_checkable
-class TellsMemory(Protocol):
+class ReportsMemory(Protocol):
     """A backend that knows what its model holds on an accelerator."""
 
     def memory_bytes(self) -> int:
@@ -296,7 +296,7 @@ class Health:
 
 
 @runtime_checkable
-class TellsHealth(Protocol):
+class ReportsHealth(Protocol):
     """A backend whose work is done by a thread of its own, which could die."""
 
     def health(self) -> Health:
@@ -304,10 +304,10 @@ class TellsHealth(Protocol):
 
 
 @runtime_checkable
-class TellsRoom(Protocol):
+class ReportsCapacity(Protocol):
     """A backend that knows how much of its work fits into the memory there is."""
 
-    def room(self) -> str | None:
+    def describe_capacity(self) -> str | None:
         """What fits, as a sentence; None while it can't be told. Imports no model."""
 
 

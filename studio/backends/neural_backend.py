@@ -17,7 +17,7 @@ from studio.backends.batching.line_runner import (
     LineRunner,
     SequentialRunner,
     check_slots,
-    describe_room,
+    describe_capacity,
     known_slots,
     next_smaller_plan,
     should_batch,
@@ -150,11 +150,11 @@ class NeuralBackend(ABC, Generic[ModelT]):
         """Health of the threads; all is well when there are none."""
         return Health() if self._runner is None else self._runner.health()
 
-    def room(self) -> str | None:
+    def describe_capacity(self) -> str | None:
         """How many lines fit beside the weights; None while the packages are missing."""
         if self.unavailable() is not None:
             return None
-        return describe_room(self._usual_plan, self._batch, self._options.device)
+        return describe_capacity(self._usual_plan, self._batch, self._options.device)
 
     def condition(self, voice: Voice) -> Conditioning:
         """Compute a voice from its sample, or take one of the model's own.

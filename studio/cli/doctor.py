@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from studio.backends import registry
-from studio.backends.base import TellsRoom
+from studio.backends.base import ReportsCapacity
 from studio.backends.device import choose_device
 from studio.backends.options import BackendOptions
 from studio.setup.models_install import SetupReport
@@ -48,7 +48,7 @@ def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> 
         ("Packages", [(name, _installed(name)) for name in _PACKAGES]),
         ("Model packages", [("state", setup.snapshot()["message"])]),
         ("Backends", [(offer.name, _standing(offer)) for offer in offers]),
-        ("Memory", _rooms(options)),
+        ("Memory", _capacities(options)),
     ):
         print(heading)
         for name, value in rows:
@@ -115,19 +115,21 @@ def _installed(name: str) -> str:
         return "not installed"
 
 
-def _rooms(options: BackendOptions) -> list[tuple[str, str]]:
+def _capacities(options: BackendOptions) -> list[tuple[str, str]]:
     """What fits into the memory that is free now, by each backend that can say so."""
     backends = [registry.create(name, options) for name in registry.BACKENDS]
-    rooms = [(one.name, _room(one)) for one in backends if isinstance(one, TellsRoom)]
-    return [(name, room) for name, room in rooms if room is not None]
+    capacities = [
+        (one.name, _capacity(one)) for one in backends if isinstance(one, ReportsCapacity)
+    ]
+    return [(name, text) for name, text in capacities if text is not None]
 
 
-def _room(backend: TellsRoom) -> str | None:
+def _capacity(backend: ReportsCapacity) -> str | None:
     try:
-        return backend.room()
+        return backend.describe_capacity()
     # Such as a card that is present but refuses a context.
     except Exception as error:
-        log.debug("room", exc_info=True)
+        log.debug("capacity", exc_info=True)
         return f"can't be told: {type(error).__name__}: {error}".splitlines()[0]
 
 

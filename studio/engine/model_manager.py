@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from studio.backends.base import Backend, LoadProgress, TellsMemory
+from studio.backends.base import Backend, LoadProgress, ReportsMemory
 from studio.engine.event_log import StateChange
 from studio.errors import Cancelled, ModelInUse, StudioError
 
@@ -93,7 +93,7 @@ class MemoryChange:
 
 def measure_memory(backend: Backend) -> MemoryUsage:
     """Measure this process, its workers and the backend's accelerator; takes milliseconds."""
-    device_bytes = backend.memory_bytes() if isinstance(backend, TellsMemory) else None
+    device_bytes = backend.memory_bytes() if isinstance(backend, ReportsMemory) else None
     return MemoryUsage(measure_resident_bytes(), device_bytes)
 
 

@@ -25,7 +25,7 @@ from studio.backends.base import (
     Health,
     KeepsConditioning,
     LoadProgress,
-    TellsHealth,
+    ReportsHealth,
     canonical_name,
 )
 from studio.dialog.model import name_key
@@ -148,7 +148,7 @@ class ModelPool:
         return {
             name: manager.backend.health()
             for name, manager in list(self._managers.items())
-            if manager.state is ModelState.LOADED and isinstance(manager.backend, TellsHealth)
+            if manager.state is ModelState.LOADED and isinstance(manager.backend, ReportsHealth)
         }
 
     def list_statuses(self) -> list[ModelStatus]:

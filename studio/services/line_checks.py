@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from studio.backends.base import TellsLanguages
+from studio.backends.base import ReportsLanguageGaps
 from studio.dialog.model import (
     Dialog,
     Speech,
@@ -81,7 +81,7 @@ class _LineChecker:
         self._can = backend.capabilities
         self._limits = self._can.limits()
         self._kinds = self._can.voice_kinds()
-        self._find_lack = backend.lacks if isinstance(backend, TellsLanguages) else None
+        self._find_lack = backend.lacks if isinstance(backend, ReportsLanguageGaps) else None
         self._cast = session.cast
         self._list_languages = cache(self._cast.list_languages)
         self._pronounce = session.render_context.pronouncing.spoken

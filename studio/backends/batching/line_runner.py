@@ -121,7 +121,7 @@ def start_runner(
     return BatchedRunner(engine, slots, title=title)
 
 
-def describe_room(
+def describe_capacity(
     plan_of: Callable[[str], MemoryPlan], batch: BatchOptions, wanted_device: str | None
 ) -> str:
     """How many lines fit beside the weights on the wanted or the best device; imports torch."""

@@ -24,7 +24,7 @@ from chatterbox_checkpoint import (
 from contract import CHECKS
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.backends.base import ConvertsVoices, FetchesWeights, KeepsConditioning, TellsMemory
+from studio.backends.base import ConvertsVoices, FetchesWeights, KeepsConditioning, ReportsMemory
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import (
     MAX_TOKENS,
@@ -75,7 +75,7 @@ def test_contract(check, backend) -> None:
 
 
 def test_it_keeps_the_further_contracts(english) -> None:
-    for protocol in (ConvertsVoices, FetchesWeights, KeepsConditioning, TellsMemory):
+    for protocol in (ConvertsVoices, FetchesWeights, KeepsConditioning, ReportsMemory):
         assert isinstance(english, protocol)
     assert english.capabilities.voice_conversion
     assert english.memory_bytes() == 0

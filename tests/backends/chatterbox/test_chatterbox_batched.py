@@ -33,7 +33,7 @@ from scenes import OpenStudio, finish
 
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.backends.base import Conditioning, Priority, TellsHealth, TellsRoom
+from studio.backends.base import Conditioning, Priority, ReportsCapacity, ReportsHealth
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.chatterbox_memory import (
@@ -209,7 +209,7 @@ def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, voices, 
     with pytest.raises(SpeechFailed, match="the device said no"):
         whole(backend.speak(request(text, voices[name], seed=seed)))
     assert_same(spoken(backend, voices, LINES[1]), alone[1])
-    assert isinstance(backend, TellsHealth)
+    assert isinstance(backend, ReportsHealth)
     assert backend.health().faults == 1
     assert backend.health().alive
 
@@ -291,8 +291,8 @@ def line_of(backend: ChatterboxBackend) -> Iterator[Samples]:
 
 def test_doctor_is_told_what_fits(variant, folder):
     backend = made_backend(variant, folder)
-    assert isinstance(backend, TellsRoom)
-    told = backend.room()
+    assert isinstance(backend, ReportsCapacity)
+    told = backend.describe_capacity()
     assert told.startswith("4 lines at once on cpu, of 512 positions each") or "memory" in told
 
 

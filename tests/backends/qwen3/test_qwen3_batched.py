@@ -33,7 +33,7 @@ from scenes import OpenStudio, finish
 
 from studio.app import main
 from studio.audio.clip import Samples, write_wav
-from studio.backends.base import Conditioning, Priority, TellsHealth, TellsRoom
+from studio.backends.base import Conditioning, Priority, ReportsCapacity, ReportsHealth
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
@@ -224,7 +224,7 @@ def test_a_step_that_fails_is_told_and_the_next_line_is_spoken(backend, alone, m
     with pytest.raises(SpeechFailed, match="the device said no"):
         spoken_or_raise(backend, LINES[0])
     assert_same(spoken(backend, LINES[0]), alone[0])
-    assert isinstance(backend, TellsHealth)
+    assert isinstance(backend, ReportsHealth)
     assert backend.health().faults == 1
     assert backend.health().alive
 
@@ -337,13 +337,16 @@ def test_on_a_cpu_lines_are_decoded_together_where_slots_are_asked_for(batch, sl
 
 def test_doctor_is_told_what_fits():
     backend = made_backend()
-    assert isinstance(backend, TellsRoom)
-    assert backend.room().startswith("8 lines at once on cpu, of 1,024 positions each")
+    assert isinstance(backend, ReportsCapacity)
+    assert backend.describe_capacity().startswith("8 lines at once on cpu, of 1,024 positions each")
     options = BackendOptions(qwen3_model="nobody/here", device="cpu", batch=EIGHT)
     none = Qwen3Backend(options)
-    assert "lines at once on cpu" in none.room() or "TTS_BATCH_SIZE" in none.room()
+    assert (
+        "lines at once on cpu" in none.describe_capacity()
+        or "TTS_BATCH_SIZE" in none.describe_capacity()
+    )
     lone = Qwen3Backend(replace(options, batch=BatchOptions()))
-    assert lone.room().startswith("one line at a time on cpu")
+    assert lone.describe_capacity().startswith("one line at a time on cpu")
 
 
 def test_the_engine_fills_the_slots_and_the_takes_are_those_of_one_at_a_time(
