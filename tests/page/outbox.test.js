@@ -179,6 +179,7 @@ describe("the outbox", () => {
     assert.equal(events.length, before);
     const next = opened();
     assert.deepEqual(next.outbox.ops, [set("One.")]);
+    assert.equal(next.outbox.state, "saving");
     mock.timers.tick(0);
     await settle();
     assert.equal(next.sent[0].batch.edit_id, sent[0].batch.edit_id);

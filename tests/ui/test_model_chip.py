@@ -135,6 +135,7 @@ def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
     assert "It needs a package." in page.inner_text(".backend:has([value=gone])")
     page.check("#backends [value=big]")
     page.click("#model-stop")
-    page.wait_for_function("() => true")
+    while len(asked) < 2:
+        page.wait_for_timeout(10)
     page.unroute_all(behavior="wait")  # an answer under way would outlive the window
     assert asked == [("backend", {"name": "big"}), ("cancel", None)]

@@ -1,6 +1,7 @@
 """The script as text: what is written in it is neither lost nor laid over what others wrote."""
 
 import pytest
+from playwright.sync_api import expect
 from ui_steps import by_tom, line_ids, reopened, saved, stored, studio_url
 
 pytestmark = pytest.mark.browser
@@ -130,8 +131,11 @@ def test_a_script_typed_while_the_studio_is_away_arrives(page, script):
     saved(page)
     page.wait_for_function("() => window.tableread.project.lines[1].text === 'Two, written alone.'")
     assert stored(page, script) == ["One.", "Two, written alone."]
+    # It may have arrived twice, so the page reads it again.
+    expect(page.locator("#script")).to_have_value("Mara: One.\nTomas: Two, written alone.\n")
     page.focus("#script")
     page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowLeft")
     page.keyboard.type(" More.")
     page.wait_for_function(
         "() => window.tableread.project.lines[1].text === 'Two, written alone. More.'"

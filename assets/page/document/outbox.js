@@ -39,7 +39,9 @@ export class Outbox {
     const legacyKey = `tableread.unsent.${projectId}`;
     this.#key = `${legacyKey}.${newId()}`;
     this.#takeOver([...localStore.keys(`${legacyKey}.`), legacyKey]);
-    if (this.#batches.length) this.#soon(0);
+    if (!this.#batches.length) return;
+    this.state = "saving";
+    this.#soon(0);
   }
 
   /** Edits that the studio hasn't acknowledged, in order. */

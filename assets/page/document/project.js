@@ -126,7 +126,7 @@ export class Project {
     this.notices = [];
     this.#adopt(body);
     this.#deletedLines.clear();
-    this.#live = new EventStream(this.id, body.seq, this.#needsStream, ({ rev }) => rev < this.#base.rev);
+    this.#live = new EventStream(this.id, body.seq, this.#needsStream, (now) => this.#isBehind(now));
     this.#live.events.on("step", (step) => this.#step(step));
     this.#live.events.on("body", (now) => this.#adopt(now));
     this.#live.events.on("gone", () => bus.emit("project.gone"));
@@ -257,6 +257,11 @@ export class Project {
     const outbox = this.#outbox;
     await this.#live.again();
     if (outbox === this.#outbox) bus.emit("project.conflict");
+  }
+
+  /** Whether a state was asked for before an edit, or a render, that was answered meanwhile. @param {ProjectBody} body */
+  #isBehind({ rev, job }) {
+    return rev < this.#base.rev || (this.rendering && job?.state !== "running");
   }
 
   #adopt(body) {

@@ -28,7 +28,7 @@ export class Recordings {
     this.#field.addEventListener("change", () => {
       const [file] = this.#field.files;
       this.#field.value = ""; // so that the same file can be chosen again
-      if (file) this.bring(file, this.#lineId);
+      if (file) this.bringAll([file], this.#lineId);
     });
   }
 
@@ -40,9 +40,10 @@ export class Recordings {
 
   /** Upload files one after the other; if a line is given, it plays the first one. */
   async bringAll(files, lineId, after) {
+    showNotice("refused", {}); // a new try
     let at = after;
     for (const [number, file] of files.entries()) {
-      at = (await this.bring(file, number === 0 ? lineId : null, at)) ?? at;
+      at = (await this.#bring(file, number === 0 ? lineId : null, at)) ?? at;
     }
   }
 
@@ -52,7 +53,7 @@ export class Recordings {
    * @param {string | null} after the line before a new one
    * @returns {Promise<string | undefined>} the line that plays it
    */
-  async bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
+  async #bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
     const { id, rev, view } = this.#project;
     announce(`${file.name} is being brought in.`);
     try {
@@ -62,7 +63,6 @@ export class Recordings {
       await this.#project.editIn(id, [op], rev);
       if (isOpen) await this.#show(at, op);
       else await api.startRender(id, { line_ids: [at], again: false, listen_from: null });
-      showNotice("refused", {});
       showDone(`${file.name} is in ${isOpen ? "the scene" : `“${view.name || "Untitled"}”`}.`);
       return at;
     } catch (error) {

@@ -14,6 +14,7 @@ export class TakesPanel {
   #audio = followVolume(new Audio());
   #parts;
   #line = null;
+  #takes = [];
   #known = "";
   #button = null;
 
@@ -26,11 +27,13 @@ export class TakesPanel {
 
   /** @param {Line | null} line whose takes are shown */
   show(line) {
+    const isSame = line?.line_id === this.#line?.line_id;
     this.#line = line;
     const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
     if (known === this.#known) return;
     this.#known = known;
     if (!line?.take && !line?.n_takes) return this.#put([]);
+    if (isSame) this.#put(this.#takes); // which one is in use now shows before the studio answers
     this.#load(line.line_id, known);
   }
 
@@ -45,6 +48,7 @@ export class TakesPanel {
 
   #put(takes) {
     this.#hush();
+    this.#takes = takes;
     const held = this.#held();
     setHidden(byId("takes-part"), takes.length === 0);
     this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));

@@ -42,6 +42,8 @@ export class ProjectMenu {
   #project;
   #name = byId("project-name");
   #close = () => {};
+  // Counts the projects that were asked for: of answers that overtake each other, the last asked for counts.
+  #asked = 0;
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
@@ -81,12 +83,15 @@ export class ProjectMenu {
     if (body) return this.adopt(body);
     const legacy = localStore.get(LEGACY_TEXT_KEY);
     const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
-    await this.adopt(await api.createProject(first));
+    await this.adopt(api.createProject(first));
     return localStore.remove(LEGACY_TEXT_KEY);
   }
 
-  /** Show a project. @param {ProjectBody} body */
-  async adopt(body) {
+  /** Show a project, unless another is asked for before it comes. @param {Promise<ProjectBody> | ProjectBody} coming */
+  async adopt(coming) {
+    const asked = (this.#asked += 1);
+    const body = await coming;
+    if (asked !== this.#asked) return;
     bus.emit("project.closing");
     await this.#project.open(body);
     localStore.set(LAST_KEY, body.project_id);
@@ -101,7 +106,7 @@ export class ProjectMenu {
   async #openKnown(id, asked) {
     const over = showProgressNotice("The project is being opened…");
     try {
-      await this.adopt(await api.readProject(id));
+      await this.adopt(api.readProject(id));
       return true;
     } catch (error) {
       if (asked) showError("This project can't be opened", error);
@@ -116,7 +121,7 @@ export class ProjectMenu {
     this.#close();
     const over = showProgressNotice("The project is being made…");
     try {
-      await this.adopt(await api.createProject(body));
+      await this.adopt(api.createProject(body));
       announce("A new project is open.");
     } catch (error) {
       showError("The project can't be made", error);
@@ -169,7 +174,7 @@ export class ProjectMenu {
   async #restore(id) {
     this.#close();
     try {
-      await this.adopt(await api.restoreProject(id));
+      await this.adopt(api.restoreProject(id));
       announce("The project is back.");
     } catch (error) {
       showError("The project can't be restored", error);
@@ -183,7 +188,9 @@ export class ProjectMenu {
   }
 
   async #another(id) {
+    const asked = (this.#asked += 1);
     const rest = (await api.listProjects()).filter((one) => one.project_id !== id);
+    if (asked !== this.#asked) return;
     if (rest.length) await this.#openKnown(rest[0].project_id, false);
     else await this.#begin({ name: "Untitled", text: "" });
   }
