@@ -1,7 +1,7 @@
 """The engine loop: one thread owns the model runner and turns waiting sequences into frames.
 
-Every turn takes in what came, drops what nobody wants, fills free slots, makes one frame of all
-running lines, and hands finished ones to the codec. Only this thread touches the core.
+Each iteration accepts new lines, drops cancelled ones, fills free slots, makes one frame of all
+running lines, and hands finished ones to the codec. Only this thread touches the model runner.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BatchEngine:
         device: str = "cpu",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the thread; nobody else calls the core from now on.
+        """Start the thread; nobody else may call the model runner from now on.
 
         The codec is closed with the engine; the scheduler is empty, with at most the core's slots.
         """
@@ -73,7 +73,7 @@ class BatchEngine:
         self._thread.start()
 
     def submit(self, line: TtsSequence) -> None:
-        """Let a line be spoken; from any thread."""
+        """Queue a line; from any thread."""
         with self._gate:
             if self._open:
                 self._inbox.put(line)
@@ -81,7 +81,7 @@ class BatchEngine:
         line.end(self._explain_stop())
 
     def health(self) -> Health:
-        """How the threads are; from any thread."""
+        """The health of the threads; from any thread."""
         now, last_s = self._health, self._last_step_s
         return Health(
             alive=self._thread.is_alive() and self._codec.alive,
@@ -93,7 +93,7 @@ class BatchEngine:
         )
 
     def close(self) -> None:
-        """End what runs, stop both threads and give the core up; blocks until all is done."""
+        """End running lines, stop both threads and release the runner; blocks until done."""
         with self._gate:
             self._open = False
             self._inbox.put(None)
@@ -127,12 +127,12 @@ class BatchEngine:
         return torch.cuda.stream(make_stream(here, urgent=True))
 
     def _settle(self) -> None:
-        """Wait for the last frame, which writes to memory that is about to be given up."""
+        """Wait for the last frame, which writes to memory that is about to be freed."""
         if self._on_cuda:
             torch.cuda.current_stream().synchronize()
 
     def _receive(self) -> bool:
-        """Take in what came, waiting while there is nothing to do; False when it has to stop."""
+        """Accept new lines, blocking while there is nothing to do; False when it must stop."""
         wait_s = 0.0 if self._scheduler.running else self._scheduler.wait_s()
         wait_s = None if wait_s is None else min(wait_s, _PRIORITY_POLL_S)
         try:
@@ -156,7 +156,7 @@ class BatchEngine:
         )
 
     def _drop_unwanted(self) -> None:
-        """Free the slots of lines that were cancelled, or that the codec gave up."""
+        """Free the slots of lines that were cancelled, or that the codec failed on."""
         for line in [*self._scheduler.waiting, *self._scheduler.running.values()]:
             if line.ended or line.is_unwanted:
                 slot = self._scheduler.discard(line)
@@ -176,7 +176,7 @@ class BatchEngine:
             self._scheduler.preempt(slot, self._scheduler.running[slot].restart())
 
     def _admit(self, lines: Sequence[tuple[int, TtsSequence]]) -> None:
-        """Put lines into their slots; where not all can be, each that can be."""
+        """Admit lines to their slots together; if that fails, one by one, those that can be."""
         if not lines:
             return
         self._dispatcher.announce(line for _, line in lines)
@@ -210,7 +210,7 @@ class BatchEngine:
         self._last_step_s = self._clock()
 
     def _bucket(self) -> int:
-        """The smallest bucket that holds what runs, brought together when nothing waits."""
+        """The smallest bucket for the running lines, which are compacted when none waits."""
         refills_none = not self._scheduler.waiting or self._scheduler.wait_s() is None
         wanted = len(self._scheduler.running) if refills_none else self._scheduler.span
         bucket = next(size for size in self._core.buckets if size >= wanted)
@@ -219,7 +219,7 @@ class BatchEngine:
         return next(size for size in self._core.buckets if size >= self._scheduler.span)
 
     def _shrink_slots(self) -> None:
-        """Begin the running lines again in the next smaller bucket; readers hear nothing twice."""
+        """Restart the running lines in the next smaller bucket; no audio is sent twice."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
             self._fail_running(self._explain_no_memory())
@@ -231,7 +231,7 @@ class BatchEngine:
         self._scheduler.limit(smaller[-1])
 
     def _fault(self, error: Exception) -> None:
-        """End the running lines and go on with those that wait, one at a time after many faults."""
+        """Fail the running lines and go on with waiting ones, one at a time after many faults."""
         log.warning("a step of %s failed", self._title, exc_info=error)
         self._faults += 1
         self._faults_in_a_row += 1
@@ -257,13 +257,13 @@ class BatchEngine:
             line.end(error)
 
     def _explain_stop(self) -> ModelUnavailable:
-        """Why nothing is spoken any more."""
+        """The error of lines that come after the engine has stopped."""
         if card_lost():
             return ModelUnavailable(LOST)
         return ModelUnavailable(f"{self._title} has stopped. Unload it and load it again.")
 
     def _explain_fault(self, error: Exception) -> StudioError:
-        """A fault of a step or a prompt."""
+        """The error of a line, for an exception raised by a step or while reading its prompt."""
         if isinstance(error, OutOfMemory):
             return self._explain_no_memory()
         if isinstance(error, StudioError):
@@ -287,7 +287,7 @@ def start_engine(
     *,
     title: str,
 ) -> tuple[BatchEngine, int]:
-    """Warm a core, whose slots are free, and start an engine on it.
+    """Warm up a model runner, whose slots are free, and start an engine on it.
 
     `sound` starts the threads that turn the core's frames into audio.
 
@@ -308,7 +308,7 @@ def start_engine(
 
 
 def _warm_runner(core: SlotModelRunner[Any]) -> int:
-    """Do what the first steps would wait for; the slots for which there is memory."""
+    """Run and capture the first steps in advance; returns the slots for which there is memory."""
     slots = 0
     for bucket in core.buckets:
         try:

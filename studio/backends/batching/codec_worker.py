@@ -91,13 +91,13 @@ class CodecWorker(ABC):
         return all(thread.is_alive() for thread in self._threads)
 
     def submit(self, frames: CodecFrames) -> None:
-        """Let frames be decoded; those of one line in their order. From any thread."""
+        """Queue frames for decoding; those of one line in order. From any thread."""
         with self._changed:
             (self._stream_queue if frames.streamed else self._finished).append(frames)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Decode what waits, then stop; blocks until then."""
+        """Decode what is queued, then stop; blocks until then."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -111,19 +111,19 @@ class CodecWorker(ABC):
                 self._serve(batch)
 
     def _serve(self, batch: Sequence[CodecFrames]) -> None:
-        """Decode those lines of a batch that are still wanted."""
+        """Decode batches, skipping lines that nobody wants any more."""
         wanted = [frames for frames in batch if _is_wanted(frames.line)]
         if wanted:
             self._decode_guarded(wanted)
 
     def _stream(self, *, urgent: bool) -> AbstractContextManager[Any]:
-        """A chunk goes before a round of finished lines, which fills a card for long."""
+        """A CUDA stream for chunks, ahead of finished lines, which occupy the card for long."""
         if self.device.type == "cuda":
             return torch.cuda.stream(make_stream(self.device, urgent=urgent))
         return nullcontext()
 
     def _next_chunks(self) -> list[CodecFrames]:
-        """The next chunks of some lines, one each; empty when all is done."""
+        """The next chunks of some lines, one each; empty when the worker stops."""
         with self._changed:
             self._changed.wait_for(lambda: self._stream_queue or self._closed)
             chunks: dict[int, CodecFrames] = {}
@@ -135,13 +135,13 @@ class CodecWorker(ABC):
             return list(chunks.values())
 
     def _next_finished(self) -> list[CodecFrames]:
-        """Several finished lines; empty when all is done."""
+        """Several finished lines; empty when the worker stops."""
         with self._changed:
             self._changed.wait_for(lambda: self._finished or self._closed)
             return self._batch(self._finished) if self._finished else []
 
     def _next(self) -> list[CodecFrames]:
-        """A line that somebody waits for, or several others; empty when all is done."""
+        """A line that somebody waits for, or several others; empty when the worker stops."""
         with self._changed:
             self._changed.wait_for(lambda: self._stream_queue or self._finished or self._closed)
             if self._stream_queue:
@@ -163,14 +163,14 @@ class CodecWorker(ABC):
             _fail_batch(batch, self._audio_fault(error))
 
     def _audio_fault(self, error: Exception) -> StudioError:
-        """An unforeseen fault as the error of a line."""
+        """Turn an unexpected exception into the error of a line."""
         if card_lost(error):
             return ModelUnavailable(LOST)
         reason = f"{type(error).__name__}: {error}"
         return SpeechFailed(f"{self._title} failed on this line's audio ({reason}).")
 
     def _retry_or_fail(self, batch: Sequence[CodecFrames], error: OutOfMemory) -> None:
-        """Decode lines one by one where the memory didn't suffice for several."""
+        """Decode lines one by one after running out of memory with several."""
         if len(batch) == 1:
             _fail_batch(batch, error)
             return
@@ -184,11 +184,11 @@ class CodecWorker(ABC):
             self._decode_finished(list(batch))
 
     def _release(self) -> None:  # noqa: B027 - most hold nothing
-        """Give up what the threads held; they run no more."""
+        """Release what the threads held, after they ended."""
 
     @abstractmethod
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
-        """Take out finished lines to decode together; there is at least one."""
+        """Remove from the queue the finished lines to decode together; there is at least one."""
 
     @abstractmethod
     def _decode_chunks(self, batch: Sequence[CodecFrames]) -> None:
@@ -200,7 +200,7 @@ class CodecWorker(ABC):
 
 
 def _is_wanted(line: TtsSequence) -> bool:
-    """Whether a line's audio is worth making; ends it where it isn't."""
+    """Whether a line is still wanted; ends one that was cancelled."""
     if line.is_unwanted:
         line.end(stop_error())
     if line.ended:
@@ -209,7 +209,7 @@ def _is_wanted(line: TtsSequence) -> bool:
 
 
 def _await_codes(batch: Sequence[CodecFrames]) -> None:
-    """Let this thread's stream wait for the one that wrote the codes."""
+    """Make this thread's CUDA stream wait for the one that wrote the codes."""
     for frames in batch:
         if frames.ready is not None:
             torch.cuda.current_stream().wait_event(frames.ready)
@@ -228,7 +228,7 @@ MAX_CHUNK_FRAMES = 16
 
 
 class CodecDispatcher:
-    """Watches how far the lines are; the engine's thread alone calls it."""
+    """Sends new frames to the codec; only the engine's thread calls it."""
 
     def __init__(
         self,
@@ -246,14 +246,14 @@ class CodecDispatcher:
         self._steps = 0
 
     def announce(self, lines: Iterable[TtsSequence]) -> None:
-        """Let the codec get ready for lines that will be streamed, while their prompts are read."""
+        """Prepare the codec for lines that will be streamed, while their prompts are read."""
         for line in lines:
             if self._is_streamed(line):
                 nothing = torch.zeros(0, 1, dtype=torch.int64)
                 self._codec.submit(CodecFrames(line, nothing, streamed=True, last=False))
 
     def dispatch(self) -> int:
-        """Hand over what the step that was queued last has made, or the one before it.
+        """Send the frames of the step that was queued last, or of the one before it.
 
         Where a chunk is due, the host waits for the last step instead of queueing another one
         before it: that would cost the listener a frame, and the card is idle for less than that.
@@ -277,9 +277,9 @@ class CodecDispatcher:
         return stopped
 
     def _is_due(self, line: TtsSequence, frames: int) -> bool:
-        """Whether a line's next chunk goes: one frame, then more each time.
+        """Whether a line's next chunk is due: after one frame, then after more each time.
 
-        Long chunks of all lines go after the same steps, so that the codec gets them together.
+        Long chunks of all lines are due after the same steps, so that they are decoded together.
         """
         fresh = frames - line.sent_frames
         if not fresh or not self._is_streamed(line):
@@ -289,7 +289,7 @@ class CodecDispatcher:
         return fresh >= max(1, line.sent_frames)
 
     def _is_streamed(self, line: TtsSequence) -> bool:
-        """Whether it is decoded while it is made; one that has begun so goes on."""
+        """Whether a line is decoded while it is generated; once begun, it stays so."""
         return self._codec.streams and (line.sent_frames > 0 or is_at_play_head(line))
 
     def _send_chunk(self, slot: int, line: TtsSequence, frames: int) -> None:
@@ -308,7 +308,7 @@ class CodecDispatcher:
         self._codec.submit(CodecFrames(line, codes, is_streamed, self._record_event(), error=error))
 
     def _record_event(self) -> Any:
-        """On CUDA, an event after which the codes just taken are there; None elsewhere."""
+        """On CUDA, an event after which the codes just copied are ready; None elsewhere."""
         if not self._on_cuda:
             return None
         event = torch.cuda.Event()
@@ -317,12 +317,12 @@ class CodecDispatcher:
 
 
 def is_at_play_head(line: TtsSequence) -> bool:
-    """Whether somebody hears it now, or next."""
+    """Whether a listener hears this line now, or next."""
     return line.priority().ahead <= STREAMED_SEGMENTS_AHEAD
 
 
 def _stop_fault(progress: SlotProgress, sound: CodecWorker) -> SpeechFailed | None:
-    """Why a stopped line isn't whole; None when it is."""
+    """The error of a line that was cut short; None if it is complete."""
     match progress.stop:
         case StopReason.BOUND:
             return SpeechFailed(

@@ -1,4 +1,4 @@
-"""CUDA graphs: a step is captured once for every shape, then replayed; elsewhere it runs as is."""
+"""CUDA graphs: a step is captured once per shape, then replayed; elsewhere it runs eagerly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GraphPool = tuple[int, int]
 
 
 class CudaGraphRunner(Generic[ShapeT]):
-    """Runs a step in whatever way the device allows, with the same result.
+    """Runs a step as a CUDA graph or eagerly, with the same result.
 
     A frame of few lines takes as long as its kernels take to launch (1,501 of Qwen3-TTS's 0.6B
     model), and a replay launches them all at once.
@@ -57,7 +57,7 @@ class CudaGraphRunner(Generic[ShapeT]):
         return len(self._graphs)
 
     def run(self, shape: ShapeT) -> None:
-        """Advance by a step.
+        """Run one step.
 
         A shape's first step is the plain one, which also brings the libraries into the state that
         capturing needs. Capturing itself runs nothing.
@@ -75,12 +75,12 @@ class CudaGraphRunner(Generic[ShapeT]):
             graph.replay()
 
     def prepare(self, shape: ShapeT) -> None:
-        """Do all that comes before a shape's first replay; runs it twice."""
+        """Warm up and capture a shape, which runs the step twice."""
         while self._captures and shape not in self._graphs:
             self.run(shape)
 
     def close(self) -> None:
-        """Give up the graphs, the memory they hold and the step; none may be running."""
+        """Release the graphs, their memory and the step; none may be running."""
         with CARD_TURN:
             for graph in self._graphs.values():
                 graph.reset()
@@ -138,12 +138,12 @@ class CudaGraphRunner(Generic[ShapeT]):
 
 
 def make_stream(device: torch.device, *, urgent: bool) -> torch.cuda.Stream:
-    """A stream of its own; what is urgent goes before what fills the card for long."""
+    """Create a CUDA stream; an urgent one has a higher priority."""
     return torch.cuda.Stream(device, priority=-1 if urgent else 0)
 
 
 def recover_from_failed_capture(device: torch.device, pool: GraphPool) -> None:
-    """Bring torch out of a capture that failed; within the turn of the capture.
+    """Restore torch after a failed capture; the caller holds the lock of captures.
 
     Ending such a capture raises before torch's allocator and its source of chance learn of it. The
     one would never release memory again, and the other refuse to draw.
@@ -177,7 +177,7 @@ def _refuse_step(_shape: Hashable) -> None:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done all that was asked of it, whatever the stream."""
+    """Wait until a device has finished all queued work, on all streams."""
     if device.type == "cuda":
         with CARD_TURN:
             torch.cuda.synchronize(device)

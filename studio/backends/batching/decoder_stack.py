@@ -1,4 +1,4 @@
-"""A decoder stack with packed weights, whatever it attends to."""
+"""A transformer decoder with packed weights; the caller provides the attention."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class AttentionFn(Protocol):
 
 
 class DecoderBackbone(Protocol):
-    """A transformer whose layers are packed, whatever its kind."""
+    """A transformer with packed layers, of any model."""
 
     @property
     def kv_heads(self) -> int:
-        """Heads that have a key and a value."""
+        """Number of key-value heads."""
 
     @property
     def group(self) -> int:
-        """Query heads to each of them."""
+        """Query heads per key-value head."""
 
     @property
     def head_dim(self) -> int:
@@ -58,10 +58,10 @@ class DecoderBackbone(Protocol):
 
     @property
     def layers(self) -> Sized:
-        """As many as there are."""
+        """Number of layers."""
 
     def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
-        """Pass rows through all layers and the last norm.
+        """Run rows through all layers and the final norm.
 
         Args:
             x: [rows, hidden]; may be overwritten.
@@ -92,7 +92,7 @@ QkvBuffer = Callable[[int], torch.Tensor]
 def run_layers(
     stack: DecoderStack, x: torch.Tensor, turns: RopeTables, attend: AttentionFn, into: QkvBuffer
 ) -> torch.Tensor:
-    """Pass rows, which are overwritten, through all layers and the last norm: [rows, hidden]."""
+    """Run rows, which are overwritten, through all layers and the final norm: [rows, hidden]."""
     kernels, layers = stack.kernels, stack.layers
     to = QkvTarget(layers[0], turns[0], into(0))
     kernels.qkv_rope(x, to)
@@ -107,7 +107,7 @@ def run_layers(
 def norm_rope(
     layer: DecoderLayer, plain: torch.Tensor, turn: torch.Tensor, into: torch.Tensor
 ) -> None:
-    """Norm of a layer's heads, and their rotation.
+    """Apply the norm of a layer's heads and the rotary embedding.
 
     Args:
         layer: Whose.
@@ -123,14 +123,14 @@ def norm_rope(
 
 
 def silu_and_mul(gate_up: torch.Tensor) -> torch.Tensor:
-    """SiLU of the gate times the rest: [rows, 2 * width] to [rows, width]."""
+    """SwiGLU: SiLU of the gate times the other half, [rows, 2 * width] to [rows, width]."""
     gate, up = gate_up.chunk(2, dim=1)
     return F.silu(gate) * up
 
 
 @dataclass(frozen=True, slots=True)
 class PointwiseKernels:
-    """The operations between two multiplications, as they are or as one kernel."""
+    """The operations between two matrix multiplications, eager or fused into one kernel."""
 
     norm_rope: Callable[..., None] = norm_rope
     silu_and_mul: Callable[[torch.Tensor], torch.Tensor] = silu_and_mul
@@ -141,7 +141,7 @@ EAGER_POINTWISE = PointwiseKernels()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QkvTarget:
-    """The heads of a layer that are to be made."""
+    """Where the queries, keys and values of a layer are written."""
 
     layer: DecoderLayer
     turn: torch.Tensor
@@ -164,7 +164,7 @@ def attn_out_mlp(
     *,
     pointwise: PointwiseKernels = EAGER_POINTWISE,
 ) -> torch.Tensor:
-    """Add to x what was attended to, and what the layer makes of both; x may be overwritten."""
+    """Output projection and feed-forward block, each added to x, which may be overwritten."""
     x = add_linear(x, mixed, layer.attn_out)
     gate_up = linear(rms_norm(x, layer.post_attn_norm, layer.eps), layer.gate_up)
     return add_linear(x, pointwise.silu_and_mul(gate_up), layer.down)
@@ -190,9 +190,9 @@ def rms_norm(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """Rows, [rows, in], times a matrix, [out, in]: [rows, out].
+    """Multiply rows, [rows, in], by a matrix, [out, in]: [rows, out].
 
-    Each row is to the bit the same whatever rows are with it.
+    Each row is bit-identical whatever other rows are in the batch.
     """
     return F.linear(_pad_rows(x), weight, bias)[: len(x)]
 
@@ -206,7 +206,7 @@ def linear_into(into: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> No
 
 
 def sum_into(into: torch.Tensor, parts: torch.Tensor) -> None:
-    """Sum over the last dimension but one; what is written to is overwritten."""
+    """Sum over the second-to-last dimension into a tensor, which is overwritten."""
     if torch.compiler.is_compiling():
         into.copy_(parts.sum(dim=-2))  # a compiler writes it there at once
     else:
@@ -221,14 +221,14 @@ def add_linear(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.
 
 
 def _pad_rows(x: torch.Tensor) -> torch.Tensor:
-    """Rows as they are, or on a CPU with rows of zeros below them."""
+    """The rows, on a CPU padded with rows of zeros."""
     lacking = _MIN_CPU_ROWS - len(x)
     return x if lacking <= 0 or x.is_cuda else F.pad(x, (0, 0, 0, lacking))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelSet:
-    """Functions of a step, as they are or compiled; each is described where it is written.
+    """The functions of a step, eager or compiled; each is documented where it is defined.
 
     Attributes:
         noise: What `sample` gets for a frame: `sampling.derive_frame_keys`, or `draw_frame_noise`.
@@ -273,7 +273,7 @@ class DecoderLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecoderStack:
-    """The layers of one transformer.
+    """The packed layers of one transformer.
 
     Attributes:
         group: Query heads to a key-value head.
@@ -298,7 +298,7 @@ class DecoderStack:
         return run_layers(self, x, self.turns(at), attend, lambda _: x.new_empty(2, len(x), width))
 
     def turns(self, at: torch.Tensor) -> RopeTables:
-        """Rotations of heads at positions, int64 [blocks]; for all layers at once where few."""
+        """Rotary tables for positions, int64 [blocks]; for all layers at once if they are few."""
         rope = self.rope[at][:, None, None, None]  # [blocks, 1, 1, 1, 2, 2, head_dim / 2]
         if self.scales is None:
             return [rope] * len(self.layers)
@@ -309,7 +309,7 @@ class DecoderStack:
 
 
 class _LazyRopeTables(Sequence[torch.Tensor]):
-    """The turns of many positions, a layer at a time: those of all would fill the memory."""
+    """Rotary tables of many positions, one layer at a time to save memory."""
 
     def __init__(self, rope: torch.Tensor, scales: torch.Tensor) -> None:
         self._rope = rope
@@ -379,7 +379,7 @@ def _qk_norm_scale(attention: Any, group: int) -> torch.Tensor | None:
 
 
 def _rope_table(model: Any, positions: int, axes: int) -> torch.Tensor:
-    """The package's own tables."""
+    """The rotary tables as the transformers package computes them."""
     weight = model.norm.weight
     at = torch.arange(positions, device=weight.device)[None]
     at = at if axes == 1 else at.expand(axes, 1, -1)

@@ -25,12 +25,12 @@ EAGER_CUDA_KERNELS = KernelSet(noise=sampling.draw_frame_noise, sample=sampling.
 
 
 def select_eager(device_type: str) -> KernelSet:
-    """The parts that suit a kind of device, none of them compiled."""
+    """The eager functions for a kind of device."""
     return EAGER_CUDA_KERNELS if device_type == "cuda" else EAGER_KERNELS
 
 
 def select_kernels(device_type: str, *, compiles: bool = False, fuses: bool = False) -> KernelSet:
-    """The parts for a kind of device, as they are wanted and can be; fused goes before compiled.
+    """The functions for a kind of device: fused, compiled or eager, as set and available.
 
     Both are off by default, as neither has been measured on a card. With fused ones a frame
     launches 1,192 kernels instead of 1,501.
@@ -42,7 +42,7 @@ def select_kernels(device_type: str, *, compiles: bool = False, fuses: bool = Fa
 
 @cache
 def select_triton(device_type: str) -> KernelSet:
-    """Parts whose chains are kernels of Triton's; plain ones where those can't run, logged once."""
+    """Functions with fused Triton kernels; eager ones where those can't run, logged once."""
     if device_type != "cuda":
         log.warning("fused kernels need a CUDA device; frames are made of plain parts")
         return select_eager(device_type)
@@ -54,7 +54,7 @@ def select_triton(device_type: str) -> KernelSet:
 
 
 def build_triton() -> KernelSet:
-    """Triton's kernels wherever it runs, also where it only imitates a card.
+    """Triton kernels wherever Triton runs, its interpreter included.
 
     Raises:
         ImportError: It isn't here.
@@ -74,7 +74,7 @@ def build_triton() -> KernelSet:
 
 @cache
 def select_compiled(device_type: str) -> KernelSet:
-    """The parts for a kind of device, compiled; plain ones where no compiler works, logged once."""
+    """Compiled functions for a kind of device; eager ones where no compiler works, logged once."""
     try:
         _compile(_probe)(torch.ones(4, 4, device=device_type))
     except torch.OutOfMemoryError:

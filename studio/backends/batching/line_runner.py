@@ -1,4 +1,4 @@
-"""How a loaded model speaks its lines: many in one pass, or each alone."""
+"""How a loaded model generates its lines: batched, or one after the other."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MIN_SLOTS = 2
 
 
 class BatchedRunner:
-    """Speaks all lines in flight together."""
+    """Generates all lines in flight as a batch."""
 
     def __init__(self, engine: BatchEngine, slots: int, *, title: str) -> None:
-        """Take over a running engine of so many slots, which is closed with the runner."""
+        """Take over a running engine with this many slots; it is closed with the runner."""
         self.slots = slots
         self._engine = engine
         self._title = title
@@ -46,21 +46,21 @@ class BatchedRunner:
             yield from stream_chunks(self._engine.submit, request)
 
     def health(self) -> Health:
-        """How the engine's threads are."""
+        """The health of the engine's threads."""
         return self._engine.health()
 
     def close(self) -> None:
-        """End what runs, stop the threads and give the model's runner up."""
+        """End running lines, stop the threads and release the model's runner."""
         self._engine.close()
 
 
 class SequentialRunner:
-    """Speaks each line alone by a model's own loop, in the thread that asks for it."""
+    """Generates each line alone by the model's own loop, in the caller's thread."""
 
     slots = 0
 
     def __init__(self, speak: Callable[[Any], Iterator[Samples]], *, title: str) -> None:
-        """Let `speak` make the audio of each request."""
+        """Generate each request's audio by `speak`."""
         self._speak = speak
         self._title = title
 
@@ -70,11 +70,11 @@ class SequentialRunner:
             yield from self._speak(request)
 
     def health(self) -> Health:
-        """It has no threads, so all is well."""
+        """Always healthy, since it has no threads."""
         return Health()
 
     def close(self) -> None:
-        """Nothing runs by itself."""
+        """Do nothing, since nothing runs in the background."""
 
 
 LineRunner = BatchedRunner | SequentialRunner
@@ -82,7 +82,7 @@ LineRunner = BatchedRunner | SequentialRunner
 
 
 def should_batch(batch: BatchOptions, device: str) -> bool:
-    """Whether lines are to be decoded together, where that is possible.
+    """Whether lines shall be decoded as a batch, where that is possible.
 
     On a CPU, and on Apple's graphics, where nobody has measured it, only where slots are asked for:
     a line alone would be no faster.
@@ -93,7 +93,7 @@ def should_batch(batch: BatchOptions, device: str) -> bool:
 
 
 def known_slots(runner: LineRunner | None, batch: BatchOptions, device: str | None) -> int:
-    """Lines that are decoded together, 0 where each is made alone; without a runner a guess."""
+    """Slots of the batch, 0 where each line is generated alone; an estimate without a runner."""
     if runner is not None:
         return runner.slots
     return (batch.slots or DEFAULT_SLOTS) if should_batch(batch, likely_device(device)) else 0
@@ -137,7 +137,7 @@ def describe_capacity(
 
 
 def describe_plan(plan: MemoryPlan, device: str) -> str:
-    """What fits, as a sentence."""
+    """Describe how many lines fit, as a sentence."""
     layout = plan.layout
     return (
         f"{layout.slots} lines at once on {device}, of {layout.positions:,} positions each; "
@@ -154,7 +154,7 @@ _NO_MEMORY = (
 
 
 def check_slots(plan: MemoryPlan) -> MemoryPlan:
-    """A plan that is worth an engine.
+    """Check that a plan has enough slots to be worth an engine.
 
     Raises:
         BatchingUnavailable: It isn't.
@@ -165,7 +165,7 @@ def check_slots(plan: MemoryPlan) -> MemoryPlan:
 
 
 def next_smaller_plan(plan: MemoryPlan, batch: BatchOptions) -> MemoryPlan:
-    """What to try when a choice doesn't fit after all.
+    """The next smaller plan after one that ran out of memory.
 
     Raises:
         BatchingUnavailable: There is nothing smaller, or the number of slots is set.

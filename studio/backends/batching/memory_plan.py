@@ -51,7 +51,7 @@ class MemoryPlan:
     kept_bytes: int
 
     def smaller(self) -> MemoryPlan | None:
-        """The next smaller plan, when this one doesn't fit after all; None when there is none.
+        """The next smaller plan, for when this one ran out of memory; None if there is none.
 
         The memory that is free is an estimate of what can be allocated.
         """
@@ -65,10 +65,10 @@ class MemoryPlan:
 
 
 class ModelDims(Protocol):
-    """A model whose slots have a size."""
+    """The dimensions that determine a slot's size."""
 
     def slot_bytes(self, layout: SlotLayout, device: str) -> int:
-        """Memory of one slot."""
+        """Bytes of one slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class MemoryNeeds:
 def plan_memory(
     dimensions: ModelDims, free_bytes: int, device: str, wanted: BatchOptions, needs: MemoryNeeds
 ) -> MemoryPlan:
-    """Choose slots and positions for the memory that is free beside the weights.
+    """Choose slots and positions for the memory that the weights leave free.
 
     What is set is kept; what isn't is chosen: as many slots as pay on the device, of full length
     where at least `ENOUGH_SLOTS` of those fit.
@@ -127,7 +127,7 @@ def plan_memory(
 
 
 def measure_free_bytes(device: str) -> int:
-    """Memory that nobody uses now; imports torch for an accelerator."""
+    """Free memory in bytes; imports torch for an accelerator."""
     if device == "cuda":
         import torch
 

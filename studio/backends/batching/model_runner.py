@@ -1,4 +1,4 @@
-"""A model runner with static slots: admission, steps over a bucket, status on the host."""
+"""A model runner with static slots: admission, steps over a bucket, status readback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from studio.errors import SpeechFailed
 
 @dataclass(frozen=True, slots=True)
 class SlotStatus:
-    """One line that was admitted.
+    """The status of an admitted line.
 
     Attributes:
         epoch: Which admission it is, or which move.
@@ -64,11 +64,11 @@ class SlotStatus:
 
     @property
     def positions(self) -> int:
-        """Its cache is never longer."""
+        """Upper bound of its cache's length, in positions."""
         return self.prompt + min(self.steps, self.limit)
 
     def progress(self, row: Sequence[int]) -> SlotProgress:
-        """Its progress by its slot's numbers, which may be those of an earlier admission."""
+        """Its progress by its slot's status, which may still be that of an earlier admission."""
         if row[IntColumn.EPOCH] != self.epoch:
             return SlotProgress(self.frames)
         frames = row[IntColumn.FRAME]
@@ -82,7 +82,7 @@ class SlotStatus:
 
 
 class StatusReadback:
-    """Copies of the slots' numbers, one for each of the last two steps."""
+    """Copies of the slots' status to the host, one for each of the last two steps."""
 
     def __init__(self, whole: torch.Tensor, *, late: bool | None = None) -> None:
         """Copy nothing yet.
@@ -110,7 +110,7 @@ class StatusReadback:
         self._sent += 1
 
     def read(self, *, latest: bool = False) -> list[list[int]]:
-        """The numbers of all slots: a step late where that is so, unless the latest are wanted.
+        """The status of all slots: one step late if set so, unless the latest is asked for.
 
         Before the first step they are all 0.
         """
@@ -128,7 +128,7 @@ _CPU_WINDOW_STEP = 64  # of a CPU, which captures nothing
 
 
 class SlotModelRunner(ABC, Generic[AdmissionT]):
-    """Many lines of one checkpoint, decoded together; on CUDA and on a CPU the same step runs.
+    """Decodes many lines of one checkpoint as a batch, by the same step on CUDA and CPU.
 
     Attributes:
         layout: Sizes of the slots.
@@ -174,16 +174,16 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
 
     @property
     def device(self) -> torch.device:
-        """Where the slots are."""
+        """The device of the slots."""
         return self._slots.ints.device
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """Numbers of slots that a step can take, rising; the last one is all slots."""
+        """Batch sizes that a step supports, ascending; the last one is all slots."""
         return bucket_sizes(self.layout.slots)
 
     def admit(self, lines: Sequence[AdmissionT]) -> None:
-        """Read the prompts, together where that pays, and put the lines into their slots.
+        """Prefill the prompts, batched where that pays, and put the lines into their slots.
 
         What was in the slots before is forgotten. On an error none of the lines is admitted.
 
@@ -257,13 +257,13 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         return self._slots.codes[slot, start:end].clone()
 
     def free(self, slot: int) -> None:
-        """Take a line out of its slot before the next step; safe on a free slot."""
+        """Free a slot before the next step; does nothing on a free slot."""
         if self._statuses.pop(slot, None) is not None:
             with torch.inference_mode():
                 self._slots.free_slot(slot)
 
     def move(self, source: int, target: int) -> None:
-        """Carry a running line to a free slot, so that a smaller bucket will do.
+        """Move a running line to a free slot, so that a smaller bucket suffices.
 
         Raises:
             ValueError: `source` is free, or `target` isn't.
@@ -281,7 +281,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         self._statuses[target] = replace(entry, epoch=self._epochs)
 
     def reset(self) -> None:
-        """Free all slots and forget their state, after an error inside a step too."""
+        """Free all slots and discard their state, also after an error inside a step."""
         self._statuses.clear()
         self._dirty = [0] * self.layout.slots
         self.prefix_cache.clear()  # the fault may have been that memory is short
@@ -297,14 +297,14 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
                 self._graphs.prepare(StepShape(bucket, window, self._usual))
 
     def close(self) -> None:
-        """Give up graphs and state; the runner is of no use afterwards."""
+        """Release graphs and state; the runner can't be used afterwards."""
         self._statuses.clear()
         self._graphs.close()
         del self.prompts
         del self._graphs, self._slots, self._stack, self._readback, self.prefix_cache
 
     def _read(self, lines: Sequence[AdmissionT]) -> None:
-        """Read prompts of about the same length into their slots, what they share once."""
+        """Prefill prompts of similar length into their slots, a shared prefix once."""
         self.prefix_cache.fill(lines)
         begun = [line.prompt.shared for line in lines]
         prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
@@ -313,14 +313,14 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
     def _put(
         self, lines: Sequence[AdmissionT], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        """Write what lines ask for into their slots, where their prompts were read already."""
+        """Write the lines' sampling parameters into their slots, after the prefill."""
 
     @abstractmethod
     def _bounds(self, line: AdmissionT) -> SamplingBounds:
-        """Bounds of a line's sampling."""
+        """The limits of a line's frames and positions."""
 
     def _check_line(self, line: AdmissionT) -> None:
-        """Refuse by a `ValueError` what this model's step can't do."""
+        """Raise `ValueError` for parameters that this model's step doesn't support."""
 
     def _check(self, lines: Sequence[AdmissionT]) -> None:
         wanted = [line.slot for line in lines]
@@ -336,7 +336,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
                 raise SpeechFailed(self._too_long)
 
     def _shape(self, bucket: int, running: dict[int, SlotStatus]) -> StepShape:
-        """The smallest shape that is enough for these lines."""
+        """The smallest shape that suffices for these lines."""
         entries = running.values()
         needed = 1 + max((entry.positions for entry in entries), default=0)
         asked = [entry.bounds for entry in entries]
@@ -353,7 +353,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         )
 
     def _window(self, needed: int) -> int:
-        """On CUDA few windows, since each is a capture of its own."""
+        """Positions to attend to, rounded up to few values on CUDA, as each is captured."""
         if self._slots.ints.is_cuda:
             window = _MIN_CUDA_WINDOW
             while window < needed:
@@ -364,6 +364,6 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
 
 
 def bucket_sizes(slots: int) -> tuple[int, ...]:
-    """The numbers of slots that a step of so many can take."""
+    """The batch sizes of a runner with this many slots."""
     beyond = range(BUCKETS[-1] * 2, slots, BUCKETS[-1])
     return (*(n for n in (*BUCKETS, *beyond) if n < slots), slots)

@@ -1,4 +1,4 @@
-"""Prefill: prompts read into slots in few passes, and the caches of what they have in common."""
+"""Prefill: prompts read into slots in few passes, and the caches of shared prefixes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def prefill(
     ends: Sequence[int] | None = None,
     lengths: int = 1,
 ) -> None:
-    """Read prompts in one pass, and leave each one's last state and cache in its slot.
+    """Read prompts in one pass, leaving each one's last hidden state and cache in its slot.
 
     `begun` positions of each prompt are in its slot's cache already; it is read up to its `ends`,
     or to its own end. The length of a pass is a multiple of `lengths`.
@@ -83,7 +83,7 @@ def prefill(
 
 
 class _PrefillAttention:
-    """Keeps and attends while prompts are read."""
+    """Attention of a prefill, which also stores keys and values in the slots."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class _PrefillAttention:
         *,
         until: int,
     ) -> None:
-        """Lay out where everything goes; `at` is int64 [lines], `places` [lines, positions]."""
+        """Prepare indices and masks; `at` is int64 [lines], `places` [lines, positions]."""
         self._stack = stack
         self._slots = slots
         self._at = at
@@ -108,7 +108,7 @@ class _PrefillAttention:
         )
 
     def attend_from_start(self, index: int, heads: torch.Tensor) -> torch.Tensor:
-        """Attend where slots hold nothing yet; see `AttentionFn`."""
+        """Attend with empty slots; see `AttentionFn`."""
         queries, keys, values = self._store_kv(index, heads)
         by_head = queries.transpose(2, 3).flatten(1, 2)  # [rows, heads, positions, head_dim]
         mixed = F.scaled_dot_product_attention(
@@ -118,7 +118,7 @@ class _PrefillAttention:
         return mixed.permute(0, 3, 2, 1, 4).flatten(0, 1).flatten(1)
 
     def attend_after_prefix(self, index: int, heads: torch.Tensor) -> torch.Tensor:
-        """Attend where some slots hold a beginning."""
+        """Attend where some slots hold a cached prefix."""
         queries, keys, _ = self._store_kv(index, heads)
         shape = (*keys.shape[:2], self._until, keys.shape[3])
         seen = self._slots.kv_cache[index, self._at, :, :, : self._until]
@@ -135,7 +135,7 @@ class _PrefillAttention:
     def _store_kv(
         self, index: int, heads: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Keep a layer's keys and values.
+        """Store a layer's keys and values.
 
         Returns:
             Queries, [rows, kv_heads, positions, group, head_dim]; keys and values, the same
@@ -150,7 +150,7 @@ class _PrefillAttention:
 
     @cached_property
     def _mask(self) -> torch.Tensor:
-        """0 for what a query sees, minus infinity beyond: [rows, 1, positions * group, until]."""
+        """The attention mask, 0 or minus infinity: [rows, 1, positions * group, until]."""
         slots, stack = self._slots, self._stack
         beyond = torch.arange(self._until, device=self._at.device) > self._places[..., None]
         mask = torch.zeros(beyond.shape, dtype=slots.kv_cache.dtype, device=self._at.device)
@@ -159,14 +159,14 @@ class _PrefillAttention:
 
 
 def count_written_positions(lines: Sequence[SlotAdmission], lengths: int = 1) -> int:
-    """Positions of a slot that reading these may write, padding included."""
+    """Positions of a slot that prefilling these lines may write, padding included."""
     shared = max((line.prompt.shared for line in lines), default=0)
     own = max((_own_positions(line) for line in lines), default=0)
     return sum(-(-part // lengths) * lengths for part in (shared, own))
 
 
 def _own_positions(line: SlotAdmission) -> int:
-    """Positions of a prompt that are not shared."""
+    """Positions of a prompt after its shared prefix."""
     return line.prompt.embeds.shape[1] - line.prompt.shared
 
 
@@ -177,23 +177,23 @@ def _own_positions(line: SlotAdmission) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PrefixEntry:
-    """One that was read; its owner is held, so that what it is known by stays its own."""
+    """A cached prefix; holds its owner, so that the `id` in its key isn't reused."""
 
     owner: object
     cached: torch.Tensor  # [layers, keys and values, heads, positions, head_dim]
 
 
 class PrefixCache:
-    """Keeps the beginnings of prompts; the one longest unused goes first.
+    """Caches the prefixes of prompts; evicts the least recently used.
 
-    A beginning is read by itself even for the first line that has it, so that a line's numbers are
+    A prefix is read by itself even for the first line that has it, so that a line's values are
     the same whether others came before it or not.
     """
 
     def __init__(
         self, stack: DecoderBackbone, slots: SlotTensors, most_bytes: int, *, lengths: int = 1
     ) -> None:
-        """Begin with nothing; with 0 for `most_bytes` every beginning is read again."""
+        """Begin empty; with `most_bytes` of 0 nothing is cached."""
         self._stack = stack
         self._slots = slots
         self._lengths = lengths
@@ -204,11 +204,11 @@ class PrefixCache:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of what is kept."""
+        """Bytes of the cached prefixes."""
         return int(self._kept.currsize)
 
     def fill(self, lines: Sequence[SlotAdmission]) -> None:
-        """Write the beginning of each line's prompt into its slot; read the missing in one pass."""
+        """Write each line's prefix into its slot; read those not cached in one pass."""
         begun = [line for line in lines if line.prompt.shared]
         firsts = {line.prompt.part: line for line in reversed(begun)}
         at_hand = {part: self._kept[part] for part in firsts if part in self._kept}
@@ -222,7 +222,7 @@ class PrefixCache:
             self._slots.write_kv(line.slot, at_hand[line.prompt.part].cached)
 
     def clear(self) -> None:
-        """Keep nothing more of what was read so far."""
+        """Evict everything."""
         self._kept.clear()
 
     def _keep(self, line: SlotAdmission) -> _PrefixEntry:
@@ -235,22 +235,22 @@ class PrefixCache:
 
 
 class EmbeddingCache:
-    """Parts that were made; the one longest unused goes first."""
+    """Caches computed parts of prompts; evicts the least recently used."""
 
     def __init__(self, most: int) -> None:
-        """Begin with nothing; at most `most` parts are kept."""
+        """Begin empty; holds at most `most` parts."""
         self._parts: LRUCache[Hashable, tuple[object, torch.Tensor]] = LRUCache(most)
         self._lock = threading.Lock()  # guards the parts, which several threads may ask for
         self.computed = 0
 
     def __len__(self) -> int:
-        """Parts at hand."""
+        """Number of cached parts."""
         return len(self._parts)
 
     def get_or_compute(
         self, key: Hashable, owner: object, make: Callable[[], torch.Tensor]
     ) -> torch.Tensor:
-        """A part, made where it lacks; its owner is held with it, so that no id comes twice."""
+        """A part, computed if not cached; its owner is held, so that its `id` isn't reused."""
         with self._lock:
             if key in self._parts:
                 return self._parts[key][1]

@@ -27,11 +27,11 @@ BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 
 
 class BatchingUnavailable(ModelUnavailable):
-    """Lines can't be decoded together here; one at a time they can."""
+    """Batched decoding isn't possible here; one line at a time is."""
 
 
 class StopReason(Enum):
-    """Why a line makes no more frames."""
+    """Why a line's generation has stopped."""
 
     ENDED = "ended"  # by itself
     BOUND = "bound"  # at its own `max_frames`
@@ -40,7 +40,7 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SlotLayout:
-    """Sizes of a runner's slots; all but what is kept is allocated at once.
+    """Sizes of a runner's slots; all but the prefix cache is allocated at once.
 
     Attributes:
         slots: Lines at a time, at least 1.
@@ -60,7 +60,7 @@ PREFIX_CACHE_BYTES = {"cuda": 512_000_000, "mps": 128_000_000, "cpu": 128_000_00
 
 
 class PromptEmbeds(Protocol):
-    """A prompt as embeddings."""
+    """The embeddings of a prompt."""
 
     @property
     def embeds(self) -> torch.Tensor:
@@ -68,11 +68,11 @@ class PromptEmbeds(Protocol):
 
     @property
     def shared(self) -> int:
-        """Positions at the start that all prompts of `part` have, fewer than there are."""
+        """Length of the prefix that all prompts with the same `part` share, in positions."""
 
     @property
     def part(self) -> Hashable:
-        """Their key, as long as `voice` is held."""
+        """The prefix's key in the cache, valid as long as `voice` is held."""
 
     @property
     def voice(self) -> object:
@@ -81,7 +81,7 @@ class PromptEmbeds(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotAdmission:
-    """A line of any model for one slot.
+    """A line of any model, to be admitted to one slot.
 
     Attributes:
         slot: A free one.

@@ -19,7 +19,7 @@ _BITS = 23  # one fewer than float32 has, so that no number becomes 1
 
 
 def derive_line_key(seed: int) -> int:
-    """A line's own start, as a signed 64-bit number; seeds that are near give keys that aren't."""
+    """A line's key, as a signed 64-bit number; close seeds give unrelated keys."""
     x = (seed * _SPREAD) % 2**64
     for shift, factor in ((30, _MIX_A), (27, _MIX_B)):
         x = ((x ^ (x >> shift)) * factor) % 2**64
@@ -63,7 +63,7 @@ def draw_frame_noise(
 
 
 def gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """Noise which, added to the logarithms of likelihoods, makes the largest sum a fair draw.
+    """Gumbel noise: the largest sum with the log-probabilities is a sample.
 
     Args:
         key: int64 [rows, 1].
@@ -76,7 +76,7 @@ def gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
 
 
 def negated_gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """`gumbel_noise` negated, to be subtracted; as few operations as there can be."""
+    """`gumbel_noise` negated, to be subtracted; in as few operations as possible."""
     x = torch.add(key, codes, alpha=_SPREAD).mul_(_MIX_A)
     x = x.bitwise_xor_(x >> 32).mul_(_MIX_B).bitwise_right_shift_(64 - _BITS)
     # Whole numbers below 2^23 and their halves: nothing here is rounded.
