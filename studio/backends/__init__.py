@@ -1,1 +1,1 @@
-"""Everything that makes speech; the only place where torch may be imported."""
+"""The speech backends; the only package that may import torch."""

@@ -238,7 +238,7 @@ class FetchesWeights(Protocol):
 
 @runtime_checkable
 class ReportsLanguageGaps(Protocol):
-    """A loaded backend that reads some language worse than it could."""
+    """A backend that may lack packages for reading some languages well."""
 
     def lacks(self, language: str) -> str | None:
         """What a language lacks here, as a sentence with the remedy; None where it lacks nothing.
@@ -268,15 +268,15 @@ class KeepsConditioning(Protocol):
 
 @runtime_checkable
 class ReportsMemory(Protocol):
-    """A backend that knows what its model holds on an accelerator."""
+    """A backend that knows how much accelerator memory its model uses."""
 
     def memory_bytes(self) -> int:
-        """Bytes held on the accelerator now; 0 on a CPU, whose memory the engine sees itself."""
+        """Bytes in use on the accelerator; 0 on a CPU, whose memory the engine measures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a backend with a thread of its own is.
+    """The health of a backend with its own thread.
 
     Attributes:
         alive: Whether its thread runs; True when nothing is loaded.
@@ -297,23 +297,23 @@ class Health:
 
 @runtime_checkable
 class ReportsHealth(Protocol):
-    """A backend whose work is done by a thread of its own, which could die."""
+    """A backend that works in a thread of its own, which could die."""
 
     def health(self) -> Health:
-        """How that thread is now; cheap, from any thread."""
+        """The health of that thread; cheap, from any thread."""
 
 
 @runtime_checkable
 class ReportsCapacity(Protocol):
-    """A backend that knows how much of its work fits into the memory there is."""
+    """A backend that knows how many lines fit into memory."""
 
     def describe_capacity(self) -> str | None:
-        """What fits, as a sentence; None while it can't be told. Imports no model."""
+        """What fits, as a sentence; None if unknown. Imports no model."""
 
 
 @runtime_checkable
 class ConvertsVoices(Protocol):
-    """A backend that can say a recording again in a speaker's voice."""
+    """A backend with voice conversion: a recording in a speaker's voice."""
 
     def convert(
         self,
@@ -351,7 +351,7 @@ ALIASES = {
 
 
 def canonical_name(name: str) -> str:
-    """A backend's name; an old one is noted in the log once."""
+    """The current name of a backend; logs the use of an old name once."""
     if name not in ALIASES:
         return name
     _note_alias(name)

@@ -1,4 +1,4 @@
-"""The device a model runs on: which one, its memory, its turns on Metal, and its faults."""
+"""The device a model runs on: its choice, memory, exclusive use on Metal, and faults."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ ONE_AT_A_TIME = {"mps": threading.RLock()}
 
 
 def turn(device: Any) -> AbstractContextManager[Any]:
-    """A context in which this thread alone uses a device, named or torch's object."""
+    """A context manager for exclusive use of a device, a name or a `torch.device`."""
     return ONE_AT_A_TIME.get(str(device).partition(":")[0]) or nullcontext()
 
 
 def in_turns(items: Iterable[ItemT], device: Any) -> Iterator[ItemT]:
-    """Items that a generator makes on a device, each made in a turn of its own.
+    """Iterate over a generator that works on a device, with exclusive use for each item.
 
-    Between them, while whoever takes them does something else, others have the device.
+    Between two items other threads may use the device.
     """
     making = iter(items)
     try:
@@ -64,7 +64,7 @@ def in_turns(items: Iterable[ItemT], device: Any) -> Iterator[ItemT]:
 
 
 def taking_turns(method: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Let a method of something that has a `_device` run in its turn there."""
+    """Decorate a method to have exclusive use of the object's `_device`."""
 
     @wraps(method)
     def in_turn(itself: Any) -> None:
@@ -109,7 +109,7 @@ def choose_device(wanted: str | None) -> str:
 
 
 def likely_device(wanted: str | None) -> str:
-    """The likely device of a model; imports nothing, so it may be wrong without torch."""
+    """A guess at a model's device; imports nothing, so it may be wrong without torch."""
     if wanted is not None:
         return wanted
     if "torch" in sys.modules:
@@ -118,7 +118,7 @@ def likely_device(wanted: str | None) -> str:
 
 
 def prepare(device: str, *, tf32: bool = False) -> None:
-    """Set what torch would choose otherwise on CUDA, in the whole process; before a model loads.
+    """Set torch's CUDA options for the whole process; called before a model loads.
 
     With `tf32` float32 is rounded to 10 bits before it is multiplied, which codec and vocoder are
     faster with, and differ by.
@@ -138,7 +138,7 @@ def prepare(device: str, *, tf32: bool = False) -> None:
 
 
 def model_dtype(device: str) -> torch.dtype:
-    """The precision of a language model: 16 bits where the device multiplies them by itself."""
+    """The dtype of a language model: 16 bits where the device supports them natively."""
     import torch
 
     if device != "cuda" or torch.cuda.get_device_capability()[0] < _FULL_PRECISION_FROM:
@@ -147,10 +147,10 @@ def model_dtype(device: str) -> torch.dtype:
 
 
 def card_lost(error: BaseException | None = None) -> bool:
-    """Whether CUDA reported an error that stays for the rest of the process.
+    """Whether CUDA reported an error that lasts until the process ends.
 
     Args:
-        error: One more to judge; memory that is short passes.
+        error: A new error to judge; running out of memory isn't lasting.
     """
     if error is not None and _is_loss(error):
         _lost.set()
@@ -169,7 +169,7 @@ def memory_used_bytes(device: str) -> int:
 
 
 def give_back(device: str) -> None:
-    """Return freed memory to the device and to the system, so that others can have it.
+    """Return freed memory to the device and to the system, for other processes.
 
     Of a card that is lost nothing comes back before the process ends.
     """
@@ -202,8 +202,8 @@ def _is_loss(error: BaseException) -> bool:
 
 
 def _answers() -> bool:
-    """Whether the card still does something: after an error that stays it refuses everything."""
-    torch = sys.modules.get("torch")  # what has not imported it has no card to lose
+    """Whether the card still works: after a lasting error it refuses everything."""
+    torch = sys.modules.get("torch")  # a process without torch uses no card
     if torch is None or not torch.cuda.is_available():
         return True
     try:
@@ -228,7 +228,7 @@ def _present() -> tuple[str, ...]:
 
 
 def _trim_heap() -> None:
-    """Let glibc hand freed heap pages back; without it resident memory stays near its peak."""
+    """Make glibc return freed heap pages; else resident memory stays near its peak."""
     if not sys.platform.startswith("linux"):
         return
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
@@ -241,7 +241,7 @@ _MARGIN = 1.1
 
 
 def check_room(title: str, weights_bytes: int, device: str) -> None:
-    """Refuse a load that the machine's memory can't hold: the system would end the whole studio.
+    """Refuse a load that exceeds free memory: the system would kill the whole studio.
 
     A card reports by itself when it is full.
 
@@ -271,7 +271,7 @@ _FILE_FAULTS = (OSError, RuntimeError, ValueError, LookupError, TypeError, Attri
 
 @contextmanager
 def speech_faults(title: str) -> Iterator[None]:
-    """Turn a lack of memory within the block into `OutOfMemory`; all else passes as it is.
+    """Turn allocator errors within the block into `OutOfMemory`; pass on all others.
 
     What the failed call held is freed before the error is raised, so that the others in flight
     and a second try find room.
@@ -298,7 +298,7 @@ def speech_faults(title: str) -> Iterator[None]:
 
 @contextmanager
 def load_faults(title: str, folder: Path) -> Iterator[None]:
-    """Say why a load failed: too little memory, the device, the packages, or the files.
+    """Turn errors of a load into messages: memory, the device, the packages, or the files.
 
     Raises:
         ModelUnavailable: In place of what the libraries raised. What the failed load held is

@@ -1,4 +1,4 @@
-"""A neural model on this machine as a backend: the part that Qwen3-TTS and Chatterbox share."""
+"""A backend with a neural model on this machine: what Qwen3-TTS and Chatterbox share."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
         progress(LoadProgress(f"{self.title} is ready on {self._device}", 1.0))
 
     def unload(self) -> None:
-        """Give all memory back. Safe when not loaded."""
+        """Free all memory. Safe when not loaded."""
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.close()
@@ -147,11 +147,11 @@ class NeuralBackend(ABC, Generic[ModelT]):
         return memory_used_bytes(self._device)
 
     def health(self) -> Health:
-        """Health of the threads; all is well when there are none."""
+        """Health of the threads; healthy if there are none."""
         return Health() if self._runner is None else self._runner.health()
 
     def describe_capacity(self) -> str | None:
-        """How many lines fit beside the weights; None while the packages are missing."""
+        """How many lines fit in the memory that the weights leave; None without the packages."""
         if self.unavailable() is not None:
             return None
         return describe_capacity(self._usual_plan, self._batch, self._options.device)
@@ -201,7 +201,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
     def _open(
         self, folder: Path, progress: Callable[[LoadProgress], None]
     ) -> tuple[ModelT, LineRunner]:
-        """Load the model with the runner that suits it, the device and what is set."""
+        """Load the model with the runner that suits the model, the device and the options."""
         if should_batch(self._batch, self._device):
             try:
                 return self._open_batched(folder, progress)
@@ -238,13 +238,13 @@ class NeuralBackend(ABC, Generic[ModelT]):
                 plan = next_smaller_plan(plan, self._batch)
 
     def _usual_plan(self, device: str) -> MemoryPlan:
-        """Plan of the memory besides the weights, which may be loaded already, or not even here."""
+        """The memory plan besides the weights, which needn't be loaded or even downloaded."""
         folder = self._folder_at_hand()
         taken = 0 if self._runner else self._count_weights_bytes(folder, device)
         return self._plan_memory(folder, device, taken_bytes=taken)
 
     def _folder_at_hand(self) -> Path | None:
-        """Folder of the weights; None while they aren't on this machine."""
+        """The folder of the weights; None if they aren't on this machine."""
         return weights_at_hand(self._source, self._needs)
 
     def _unwrap(self, conditioning: Conditioning) -> Any:
@@ -262,7 +262,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
         return ModelUnavailable(f"{self.title} is not loaded. Load it and try again.")
 
     def _release(self) -> None:
-        """Let go of what the package keeps for the whole process; the model is gone."""
+        """Release what the package caches for the whole process, after the model."""
 
     @abstractmethod
     def _checkpoint_capabilities(self) -> Capabilities:
@@ -270,21 +270,21 @@ class NeuralBackend(ABC, Generic[ModelT]):
 
     @abstractmethod
     def _count_weights_bytes(self, folder: Path | None, device: str) -> int:
-        """Memory of the weights on a device; of the released model's where there is no folder."""
+        """Bytes of the weights on a device; the released checkpoint's if there is no folder."""
 
     @abstractmethod
     def _plan_memory(
         self, folder: Path | None, device: str, *, model: ModelT | None = None, taken_bytes: int = 0
     ) -> MemoryPlan:
-        """Choose slots for the memory that is free now, less what is taken; see `plan_memory`."""
+        """Choose slots for the free memory less `taken_bytes`; see `plan_memory`."""
 
     @abstractmethod
     def _read_model(self, folder: Path, *, batched: bool) -> ModelT:
-        """Bring the weights into memory; imports the model's packages, which takes seconds."""
+        """Load the weights into memory; imports the model's packages, which takes seconds."""
 
     @abstractmethod
     def _make_runner(self, model: ModelT, layout: SlotLayout) -> SlotModelRunner[Any]:
-        """A runner of slots; it may take the model's own layers away."""
+        """Create the slot runner, which may remove the model's own layers."""
 
     @abstractmethod
     def _make_codec(self, model: ModelT, plan: MemoryPlan) -> CodecWorker:
@@ -296,12 +296,12 @@ class NeuralBackend(ABC, Generic[ModelT]):
 
     @abstractmethod
     def _voice_type(self) -> Any:
-        """The class of its voices; imports torch."""
+        """The class of the model's voices; imports torch."""
 
     @abstractmethod
     def _make_voice(self, model: ModelT, voice: Voice) -> Any:
-        """A speaker's voice as the model takes it."""
+        """Convert a speaker's voice to the model's format."""
 
     @abstractmethod
     def _line(self, request: SpeechRequest) -> TtsRequest:
-        """A segment as the model takes it."""
+        """Convert a segment to the model's request."""

@@ -1,4 +1,4 @@
-"""Options that the composition root hands to the backends; each takes what it knows."""
+"""Options that the composition root passes to the backends; each reads its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backends there are, by the names in `TTS_BACKEND` and on the command line."""
+"""The available backends, by their names in `TTS_BACKEND` and on the command line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Whether a backend can speak now, and what stands in its way; both None when it can.
+    """Whether a backend can speak now, and why not; both reasons None if it can.
 
     Attributes:
         unavailable: Why it can't run here, with the remedy.

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GpuCall:
-    """One call of a backend on the lent card.
+    """A backend call to run in the GPU process.
 
     Attributes:
         given: Its arguments by name; a request without its conditioning.
@@ -70,10 +70,10 @@ class _Fault:
 
 
 class ZeroGpuBackend(Backend, KeepsConditioning, Protocol):
-    """A backend that can work in another process than the one that has its results."""
+    """A backend that can work in another process than its caller's."""
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> object:
-        """Bring its files here, and load nothing."""
+        """Download its files without loading them."""
 
 
 def duration_s(call: GpuCall) -> int:
@@ -84,7 +84,7 @@ def duration_s(call: GpuCall) -> int:
 
 
 class ZeroGpuProxy:
-    """Backends that work on a card that is lent for each line."""
+    """Wraps backends so that they run on a GPU lent for each line."""
 
     def __init__(
         self, create: Callable[[str], Backend], lender: Callable[..., Any] | None = None
@@ -106,7 +106,7 @@ class ZeroGpuProxy:
         self._on_card = lender(duration=duration_s)(on_card)
 
     def wrap(self, backend: Backend) -> Backend:
-        """Let a backend do all its work on the card; one that needs none is given back as it is."""
+        """Wrap a backend to do its work on the card; returns one that needs none unchanged."""
         if backend.name in {"draft", "remote"}:
             return backend
         name, here = backend.name, cast("ZeroGpuBackend", backend)
@@ -199,7 +199,7 @@ def _run_call(
 
 
 def _load_once(name: str, create: Callable[[str], Backend], there: dict[str, Backend]) -> Backend:
-    """The backend on the card; others make room for it."""
+    """The loaded backend in the GPU process; others are unloaded."""
     if name not in there:
         torch = sys.modules.get("torch")
         if torch is not None:
@@ -214,7 +214,7 @@ def _load_once(name: str, create: Callable[[str], Backend], there: dict[str, Bac
 
 
 def _arguments_of(backend: ZeroGpuBackend, call: GpuCall) -> dict[str, Any]:
-    """A call's arguments with the voice in its place."""
+    """A call's arguments, with the voice deserialized."""
     if call.voice is None:
         return call.given
     voice = _deserialize(backend, call.voice)
@@ -224,7 +224,7 @@ def _arguments_of(backend: ZeroGpuBackend, call: GpuCall) -> dict[str, Any]:
 
 
 def _serialize(backend: ZeroGpuBackend, conditioning: Conditioning) -> bytes:
-    """A voice by value: a tensor would cross as a handle to memory that both processes keep."""
+    """Serialize a voice: a tensor would cross as a handle to memory shared by both processes."""
     with tempfile.TemporaryDirectory(prefix="tableread-") as folder:
         path = Path(folder) / "voice.safetensors"
         backend.write_conditioning(conditioning, path)

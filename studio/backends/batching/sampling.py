@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-# Chance as a function of what it is for, so that it is the same in any slot and in any batch.
+# Counter-based noise: a pure function of its key, the same in any slot and in any batch.
 #
-# Every candidate's number comes from the line's seed, the frame, the codebook and the code alone:
+# A candidate's noise depends on the line's seed, the frame, the codebook and the code alone:
 # there is no generator whose state other lines could move. It must not change: takes are kept by
 # seed.
 
@@ -84,7 +84,7 @@ def negated_gumbel_noise(key: torch.Tensor, codes: torch.Tensor) -> torch.Tensor
     return uniform.log_().neg_().log_()
 
 
-# Choosing one code a row, each row by its own rules, without asking the host.
+# One code is sampled per row, with the row's own parameters, without a host synchronization.
 #
 # The order is that of the transformers package: temperature, then the likeliest `top_k`, then the
 # share `top_p` of what is left.
@@ -123,7 +123,7 @@ class SamplingBounds:
 def sample_codes(
     scores: torch.Tensor, key: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
-    """Choose a code a row.
+    """Sample one code per row.
 
     Args:
         scores: [rows, vocabulary]; weighed in float32.
@@ -150,7 +150,7 @@ def sample_codes(
 def sample_codes_dense(
     scores: torch.Tensor, noise: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
-    """Choose the same codes in fewer operations, by noise from `draw_frame_noise`.
+    """Sample the same codes in fewer operations, with noise from `draw_frame_noise`.
 
     All codes race, and those that don't compete are held back, instead of gathering those that do.
 
@@ -168,7 +168,7 @@ def sample_codes_dense(
 def _cutoff_scores(
     scores: torch.Tensor, rules: SamplingTensors, bounds: SamplingBounds
 ) -> torch.Tensor:
-    """The score of the last code that competes: [rows, 1]."""
+    """The score of the last code that may be sampled: [rows, 1]."""
     ranked = scores.topk(min(bounds.max_candidates, scores.shape[1])).values
     least = ranked.gather(1, rules.last)
     if not bounds.any_top_p:
@@ -179,11 +179,11 @@ def _cutoff_scores(
 
 
 def top_p_mask(ranked: torch.Tensor, competes: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
-    """Which candidates have less than `top_p` of the likelihood ahead of them; always the first.
+    """Which candidates have less than `top_p` of the probability ahead; always the first.
 
     Args:
-        ranked: Logarithms of likelihoods, falling: float32 [rows, candidates].
-        competes: Which of them share the likelihood: bool [rows, candidates].
+        ranked: Log-probabilities, descending: float32 [rows, candidates].
+        competes: Which of them may be sampled: bool [rows, candidates].
         top_p: float32 [rows, 1].
     """
     likelihood = ranked.masked_fill(~competes, -torch.inf).softmax(dim=-1)

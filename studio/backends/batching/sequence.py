@@ -1,4 +1,4 @@
-"""One request in the engine, the feed that its audio leaves by, and the ways to ask for one."""
+"""One request in the engine, the queue of its audio, and the function that submits one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SequenceEnd:
     """A line has ended; nothing follows.
 
     Attributes:
-        error: Why it isn't whole; what came before it counts all the same.
+        error: Why it is incomplete; audio that came before remains valid.
     """
 
     error: StudioError | None = None
@@ -31,7 +31,7 @@ DeliverFn = Callable[[Samples | SequenceEnd], None]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TtsRequest(ABC):
-    """A line for any model.
+    """A request to speak one line, for any model.
 
     Attributes:
         voice: Whose; the model's own kind of voice.
@@ -51,11 +51,11 @@ class TtsRequest(ABC):
 
     @abstractmethod
     def admission(self, core: Any, slot: int) -> Any:
-        """The line as its model's core takes it for a free slot; the engine's thread calls this."""
+        """The line as its model's runner admits it to a slot; the engine's thread calls this."""
 
 
 class TtsSequence:
-    """A task in the engine. The engine's thread moves it on; the codec's gives its audio out."""
+    """A line in the engine: the engine's thread advances it, the codec's delivers its audio."""
 
     def __init__(self, task: TtsRequest, deliver: DeliverFn) -> None:
         """Begin; nothing has been made yet."""
@@ -72,19 +72,19 @@ class TtsSequence:
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether whoever asked for it wants it no more."""
+        """Whether it was closed or cancelled."""
         return self._closed.is_set() or self.task.cancelled()
 
     def priority(self) -> Priority:
-        """Where it is among the others now."""
+        """Its present priority."""
         return self.task.priority()
 
     def close(self) -> None:
-        """Say that nobody wants it any more; from any thread."""
+        """Mark it as unwanted; from any thread."""
         self._closed.set()
 
     def deliver(self, samples: Samples) -> None:
-        """Give audio out, once: after a restart the same seed makes the same samples again."""
+        """Deliver audio that wasn't delivered before: a restart makes the same samples again."""
         with self._lock:
             if self.ended:
                 return
@@ -96,14 +96,14 @@ class TtsSequence:
                 self._deliver(fresh)
 
     def end(self, error: StudioError | None = None) -> None:
-        """End it, whole or with an error; all but the first call do nothing."""
+        """End it, complete or with an error; only the first call counts."""
         with self._lock:
             if not self.ended:
                 self.ended = True
                 self._deliver(SequenceEnd(error))
 
     def restart(self) -> TtsSequence:
-        """The same line from its first frame on, for the same reader; this one is given up."""
+        """The same line from its first frame, for the same reader; it replaces this one."""
         with self._lock:
             again = TtsSequence(self.task, self._deliver)
             again._delivered_samples = self._delivered_samples
@@ -113,7 +113,7 @@ class TtsSequence:
 
 
 def stop_error() -> Cancelled:
-    """Why a line that nobody wants any more isn't whole."""
+    """The error of a line that was cancelled."""
     return Cancelled("The line was stopped before it was finished.")
 
 

@@ -1,4 +1,4 @@
-"""Places waiting lines in slots, in the order of their priorities. Pure: no torch, no threads.
+"""Assigns waiting lines to slots by priority. Pure: no torch, no threads.
 
 A line is waiting, then running in a slot, then gone. `admit` moves lines from the first to the
 second state, `free` and `discard` out of the second, and `requeue` back.
@@ -23,17 +23,17 @@ MAX_ADMITTED = 16
 
 
 class Schedulable(Protocol):
-    """What the scheduler has to know of a line."""
+    """What the scheduler needs to know about a line."""
 
     def priority(self) -> Priority:
-        """Where it is among the others now."""
+        """Its present priority."""
 
 
 SchedulableT = TypeVar("SchedulableT", bound=Schedulable)
 
 
 class SlotScheduler(Generic[SchedulableT]):
-    """Puts lines into slots.
+    """Assigns lines to slots.
 
     The lowest free slot is filled first: the number of slots that a frame has to touch is the
     highest running one plus one.
@@ -62,7 +62,7 @@ class SlotScheduler(Generic[SchedulableT]):
         self._clock = clock
         self._waiting: list[SchedulableT] = []
         self._running: dict[int, SchedulableT] = {}
-        self._oldest_s = 0.0  # when the first of what waits came; means nothing when none does
+        self._oldest_s = 0.0  # when the first waiting line came; meaningless if none waits
 
     @property
     def running(self) -> dict[int, SchedulableT]:
@@ -71,25 +71,25 @@ class SlotScheduler(Generic[SchedulableT]):
 
     @property
     def waiting(self) -> tuple[SchedulableT, ...]:
-        """In the order they came."""
+        """Waiting lines in order of arrival."""
         return tuple(self._waiting)
 
     @property
     def span(self) -> int:
-        """Slots that the next frame has to touch: the highest running one plus one."""
+        """Slots that the next step covers: the highest running one plus one."""
         return max(self._running, default=-1) + 1
 
     def submit(self, line: SchedulableT) -> None:
-        """Let a line wait."""
+        """Queue a line."""
         if not self._waiting:
             self._oldest_s = self._clock()
         self._waiting.append(line)
 
     def admit(self) -> list[tuple[int, SchedulableT]]:
-        """Move lines from waiting to running; their slots, ascending, empty when it isn't time."""
+        """Move lines from waiting to running; returns their slots, ascending, if it is time."""
         if self.wait_s() != 0.0:
             return []
-        # Stable: equals stay in the order they came.
+        # Stable: lines of equal priority stay in order of arrival.
         ranked = sorted(self._waiting, key=lambda line: line.priority())
         admitted = list(zip(self._free(), ranked[: self._at_once(ranked[0])], strict=False))
         self._running.update(admitted)
@@ -98,7 +98,7 @@ class SlotScheduler(Generic[SchedulableT]):
         return admitted
 
     def _at_once(self, first: SchedulableT) -> int:
-        """Lines that are admitted together; the one at the play-head goes before, by itself."""
+        """The lines to admit together; one at the play-head is admitted before, by itself."""
         if not self._continuous:  # whoever isn't among them waits for a whole batch
             return self.slots
         if _is_at_play_head(first):
@@ -108,13 +108,13 @@ class SlotScheduler(Generic[SchedulableT]):
         return MAX_ADMITTED
 
     def find_preemptible(self, frames_of: Callable[[int], int]) -> int | None:
-        """The slot that is to be given up for a line at the play-head; None when none has to be.
+        """The slot to preempt for a line at the play-head; None if none has to be.
 
-        It is that of the line which has made the least and which nobody listens to: that loses the
+        It is that of the line with the fewest frames to which nobody listens: that loses the
         least work, and its seed brings the same line back.
 
         Args:
-            frames_of: Tells the frames of the line in a slot; who has least begins again.
+            frames_of: Returns the frames of the line in a slot.
         """
         if not self._continuous or self._free():
             return None
@@ -124,12 +124,12 @@ class SlotScheduler(Generic[SchedulableT]):
         return min(idle, key=frames_of, default=None)
 
     def preempt(self, slot: int, line: SchedulableT) -> None:
-        """Take a line out of its slot, and let another wait before all others in its stead."""
+        """Free a slot whose line is replaced by another, which goes to the head of the queue."""
         del self._running[slot]
         self._waiting.insert(0, line)
 
     def wait_s(self) -> float | None:
-        """Seconds until `admit` has something to give; None until something else happens.
+        """Seconds until `admit` admits a line; None if that needs another event.
 
         An idle engine waits for further lines, so that a script's first lines begin in one batch; a
         line that somebody listens to waits for nothing.
@@ -143,11 +143,11 @@ class SlotScheduler(Generic[SchedulableT]):
         return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
 
     def free(self, slot: int) -> SchedulableT:
-        """Take a finished line out of its slot."""
+        """Free the slot of a finished line."""
         return self._running.pop(slot)
 
     def discard(self, line: SchedulableT) -> int | None:
-        """Take a line out wherever it is; its slot when it was running."""
+        """Remove a waiting or running line; returns its slot if it was running."""
         if line in self._waiting:
             self._waiting.remove(line)
             return None
@@ -157,13 +157,13 @@ class SlotScheduler(Generic[SchedulableT]):
         return slot
 
     def requeue(self, lines: Sequence[SchedulableT]) -> None:
-        """Take all lines out of their slots and let these wait, before those that never ran."""
+        """Free all slots and queue these lines before those that never ran."""
         self._running.clear()
         self._waiting = [*lines, *self._waiting]
         self._oldest_s = self._clock() - self._max_wait_s
 
     def compact(self, span: int) -> list[tuple[int, int]]:
-        """Bring what runs into the first `span` slots, where there are enough.
+        """Move running lines into the first slots, if they fit.
 
         Returns:
             Moves from a slot to a free lower one, which have been made here.
@@ -178,7 +178,7 @@ class SlotScheduler(Generic[SchedulableT]):
         return moves
 
     def limit(self, slots: int) -> None:
-        """Use fewer slots from now on, at least 1; what runs above them runs to its end."""
+        """Use fewer slots from now on, at least 1; lines running above them finish."""
         assert 1 <= slots <= self.slots
         self.slots = slots
 

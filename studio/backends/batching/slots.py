@@ -1,4 +1,4 @@
-"""Static slots on the device: KV cache, counters and codes, a row a slot, and the common step."""
+"""Static slots on the device: KV cache, counters and codes, one row per slot, and the step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from studio.backends.batching.sampling import SamplingBounds
 
 
 def to_device(numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A tensor of the host on the device, without waiting for what the device still does.
+    """Copy a host tensor to the device without waiting for queued work.
 
     A copy from ordinary memory would wait for all frames that are queued.
     """
@@ -24,7 +24,7 @@ def to_device(numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 class SlotPhase(IntEnum):
-    """What a slot does."""
+    """The phase of a slot."""
 
     FREE = 0
     RUNNING = 1
@@ -33,12 +33,12 @@ class SlotPhase(IntEnum):
 
 
 class IntColumn(IntEnum):
-    """Columns of a slot's whole numbers; a model's own follow them.
+    """Columns of a slot's integers; a model's own follow them.
 
     The first three are what the host reads.
     """
 
-    EPOCH = 0  # which admission this is, so that news of an earlier one is known as such
+    EPOCH = 0  # which admission this is, so that the status of an earlier one is recognized
     STATE = 1
     FRAME = 2
     LENGTH = 3  # positions in the cache
@@ -48,7 +48,7 @@ class IntColumn(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotTensors:
-    """Tensors with a row a slot; they stay where they are, as captured graphs hold their addresses.
+    """Tensors with one row per slot, never reallocated: captured graphs hold their addresses.
 
     Attributes:
         ints: int64 [slots, those of `IntColumn` and the model's own].
@@ -69,47 +69,47 @@ class SlotTensors:
 
     @property
     def keys(self) -> torch.Tensor:
-        """Of the cache: [layers, slots, kv_heads, positions, head_dim], a view."""
+        """Keys of the KV cache: [layers, slots, kv_heads, positions, head_dim], a view."""
         return self.kv_cache[:, :, 0]
 
     @property
     def values(self) -> torch.Tensor:
-        """The same."""
+        """Values of the KV cache, shaped as the keys."""
         return self.kv_cache[:, :, 1]
 
     @property
     def size_bytes(self) -> int:
-        """Memory of all of them."""
+        """Bytes of all tensors."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
     def column(self, name: int, rows: int) -> torch.Tensor:
-        """A whole number of the first rows: int64 [rows], a view."""
+        """One integer column of the first rows: int64 [rows], a view."""
         return self.ints[:rows, name]
 
     def free_slot(self, slot: int) -> None:
-        """Let a slot rest."""
+        """Mark a slot as free."""
         self.ints[slot] = 0
 
     def clear_kv(self, slot: int, positions: int) -> None:
-        """Clear a slot's cache up to a position: a number that is none would outlive its line."""
+        """Zero a slot's cache up to a position: a NaN would outlive its line."""
         self.kv_cache[:, slot, :, :, :positions] = 0
 
     def copy_slot(self, source: int, target: int, positions: int) -> None:
-        """Make the target like the source, of whose cache so many positions matter."""
+        """Copy a slot to another, with this many positions of its cache."""
         for rows in self._per_slot():
             rows[target] = rows[source]
         self.kv_cache[:, target, :, :, :positions] = self.kv_cache[:, source, :, :, :positions]
 
     def read_kv(self, slot: int, positions: int) -> torch.Tensor:
-        """A copy of a slot's cache: [layers, keys and values, heads, positions, head_dim]."""
+        """Copy a slot's cache: [layers, keys and values, heads, positions, head_dim]."""
         return self.kv_cache[:, slot, :, :, :positions].contiguous()
 
     def write_kv(self, slot: int, cached: torch.Tensor) -> None:
-        """Write what `cached` gave to the start of a slot's cache."""
+        """Write the result of `read_kv` to the start of a slot's cache."""
         self.kv_cache[:, slot, :, :, : cached.shape[3]] = cached
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all slots."""
         self.ints.zero_()
         for kept in (self.hidden, self.kv_cache):
             kept.zero_()
@@ -117,7 +117,7 @@ class SlotTensors:
     def _write(
         self, at: Sequence[int], whole: Sequence[Sequence[int]], real: Sequence[Sequence[float]]
     ) -> torch.Tensor:
-        """Begin lines of which nothing was said yet; their slots, on the device."""
+        """Initialize slots for new lines; returns their indices, on the device."""
         device = self.ints.device
         slots = to_device(torch.tensor(at), device)
         self.seen_codes[slots] = False
@@ -126,13 +126,13 @@ class SlotTensors:
         return slots
 
     def _per_slot(self) -> tuple[torch.Tensor, ...]:
-        """What belongs to a slot beside its cache, each with a row a slot."""
+        """The tensors of a slot besides its cache, each with one row per slot."""
         return self.ints, self.floats, self.hidden, self.seen_codes, self.codes
 
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What differs between two captures of the step; the host knows it without the device.
+    """What distinguishes two captures of the step; known on the host.
 
     Attributes:
         rows: Slots from the first on.
@@ -146,10 +146,10 @@ class StepShape:
 
 
 class DecodeStep:
-    """Marks, keeps and attends, a row a slot."""
+    """The parts of a decode step that all models share, one row per slot."""
 
     def __init__(self, slots: SlotTensors) -> None:
-        """Hold the constants that a step needs; the slots are used, not copied."""
+        """Prepare the constants of a step; the slots are used, not copied."""
         self._state = slots
         device = slots.ints.device
         self._rows = torch.arange(len(slots.ints), device=device)
@@ -158,7 +158,7 @@ class DecodeStep:
         self._positions = torch.arange(slots.kv_cache.shape[4], device=device)
 
     def _mark_stopped(self, ends: torch.Tensor) -> torch.Tensor:
-        """Mark the slots that stop; `ends` says whose choice was the end, if they run.
+        """Mark the slots that stop; `ends` says which sampled the end token.
 
         Returns:
             Which make this frame: bool [rows].
@@ -174,14 +174,14 @@ class DecodeStep:
         return goes
 
     def _store_codes(self, codes: torch.Tensor, goes: torch.Tensor) -> None:
-        """Write a frame's codes, [rows, groups], where the line goes on, and aside elsewhere."""
+        """Write a frame's codes, [rows, groups]; those of stopped lines go to the spare frame."""
         slots, rows = self._state, len(codes)
         aside = slots.codes.shape[1] - 1
         frame = torch.where(goes, slots.column(IntColumn.FRAME, rows), aside)
         slots.codes.index_put_((self._rows[:rows], frame), codes)
 
     def _store_state(self, first: torch.Tensor, hidden: torch.Tensor, goes: torch.Tensor) -> None:
-        """Write what a second try after a fault would read; the last thing a step does.
+        """Write the state that a retry after a fault reads; last in a step.
 
         Args:
             first: Codes that were said: int64 [rows].
@@ -195,14 +195,14 @@ class DecodeStep:
         slots.column(IntColumn.LENGTH, rows).add_(goes)
 
     def _write_positions(self, shape: StepShape) -> torch.Tensor:
-        """Where each slot's next position is: int64 [rows].
+        """The next position of each slot: int64 [rows].
 
-        A line that stops at its cache's end has none left; what it reads is of no use.
+        A line that stops at its cache's end has none left; its result is unused.
         """
         return self._state.column(IntColumn.LENGTH, shape.rows).clamp(max=shape.window - 1)
 
     def _attention(self, at: torch.Tensor, shape: StepShape, group: int) -> AttentionFn:
-        """Keep one position a slot, and let it see all before it.
+        """Store one position per slot and attend to all before it.
 
         A slot may have several rows, one below the other: their heads lie side by side in the
         cache, since all of them are equally far.
@@ -230,7 +230,7 @@ class DecodeStep:
         return attend
 
     def _mask(self, at: torch.Tensor, window: int) -> torch.Tensor:
-        """0 for what a row may see, minus infinity beyond: [rows, 1, 1, window]."""
+        """The attention mask, 0 or minus infinity: [rows, 1, 1, window]."""
         beyond = self._positions[:window] > at[:, None]
         mask = torch.zeros(beyond.shape, dtype=self._state.kv_cache.dtype, device=at.device)
         return mask.masked_fill_(beyond, -torch.inf)[:, None, None]

@@ -11,7 +11,7 @@ import triton.language as tl
 if TYPE_CHECKING:
     from studio.backends.batching.decoder_stack import DecoderLayer
 
-_GATE_BLOCK = 1_024  # numbers of a row that one program gates
+_GATE_BLOCK = 1_024  # values of a row that one program gates
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -27,7 +27,7 @@ def _norm_rope_kernel(  # noqa: PLR0913 - a kernel gets all it knows as argument
     half: tl.constexpr,
     norms: tl.constexpr,
 ) -> None:
-    """One head of one row; the last kind of each group is a value, which isn't turned."""
+    """One head of one row; the last head of each group is the value, which isn't rotated."""
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     kind = head % kinds
     if kind < kinds - 1:
@@ -47,7 +47,7 @@ def _norm_rope_kernel(  # noqa: PLR0913 - a kernel gets all it knows as argument
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _silu_and_mul_kernel(gate_up: Any, into: Any, width: Any, block: tl.constexpr) -> None:
-    """A block of one row."""
+    """One block of one row."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * block + tl.arange(0, block)
     inside = at < width
@@ -59,7 +59,7 @@ def _silu_and_mul_kernel(gate_up: Any, into: Any, width: Any, block: tl.constexp
 def norm_rope_triton(
     layer: DecoderLayer, plain: torch.Tensor, turn: torch.Tensor, into: torch.Tensor
 ) -> None:
-    """As `decoder_stack.norm_rope`; the places of values are left as they are."""
+    """As `decoder_stack.norm_rope`; the value heads stay unchanged."""
     kv_heads, kinds, head_dim = layer.shape
     heads = kv_heads * kinds
     _norm_rope_kernel[len(plain), heads](

@@ -14,10 +14,10 @@ from transformers.masking_utils import sdpa_mask
 
 from studio.backends.batching.decoder_stack import AttentionFn
 
-# The multilingual model's watch over its alignment: when a line may end, and when it must.
+# The alignment monitor of the multilingual model decides when a line may end, and when it must.
 #
-# Three attention heads show which token of the text is being spoken. The watch is a row of numbers
-# a line; rows stand below each other for lines that are made together, and nothing asks the host.
+# Three attention heads show which token of the text is being spoken. The monitor is one row of
+# numbers per line, batched for lines decoded together, and needs no host synchronization.
 #
 # Two rules read it. The package's forces an end as soon as a token comes twice, and at the end of
 # the text after 200 ms, which may be its last syllable: trained weights lose words and half
@@ -32,12 +32,12 @@ UNMONITORED_TEXT_TOKENS = 5
 """Up to here the package's analyzer has nothing to say, and fails once the text is spoken."""
 
 _CERTAIN = 2.0**15  # the package's score of what must be or must not be
-_END_TOKENS = 3  # of text; an end is nearly reached at the first of them
-_NEXT_TO_END = 5  # tokens of text that a line may come back to when it is done
-_BACK, _AHEAD = -4, 7  # tokens of text that the place moves at once, both left out
+_END_TOKENS = 3  # of text; the end is near from the first of them on
+_NEXT_TO_END = 5  # tokens of text that a line may return to after its end
+_BACK, _AHEAD = -4, 7  # bounds of a move in the text, in tokens, both exclusive
 _MAX_TAIL = 5.0  # sum of attention to one of the last tokens: 200 ms
 _MAX_AFTER_LAST_WORD = 12.5  # the same of what follows the last word: half a second
-_SETTLED = 3.0  # sum of attention to the last tokens from which on the text's end isn't a glance
+_SETTLED = 3.0  # sum of attention to the last tokens from which the text's end counts as reached
 _MAX_REPEATED = 5.0  # sum of attention to what was spoken before
 
 
@@ -49,14 +49,14 @@ class StopRule(Enum):
 
 
 class MonitorColumn(IntEnum):
-    """Columns of a line's watch; whole numbers but for the sums."""
+    """Columns of a line's monitor state; integers except for the sums."""
 
     TEXT_AT = 0  # position of the text's first token in the prompt
-    TEXT_TOKENS = 1  # 0 where nothing is watched
+    TEXT_TOKENS = 1  # 0 if the line isn't monitored
     PLACE = 2  # token of the text that is spoken
     DONE = 3  # whether the text was spoken, 0 or 1
     RULING = 4  # on the next token, a `StopDecision`
-    AGAIN = 5  # attention to text that isn't its end, summed up since it was spoken
+    AGAIN = 5  # attention to text before its end, summed since the text was spoken
     TAIL = 6  # attention to each of the text's last tokens since then; three columns
 
 
@@ -64,7 +64,7 @@ MONITOR_WIDTH = MonitorColumn.TAIL + _END_TOKENS
 
 
 class StopDecision(IntEnum):
-    """The watch's decision about a line's end at the next token."""
+    """The monitor's decision about a line's end at the next token."""
 
     FORBIDDEN = -1
     OPEN = 0
@@ -87,9 +87,9 @@ class AlignmentStep:
 
 
 def init_monitor(text_at: int, text_tokens: int) -> list[float]:
-    """A line's watch before its first token, which can't be its end.
+    """The monitor state before a line's first token, which can't be its end.
 
-    A text of up to `UNMONITORED_TEXT_TOKENS`, start and stop included, isn't watched.
+    A text of up to `UNMONITORED_TEXT_TOKENS`, start and stop included, isn't monitored.
     """
     watch = [0.0] * MONITOR_WIDTH
     if text_tokens > UNMONITORED_TEXT_TOKENS:
@@ -99,7 +99,7 @@ def init_monitor(text_at: int, text_tokens: int) -> list[float]:
 
 
 def apply_decision(scores: torch.Tensor, watch: torch.Tensor, end: int) -> torch.Tensor:
-    """Scores, [rows, vocabulary], with the end forbidden or forced as each row's watch decided."""
+    """Scores, [rows, vocabulary], with the end token forbidden or forced by the monitor."""
     ruling = watch[:, MonitorColumn.RULING, None]
     is_end = torch.arange(scores.shape[1], device=scores.device) == end
     forced = torch.where(is_end, _CERTAIN, -_CERTAIN).to(scores.dtype)
@@ -108,17 +108,17 @@ def apply_decision(scores: torch.Tensor, watch: torch.Tensor, end: int) -> torch
 
 
 def is_premature_stop(watch: torch.Tensor) -> torch.Tensor:
-    """Whether the end that is forced at the next token comes before the text's: bool [rows]."""
+    """Whether the end is forced at the next token before the text was spoken: bool [rows]."""
     return (watch[:, MonitorColumn.RULING] == StopDecision.FORCED) & (
         watch[:, MonitorColumn.DONE] == 0
     )
 
 
 def update_monitor(watch: torch.Tensor, seen: AlignmentStep, ends: StopRule) -> torch.Tensor:
-    """The watch after a step: a new [rows, WIDTH]."""
+    """The monitor state after a step: a new [rows, WIDTH]."""
     text_at, text = _column(watch, MonitorColumn.TEXT_AT), _column(watch, MonitorColumn.TEXT_TOKENS)
     token = torch.arange(seen.attention.shape[1], device=watch.device) - text_at  # [rows, window]
-    # As in the package, no token of the text counts before as many tokens were spoken.
+    # As in the package, text token n counts only after n speech tokens.
     weight = seen.attention.masked_fill(token > seen.frame[:, None], 0.0)
     weight = weight.masked_fill((token < 0) | (token >= text), -1.0)
     spoken = weight.argmax(dim=1, keepdim=True) - text_at  # [rows, 1]
@@ -135,9 +135,9 @@ def update_monitor(watch: torch.Tensor, seen: AlignmentStep, ends: StopRule) -> 
     if ends is StopRule.PACKAGE:
         forced = (tail.amax(dim=1, keepdim=True) >= _MAX_TAIL) | seen.twice[:, None]
     else:
-        # The first of the last tokens is a sound of the last word, the others its stop and end.
+        # The first of the last tokens belongs to the last word, the others are its stop and end.
         forced = tail[:, 1:].amax(dim=1, keepdim=True) >= _MAX_AFTER_LAST_WORD
-        early = early & (done == 0)  # a line that went back may end there
+        early = early & (done == 0)  # a line that went back in the text may end there
     forced = forced | (again > _MAX_REPEATED)
     ruling = (forced.float() - (early & ~forced).float()) * (text > 0)
     return torch.cat([text_at, text, place, done, ruling, again, tail], dim=1)
@@ -148,7 +148,7 @@ def _column(watch: torch.Tensor, name: MonitorColumn) -> torch.Tensor:
 
 
 def _move_place(place: torch.Tensor, spoken: torch.Tensor) -> torch.Tensor:
-    """The place in the text: as attended to, unless that is too far off."""
+    """The position in the text: as attended to, unless that is too far away."""
     by = spoken - place
     return torch.where((by > _BACK) & (by < _AHEAD), spoken, place)
 
@@ -156,7 +156,7 @@ def _move_place(place: torch.Tensor, spoken: torch.Tensor) -> torch.Tensor:
 def _tail_attention(weight: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
     """Attention to the text's last tokens: [rows, 3]."""
     places = end - _END_TOKENS + torch.arange(_END_TOKENS, device=weight.device)
-    # A resting slot's may be anywhere.
+    # That of a free slot is arbitrary.
     return weight.gather(1, places.long().clamp(0, weight.shape[1] - 1))
 
 
@@ -171,10 +171,10 @@ _HEAD_OF_LAYER = dict(LLAMA_ALIGNED_HEADS)
 
 
 class LineAlignmentMonitor:
-    """Watches one line; `see` brings what its heads attend to, `apply_decision` what follows."""
+    """Monitors one line; `see` takes its attention weights, `apply_rules` changes its logits."""
 
     def __init__(self, text: slice, stop_token: int, ends: StopRule) -> None:
-        """Begin with a line whose text stands at `text` in the prompt."""
+        """Begin a line whose text has the positions `text` in the prompt."""
         self._watch = torch.tensor([init_monitor(text.start, text.stop - text.start)])
         self._stop_token = stop_token
         self._ends = ends
@@ -183,11 +183,11 @@ class LineAlignmentMonitor:
         self._before: torch.Tensor | None = None
 
     def see(self, weights: torch.Tensor) -> None:
-        """Take one step's weights of a watched head: float32 [queries, keys]."""
+        """Take one step's attention weights of a monitored head: float32 [queries, keys]."""
         self._seen.append(weights[-1:])
 
     def apply_rules(self, logits: torch.Tensor, token: torch.Tensor, frame: int) -> torch.Tensor:
-        """Logits with the end forbidden or forced.
+        """Logits with the end token forbidden or forced.
 
         Args:
             logits: [1, vocabulary], of the token that comes next.
@@ -207,18 +207,18 @@ class LineAlignmentMonitor:
         return apply_decision(logits, watch, self._stop_token)
 
     def cut(self, frame: int) -> bool:
-        """Whether the token of a number was an end that was forced before the text's."""
+        """Whether the token of this number was an end forced before the text was spoken."""
         return bool(self._cuts[frame])
 
     def _twice(self, token: torch.Tensor) -> torch.Tensor:
-        """Whether a token is the one before it: bool [1]."""
+        """Whether a token equals the previous one: bool [1]."""
         if self._before is None:
             return torch.zeros_like(token[0], dtype=torch.bool)
         return (token == self._before)[0]
 
 
 def install_attention_tap(model: Any) -> None:
-    """Let a transformers model take `alignment=` in its calls; without it nothing changes."""
+    """Let calls of a transformers model take `alignment=`; without it nothing changes."""
     AttentionInterface.register(TAPPED_ATTENTION, _tapped_attention)
     AttentionMaskInterface.register(TAPPED_ATTENTION, sdpa_mask)
     model.set_attn_implementation(TAPPED_ATTENTION)
@@ -252,7 +252,7 @@ def _attention_weights(query: torch.Tensor, key: torch.Tensor, scaling: float) -
 
 
 class AttentionTap:
-    """Sees what watched heads of each slot's first row attend to, besides attending."""
+    """An attention function that also records the weights of monitored heads."""
 
     def __init__(
         self,
@@ -261,10 +261,10 @@ class AttentionTap:
         mask: torch.Tensor,
         heads: tuple[tuple[int, int], ...],
     ) -> None:
-        """Begin with nothing seen.
+        """Begin with nothing recorded.
 
         Args:
-            attend: What is done anyway.
+            attend: The attention function to wrap.
             keys: The slots' cache, from the first row's heads on:
                 [layers, slots, heads, positions, head_dim].
             mask: 0 or minus infinity: [rows, 1, window].
@@ -277,7 +277,7 @@ class AttentionTap:
         self._weights: list[torch.Tensor] = []
 
     def __call__(self, index: int, heads: torch.Tensor) -> torch.Tensor:
-        """Attend, and look; see `AttentionFn`."""
+        """Attend, and record the weights; see `AttentionFn`."""
         mixed = self._attend(index, heads)
         head = self._heads.get(index)
         if head is not None:
@@ -286,7 +286,7 @@ class AttentionTap:
 
     @property
     def attention(self) -> torch.Tensor:
-        """Mean over the watched heads: float32 [rows, window]."""
+        """Mean over the monitored heads: float32 [rows, window]."""
         return torch.stack(self._weights).mean(dim=0)
 
     def _mean_attention(self, index: int, head: int, turned: torch.Tensor) -> torch.Tensor:

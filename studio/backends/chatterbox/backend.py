@@ -83,13 +83,13 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
         """Download the weights where needed; see `NeuralBackend.fetch`."""
         folder = super().fetch(progress)
-        # Who gives a folder of files wants nothing from a network.
+        # With a local folder, nothing is downloaded.
         if self._variant is MULTILINGUAL and not is_local(self._source):
             fetch_segmenter(progress)
         return folder
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
-        """Bring the model into memory; see `NeuralBackend.load`."""
+        """Load the model into memory; see `NeuralBackend.load`."""
         super().load(progress)
         self._revision = self._read_revision()
 
@@ -177,7 +177,7 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
         seed: int | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Clip:
-        """Say a recording of 0.2 to 60 s again in a speaker's voice; see `ConvertsVoices.convert`.
+        """Convert a recording of 0.2 to 60 s to a speaker's voice; see `ConvertsVoices.convert`.
 
         Returns:
             The recording in that voice at 24,000 Hz, as long within 40 ms.
@@ -217,5 +217,5 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
 
 
 def resolve_seed(given: int | None) -> int:
-    """A seed as the random streams take it; any where none is given."""
+    """A seed in the range of the random streams; a random one for None."""
     return secrets.randbelow(2**32) if given is None else given % _MAX_SEED

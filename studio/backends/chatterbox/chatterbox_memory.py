@@ -1,4 +1,4 @@
-"""The memory that Chatterbox takes: weights, T3's slots, S3Gen, and what is kept of voices."""
+"""The memory that Chatterbox needs: weights, T3's slots, S3Gen, and cached voices."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class T3Dims:
         return cls(cached, t3.speech_head.weight.shape[0], size)
 
     def prefix_bytes(self, positions: int) -> int:
-        """Memory of a kept beginning: of the cache, so many positions of one line."""
+        """Bytes of a cached prefix: the KV cache of one line, for this many positions."""
         return self.position_numbers * positions * self.number_bytes
 
     def slot_bytes(self, layout: SlotLayout, _device: str) -> int:
-        """Memory of one slot."""
+        """Bytes of one slot."""
         kept = self.position_numbers * layout.positions * self.number_bytes
         return kept + self.vocabulary + layout.max_frames * 8
 
@@ -111,12 +111,12 @@ def plan_t3_memory(
 
 
 def count_prefix_bytes(variant: ChatterboxVariant, dimensions: T3Dims) -> int:
-    """The cache of what lines begin with, of as many voices as are kept."""
+    """Bytes of the prefix cache when it is full."""
     return MAX_CACHED_PREFIXES * dimensions.prefix_bytes(PREFIX_POSITIONS[variant.name])
 
 
 def count_stored_bytes(variant: ChatterboxVariant, folder: Path | None) -> int:
-    """Memory of a variant's weights, which are kept as they are stored."""
+    """Bytes of a variant's weights, which keep their stored dtype."""
     if folder is None:
         return _STORED_BYTES[variant.name]
     return sum(path.stat().st_size for need in variant.needs for path in folder.glob(need))

@@ -63,7 +63,7 @@ _CLASSES = {
 }
 # Guards the process's standard output and the package's functions while a load swaps them.
 _load_lock = threading.Lock()
-# Guards the tables of mel spectrograms that the package keeps for the whole process. It enters the
+# Guards the mel filter tables that the package caches for the whole process. It stores the
 # basis before the window, so a second voice at the same time finds the one without the other.
 _mel_lock = threading.Lock()
 _MEL_WINDOW = 1_920  # samples at 24 kHz
@@ -83,7 +83,7 @@ def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
 
 
 def clear_device_caches() -> None:
-    """Drop what the package keeps on a device for the whole process: resamplers and mel bases."""
+    """Clear the package's process-wide caches on a device: resamplers and mel filters."""
     s3gen.get_resampler.cache_clear()
     with _mel_lock:
         mel.mel_basis.clear()
@@ -95,7 +95,7 @@ def _fill_mel_tables(device: str) -> None:
         mel.mel_spectrogram(torch.zeros(1, _MEL_WINDOW, device=device))
 
 
-# Those of `init` come here themselves, and what they call then no longer does.
+# Functions of `torch.nn.init` come here; what they call in turn doesn't.
 _RANDOM_FILLS = {
     torch.Tensor.uniform_,
     torch.Tensor.normal_,
@@ -106,7 +106,7 @@ _RANDOM_FILLS = {
 
 
 class _SkipInit(TorchFunctionMode):  # type: ignore[misc]
-    """Leaves out the random filling of weights that are read from files next; this thread only.
+    """Skips random initialization of weights that are read from files next; this thread only.
 
     For the 800 million weights of a full model it takes longer than reading them.
     """
@@ -158,7 +158,7 @@ TURBO_TAIL = (4_299, 4_299, 4_299)
 
 @dataclass(frozen=True, slots=True)
 class SpokenLine:
-    """A line's sound, and whether it ended with its text spoken."""
+    """A line's audio, and whether its whole text was spoken."""
 
     samples: Samples
     ended: bool
@@ -184,7 +184,7 @@ class ChatterboxModel:
         amp: bool,
         ends: StopRule = StopRule.SPOKEN,
     ) -> None:
-        """Take what `load_package` gave; `amp` lets T3, never S3Gen, mix precisions on CUDA."""
+        """Take the result of `load_package`; `amp` enables autocast of T3, never S3Gen, on CUDA."""
         self.device = device
         self._variant = variant
         self._package = package
@@ -197,7 +197,7 @@ class ChatterboxModel:
             install_attention_tap(self.t3.tfmr)
 
     def voice(self, clip: Clip | None) -> ClonedVoice:
-        """The voice of a sample, or the model's own."""
+        """The voice of a sample, or the built-in voice."""
         if clip is None:
             return self._builtin
         with turn(self.device):
@@ -205,7 +205,7 @@ class ChatterboxModel:
             return clone_voice(self._package, clip)
 
     def speak(self, line: T3Request) -> SpokenLine:
-        """Speak a line.
+        """Generate a line's audio.
 
         Raises:
             SpeechFailed: The model made no sound of it.
@@ -220,7 +220,7 @@ class ChatterboxModel:
         return SpokenLine(self.watermark(wave), made.ended)
 
     def decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """Decode lines' tokens to audio without the watermark, without which none is given out.
+        """Decode lines' tokens to audio, not yet watermarked.
 
         Raises:
             Cancelled: Nobody wants any of them any more.
@@ -229,12 +229,12 @@ class ChatterboxModel:
             return [self._trim(wave) for wave in self._s3gen.synthesize_batch(lines)]
 
     def watermark(self, wave: Samples) -> Samples:
-        """Put the watermark into a wave, on the CPU; any number at once."""
+        """Watermark a waveform, on the CPU; from any number of threads."""
         with torch.inference_mode():
             return self._s3gen.watermark(wave)
 
     def sound_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The sounds among a line's tokens: int64 [n] to int64 [m].
+        """The speech tokens of a line without special tokens: int64 [n] to int64 [m].
 
         Raises:
             SpeechFailed: There is no sound among them.
@@ -251,7 +251,7 @@ class ChatterboxModel:
     def convert(
         self, recording: Clip, voice: ClonedVoice, seed: int, cancelled: Callable[[], bool]
     ) -> Clip:
-        """Say a recording again in another voice.
+        """Convert a recording to another voice.
 
         Raises:
             Cancelled: `cancelled` became true.
@@ -262,7 +262,7 @@ class ChatterboxModel:
             return Clip(self._s3gen.synthesize(line))
 
     def _trim(self, wave: Samples) -> Samples:
-        """A multilingual wave without its last token's sound.
+        """Cut the last token's audio off a multilingual waveform.
 
         That token is chosen with the attention already beyond the text, and sounds of 40 ms of
         noise. Source: `ChatterboxMultilingualTTS.generate` since the package's commit 3f35dfc.
@@ -286,11 +286,11 @@ class ChatterboxModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """T3's precision, where autocast doesn't choose it."""
+        """T3's dtype, unless autocast chooses it."""
         return _half_dtype() if self._amp else torch.float32
 
     def text_tokens(self, text: str, language: str | None) -> torch.Tensor:
-        """A text as T3 reads it, with the marks of its start and stop: int64 [1, n], on the CPU."""
+        """A text's tokens with start and stop tokens: int64 [1, n], on the CPU."""
         tokens = self._tokenize(text, language).long().cpu()
         if self._variant is TURBO:
             return tokens

@@ -1,4 +1,4 @@
-"""S3Gen: speech tokens to watermarked sound, and recordings to speech tokens."""
+"""S3Gen: speech tokens to watermarked audio, and recordings to speech tokens."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from studio.errors import AudioRejected
 
 
 class RequestNoise:
-    """One random stream a device, seeded alike, as after `torch.manual_seed` in a fresh process.
+    """A random generator per device, all seeded as by `torch.manual_seed` in a new process.
 
     A request draws all its randomness here. It therefore neither disturbs nor feels what other
     threads draw, and its audio is that of the package for the same seed.
     """
 
     def __init__(self, seed: int) -> None:
-        """Seed the streams with a number from 0."""
+        """Seed the generators with a number from 0."""
         self._seed = seed
         self._streams: dict[str, torch.Generator] = {}
 
     def generator(self, device: torch.device | str) -> torch.Generator:
-        """The stream of a device."""
+        """The generator of a device."""
         key = str(device)
         if key not in self._streams:
             self._streams[key] = torch.Generator(device).manual_seed(self._seed)
         return self._streams[key]
 
     def randn_like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Normal noise of a tensor's shape, type and device; `torch.randn_like`, bit by bit."""
+        """Normal noise like a tensor, bit-identical to `torch.randn_like`."""
         return torch.empty_like(tensor).normal_(generator=self.generator(tensor.device))
 
     def route(self) -> TorchFunctionMode:
-        """A context in which this thread's `torch` draws come from here."""
+        """A context manager in which this thread's random `torch` functions draw from here."""
         return _RoutedDraws(self)
 
 
 class _RoutedDraws(TorchFunctionMode):  # type: ignore[misc]
-    """Redirects draws of the thread that entered it; torch keeps such modes per thread."""
+    """Redirects random functions of the thread that entered it; torch's modes are per thread."""
 
     def __init__(self, noise: RequestNoise) -> None:
         super().__init__()
@@ -106,28 +106,28 @@ def tokenize_recording(s3gen: Any, recording: Clip) -> torch.Tensor:
     return tokens[0]
 
 
-# From mel spectrograms to waves, lines of several lengths at once.
+# The vocoder: mel spectrograms to waveforms, batching lines of different lengths.
 #
 # The package's `HiFTGenerator` (chatterbox-tts 0.1.7) looks ahead in every layer, and each layer
-# takes what lies beyond a line's end for silence. So that padding is silent too, it is set to 0
-# behind every convolution; a line's wave is then what it is alone.
+# pads with silence beyond a line's end. So that batch padding is silent too, it is zeroed
+# after every convolution; a line's waveform is then the same as alone.
 
 
 class Vocoder:
-    """A `HiFTGenerator`; only read."""
+    """A wrapper of `HiFTGenerator`, which it only reads."""
 
     def __init__(self, generator: Any) -> None:
-        """Use a loaded one."""
+        """Wrap a loaded generator."""
         self._generator = generator
 
     def waves(
         self, mels: Sequence[torch.Tensor], noises: Sequence[RequestNoise]
     ) -> list[torch.Tensor]:
-        """Sound lines.
+        """Turn mel spectrograms into waveforms.
 
         Args:
             mels: [80, frames] each.
-            noises: Of each; where their random phases come from.
+            noises: One for each, the source of its random phases.
 
         Returns:
             [480 * frames] each.
@@ -155,7 +155,7 @@ class Vocoder:
         return predictor.classifier(x.transpose(1, 2))[..., 0].abs()
 
     def _source(self, pitch: torch.Tensor, noise: RequestNoise) -> torch.Tensor:
-        """Spectrum of a line's hum, whose phase adds up from its start: [18, 120 * frames + 1]."""
+        """Spectrum of a line's harmonic source, phase-continuous: [18, 120 * frames + 1]."""
         generator = self._generator
         with noise.route():
             hum, _, _ = generator.m_source(generator.f0_upsamp(pitch[None, None]).transpose(1, 2))
@@ -164,7 +164,7 @@ class Vocoder:
     def _decode(
         self, x: torch.Tensor, spectra: torch.Tensor, silence: _PaddingMasks
     ) -> torch.Tensor:
-        """Magnitudes and phases: [lines, 18, longest spectrum]."""
+        """Decode to magnitudes and phases: [lines, 18, longest spectrum]."""
         generator = self._generator
         kernels, last = generator.num_kernels, generator.num_upsamples - 1
         x, rate = silence.at(1).apply(generator.conv_pre(x)), 1
@@ -192,18 +192,18 @@ class Vocoder:
 
 
 class _SilenceMask:
-    """Mask of the padding of rows at one rate."""
+    """A mask of the padding of rows, at one rate."""
 
     def __init__(self, audible: torch.Tensor | None) -> None:
         self._audible = audible  # bool [lines, 1, longest]; None where nothing is padded
 
     def apply(self, x: torch.Tensor) -> torch.Tensor:
-        """Silence the padding; x is overwritten."""
+        """Zero the padding; x is overwritten."""
         return x if self._audible is None else x.mul_(self._audible)
 
 
 class _PaddingMasks:
-    """Masks of the lines' padding at any rate."""
+    """Masks of the padding of lines, at any rate."""
 
     def __init__(self, frames: Sequence[int], device: torch.device) -> None:
         self._ragged = min(frames) < max(frames)
@@ -211,7 +211,7 @@ class _PaddingMasks:
         self._frames = torch.tensor(frames, device=device)[:, None, None] if self._ragged else None
 
     def at(self, rate: int, *, more: int = 0) -> _SilenceMask:
-        """The mask beyond `rate * frames + more`."""
+        """The mask of what lies beyond `rate * frames + more`."""
         if self._frames is None:
             return _SilenceMask(None)
         places = torch.arange(rate * self._longest + more, device=self._frames.device)
@@ -219,7 +219,7 @@ class _PaddingMasks:
 
 
 def _run_resblock(block: Any, x: torch.Tensor, beyond: _SilenceMask) -> torch.Tensor:
-    """The package's `ResBlock.forward`, which leaves silence silent."""
+    """The package's `ResBlock.forward`, keeping the padding zero."""
     layers = zip(block.activations1, block.convs1, block.activations2, block.convs2, strict=True)
     for bend, conv, bend_again, conv_again in layers:
         y = beyond.apply(conv(bend(x)))
@@ -228,11 +228,11 @@ def _run_resblock(block: Any, x: torch.Tensor, beyond: _SilenceMask) -> torch.Te
 
 
 def _pad_batch(rows: Sequence[torch.Tensor]) -> torch.Tensor:
-    """[channels, n] each to [rows, channels, longest], with zeros behind."""
+    """Stack tensors [channels, n] to [rows, channels, longest], padded with zeros."""
     return pad_sequence([row.T for row in rows], batch_first=True).transpose(1, 2).contiguous()
 
 
-# From speech tokens to sound: the S3Gen model, run for one request without a trace on it.
+# From speech tokens to audio: the S3Gen model, run without storing state on its modules.
 #
 # The package's `S3Token2Wav.inference` (version 0.1.7) draws its noise from the generator of the
 # process and can't be stopped. This follows it on the same modules, with the request's own noise
@@ -244,7 +244,7 @@ MEANFLOW_STEPS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UndecodedTokens:
-    """A line's speech tokens, to be turned into sound.
+    """A line's speech tokens, to be decoded to audio.
 
     Attributes:
         tokens: int64 [n], n from 1, below 6561, on the model's device.
@@ -258,12 +258,12 @@ class UndecodedTokens:
 
     @property
     def tokens_read(self) -> int:
-        """Those of the sample and its own."""
+        """Number of tokens of the sample and the line."""
         return self.voice.prompt_token.size(1) + len(self.tokens)
 
 
 class S3GenDecoder:
-    """An S3Gen and the watermark; any number of requests at once."""
+    """S3Gen and the watermark; serves any number of requests at once."""
 
     def __init__(self, s3gen: Any, watermarker: Any) -> None:
         """Use the loaded modules; they are only read."""
@@ -272,7 +272,7 @@ class S3GenDecoder:
         self._vocoder = Vocoder(s3gen.mel2wav)
 
     def synthesize(self, line: UndecodedTokens) -> Samples:
-        """Speak one line, watermarked.
+        """Decode one line and watermark it.
 
         Returns:
             float32 [960 * n] at 24,000 Hz, within [-1, 1].
@@ -283,7 +283,7 @@ class S3GenDecoder:
         return self.watermark(self.synthesize_batch([line])[0])
 
     def synthesize_batch(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """Speak lines of any voices and lengths together, not yet watermarked.
+        """Decode lines of any voices and lengths as a batch, not yet watermarked.
 
         Returns:
             In the order given; float32 [960 * n] at 24,000 Hz.
@@ -293,18 +293,18 @@ class S3GenDecoder:
         """
         mels = [mel[0] for mel in self._mels(lines)]
         waves = self._vocoder.waves(mels, [line.noise for line in lines])
-        fade = self._s3gen.trim_fade  # hides what spills over from the sample
+        fade = self._s3gen.trim_fade  # fades out leakage from the sample
         for wave in waves:
             wave[: len(fade)] *= fade
         return [wave.cpu().numpy() for wave in waves]
 
     def watermark(self, wave: Samples) -> Samples:
-        """A wave with the watermark, which is put in on the CPU."""
+        """Watermark a waveform, on the CPU."""
         marked = self._watermarker.apply_watermark(wave, sample_rate=STUDIO_RATE_HZ)
         return np.clip(marked, -1.0, 1.0).astype(np.float32)
 
     def _mels(self, lines: Sequence[UndecodedTokens]) -> list[torch.Tensor]:
-        """Mel spectrograms, [1, 80, 2 * n] each; shorter lines are padded behind and masked."""
+        """Mel spectrograms, [1, 80, 2 * n] each; shorter lines are padded and masked."""
         flow = self._s3gen.flow
         device = lines[0].tokens.device
         voices = [line.voice.to(device) for line in lines]
@@ -358,7 +358,7 @@ class S3GenDecoder:
         return x, seen.to(x)
 
     def _flow_noise(self, mean: torch.Tensor, frames: int, noise: RequestNoise) -> torch.Tensor:
-        """The flow's start; drawn in the package's order, so that seeds mean the same."""
+        """The flow's initial noise, drawn in the package's order to reproduce its seeds."""
         if not self._s3gen.meanflow:
             return noise.randn_like(mean)
         own = noise.randn_like(mean.new_empty(1, mean.size(1), frames))
@@ -367,7 +367,7 @@ class S3GenDecoder:
         return start
 
     def _times(self, mean: torch.Tensor) -> torch.Tensor:
-        """Ends of the flow's steps, from 0 to 1."""
+        """The time steps of the flow, from 0 to 1."""
         steps = MEANFLOW_STEPS if self._s3gen.meanflow else FLOW_STEPS
         even = torch.linspace(0, 1, steps + 1, device=mean.device, dtype=mean.dtype)
         return even if self._s3gen.meanflow else 1 - torch.cos(even * 0.5 * torch.pi)
@@ -375,7 +375,7 @@ class S3GenDecoder:
     def _velocity(
         self, mean: torch.Tensor, speaker: torch.Tensor, known: torch.Tensor, mask: torch.Tensor
     ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
-        """The flow's direction at a mel and a step's two times, [1] each."""
+        """The flow's velocity at a mel spectrogram, for a step's start and end times, [1] each."""
         decoder = self._s3gen.flow.decoder
         estimate = decoder.estimator.forward
         if self._s3gen.meanflow:
@@ -399,10 +399,10 @@ class S3GenDecoder:
 
 
 def _padding_mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:
-    """Mask of what isn't padding: bool [lines, 1, longest]."""
+    """The mask of valid positions: bool [lines, 1, longest]."""
     return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None]
 
 
 def _with_unconditional(tensor: torch.Tensor) -> torch.Tensor:
-    """Guidance's two halves: with the lines, and without."""
+    """Double a batch for guidance: with the condition, and with zeros in its place."""
     return torch.cat([tensor, torch.zeros_like(tensor)])

@@ -1,4 +1,4 @@
-"""The codec worker of Chatterbox: finished lines through S3Gen, several of like length at once."""
+"""The codec worker of Chatterbox: S3Gen on batches of finished lines of similar length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_LENGTH_RATIO = 1.25  # times as long, or as short, is sounded together: lit
 
 
 class S3GenWorker(CodecWorker):
-    """Sounds finished lines, those that somebody waits for first.
+    """Decodes finished lines, those with a waiting listener first.
 
     On CUDA lines of about the same length are sounded together, and the next ones while those get
     their watermark. A CPU is busy with one line, and gives each the very same sound in any batch.
@@ -46,7 +46,7 @@ class S3GenWorker(CodecWorker):
         max_batch: int | None = None,
         watermark_threads: int | None = None,
     ) -> None:
-        """Start the threads; None is what suits the device, 0 no threads for the watermark."""
+        """Start the threads; None suits the device, 0 means no threads for the watermark."""
         on_cuda = model.device == "cuda"
         self._model = model
         self._max_batch = max_batch or (CUDA_BATCH_LINES if on_cuda else 1)
@@ -58,13 +58,13 @@ class S3GenWorker(CodecWorker):
         super().__init__(torch.device(model.device), title=title)
 
     def close(self) -> None:
-        """Sound what waits, then stop; blocks until then."""
+        """Decode what is queued, then stop; blocks until then."""
         super().close()
         if self._watermark_threads is not None:
             self._watermark_threads.shutdown()
 
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
-        """The one that waits longest, and those that are about as long."""
+        """The line that has waited longest, and those of similar length."""
         oldest = _count_tokens_read(finished[0])
         alike = [
             frames
@@ -97,7 +97,7 @@ class S3GenWorker(CodecWorker):
         frames.line.end(frames.error)
 
     def _finish_apart(self, frames: CodecFrames, wave: Samples) -> None:
-        """`_finish` in a thread of its own; a fault ends this line alone."""
+        """Run `_finish` in the watermark's threads; a fault ends this line alone."""
         try:
             with speech_faults(self._title):
                 self._finish(frames, wave)
@@ -108,7 +108,7 @@ class S3GenWorker(CodecWorker):
             frames.line.end(self._audio_fault(error))
 
     def _prepare_tokens(self, frames: CodecFrames) -> UndecodedTokens | None:
-        """A line for S3Gen; None where it has no sound, which ends the line."""
+        """Prepare a line for S3Gen; ends a line without speech tokens and returns None."""
         task = frames.line.task
         try:
             sounds = self._model.sound_tokens(frames.codes[:, 0])
@@ -119,5 +119,5 @@ class S3GenWorker(CodecWorker):
 
 
 def _count_tokens_read(frames: CodecFrames) -> int:
-    """Tokens that S3Gen has to read for a line: the sample's and its own."""
+    """Number of tokens that S3Gen reads for a line: the sample's and its own."""
     return frames.line.task.voice.prompt_token.shape[1] + len(frames.codes)

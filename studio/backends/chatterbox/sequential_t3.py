@@ -1,4 +1,4 @@
-"""From text to speech tokens: the T3 model, run for one request without a trace on it.
+"""From text to speech tokens: the T3 model, run without storing state on its modules.
 
 The package's own loops keep the request on the model. These follow them step by step (versions
 0.1.7, `T3.inference` and `T3.inference_turbo`) with the cache, the history and the random stream
@@ -43,14 +43,14 @@ class T3LoopParams:
 
 @dataclass(frozen=True, slots=True)
 class SpeechTokens:
-    """Tokens of a line, int64 [n], and whether it ended with its text spoken."""
+    """Tokens of a line, int64 [n], and whether its whole text was spoken."""
 
     tokens: torch.Tensor
     ended: bool
 
 
 class T3Decoder(Protocol):
-    """A T3 with one line's cache."""
+    """A T3 with the KV cache of one line."""
 
     stop_token: int
     stops_from: int
@@ -62,14 +62,14 @@ class T3Decoder(Protocol):
         """Read a token, [1, 1], at a position from 1; the logits of the next one."""
 
     def weigh(self, logits: torch.Tensor, tokens: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Shape logits by the line's settings and the tokens so far, [1, 1] each."""
+        """Apply sampling parameters to logits, given the tokens so far, [1, 1] each."""
 
     def cut(self, end: int) -> bool:
-        """Whether the end at a token of that number was forced before the text's."""
+        """Whether the end at the token of this number was forced before the text was spoken."""
 
 
 def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTokens:
-    """Choose a line's tokens, one by one.
+    """Generate a line's tokens, one by one.
 
     Raises:
         Cancelled: `steps.cancelled` became true.
@@ -94,7 +94,7 @@ def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTok
 
 
 def _find_end(chosen: Sequence[torch.Tensor], decoder: T3Decoder, looked_at: int) -> int | None:
-    """The end of the line among the tokens not looked at yet."""
+    """Find the end token among the tokens not checked yet."""
     fresh = chosen[looked_at:]
     if not fresh:
         return None
@@ -127,7 +127,7 @@ class LlamaT3Decoder:
         *,
         ends: StopRule = StopRule.SPOKEN,
     ) -> None:
-        """Prepare a line of text, int64 [1, n], with the marks of its start and stop."""
+        """Prepare a line of text, int64 [1, n], with start and stop tokens."""
         self._ends = ends
         self._t3 = t3
         self._conditioning = conditioning
@@ -145,7 +145,7 @@ class LlamaT3Decoder:
         self._start = torch.full_like(text[:, :1], t3.hp.start_speech_token)  # [1, 1]
 
     def start(self) -> torch.Tensor:
-        """Read conditioning, text and the start of speech, which comes twice."""
+        """Run the prefill: conditioning, text, and the start-of-speech token twice."""
         t3 = self._t3
         embeds, before_text = t3.prepare_input_embeds(
             t3_cond=self._conditioning,
@@ -163,7 +163,7 @@ class LlamaT3Decoder:
         return self._logits(self._embed(token, position), token, position)
 
     def weigh(self, logits: torch.Tensor, tokens: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Penalty, temperature, then what is likely enough."""
+        """Apply repetition penalty, temperature, min-p and top-p."""
         history = torch.cat([self._start, *tokens], dim=1)
         logits = self._penalty(history, logits)
         if self._temperature != 1.0:
@@ -175,7 +175,7 @@ class LlamaT3Decoder:
         return embed.expand(self._rows, -1, -1)  # [rows, 1, dim]
 
     def cut(self, end: int) -> bool:
-        """Whether the package's rule ended the line too early."""
+        """Whether the package's stop rule ended the line too early."""
         return self._alignment is not None and self._alignment.cut(end)
 
     def _logits(self, embeds: torch.Tensor, token: torch.Tensor, frame: int) -> torch.Tensor:
@@ -208,7 +208,7 @@ class Gpt2T3Decoder:
         self._start = torch.full_like(text[:, :1], t3.hp.start_speech_token)  # [1, 1]
 
     def start(self) -> torch.Tensor:
-        """Read conditioning, text and the start of speech."""
+        """Run the prefill: conditioning, text, and the start-of-speech token."""
         embeds, _ = self._t3.prepare_input_embeds(
             t3_cond=self._conditioning,
             text_tokens=self._text,
@@ -223,12 +223,12 @@ class Gpt2T3Decoder:
         return self._logits(self._t3.speech_emb(token))
 
     def weigh(self, logits: torch.Tensor, tokens: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Temperature, then what is likely enough, then the penalty."""
+        """Apply temperature, top-k, top-p and repetition penalty."""
         history = torch.cat(list(tokens), dim=1) if tokens else self._start
         return self._shaping(history, logits)
 
     def cut(self, end: int) -> bool:
-        """Nothing forces this model."""
+        """Always false: this model has no alignment monitor."""
         del end
         return False
 

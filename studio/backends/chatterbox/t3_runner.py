@@ -1,4 +1,4 @@
-"""The batched T3: its model runner, and the step that makes a speech token of all lines."""
+"""The batched T3: its model runner, and the step that makes one speech token per line."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from studio.backends.chatterbox.t3_slots import (
 from studio.backends.chatterbox.t3_weights import T3Weights, pack_t3
 from studio.backends.chatterbox.voice_prompt import ClonedVoice, T3Prompt, T3PromptBuilder
 
-# One speech token of all lines in flight, with everything that decides on the device.
+# One step makes a speech token of each line in flight; all decisions are made on the device.
 #
 # Source: `T3.inference` and `T3.inference_turbo` of chatterbox-tts 0.1.7.
 
 
 class T3Step(DecodeStep):
-    """Advances slots by a token."""
+    """Advances slots by one token."""
 
     def __init__(
         self, weights: T3Weights, slots: T3Slots, ends: StopRule = StopRule.SPOKEN
     ) -> None:
-        """Hold the constants that a token needs; weights and slots are used, not copied."""
+        """Prepare the constants of a step; weights and slots are used, not copied."""
         super().__init__(slots)
         self._ends = ends
         self._weights = weights
@@ -73,14 +73,14 @@ class T3Step(DecodeStep):
         self._store_state(token, hidden, goes)
 
     def _mark_cut(self, running: torch.Tensor) -> None:
-        """A line whose end was forced before its text's didn't end by itself."""
+        """Mark lines whose end was forced before their text was spoken."""
         rows = len(running)
         state = self._slots.column(IntColumn.STATE, rows)
         cut = running & (state == SlotPhase.ENDED) & is_premature_stop(self._slots.watch[:rows])
         state.masked_fill_(cut, int(SlotPhase.BOUND))
 
     def _scores(self, rows: int) -> torch.Tensor:
-        """float32 [rows, vocabulary], guidance applied."""
+        """The scores with guidance applied: float32 [rows, vocabulary]."""
         slots, weights = self._slots, self._weights
         hidden = slots.hidden[:rows].view(rows * weights.rows, -1)
         scores = linear(hidden, weights.head, weights.head_bias).float()
@@ -95,7 +95,7 @@ class T3Step(DecodeStep):
     def _read_token(
         self, token: torch.Tensor, shape: StepShape
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Read the token; the next one's states: [rows, states of a slot], and the new watch."""
+        """Read the tokens; returns the next hidden states and the new monitor state."""
         weights, rows = self._weights, shape.rows
         read = F.embedding(token, weights.tokens)
         if weights.places is not None:
@@ -111,7 +111,7 @@ class T3Step(DecodeStep):
         return states.view(rows, -1), self._update_monitor(token, spy.attention)
 
     def _update_monitor(self, token: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        """The watch after a token whose reading went with this attention: [rows, WIDTH]."""
+        """The monitor state after a token, given its attention: [rows, WIDTH]."""
         slots, rows = self._slots, len(token)
         place = slots.column(IntColumn.FRAME, rows)
         before = slots.codes[self._rows[:rows], (place - 1).clamp(min=0), 0]
@@ -121,7 +121,7 @@ class T3Step(DecodeStep):
         )
 
     def _repeat_rows(self, of_slots: torch.Tensor) -> torch.Tensor:
-        """For every row of guidance what its slot has: [rows, ...] to [rows * rows a slot, ...]."""
+        """Repeat slots' values for guidance rows: [rows, ...] to [rows * rows a slot, ...]."""
         return of_slots.repeat_interleave(self._weights.rows, dim=0)
 
 
@@ -137,7 +137,7 @@ _GUIDED_BOUNDS = SamplingBounds(ALL_TOKENS)
 
 
 class T3Runner(SlotModelRunner[T3Admission]):
-    """Many lines of one T3, decoded together."""
+    """Decodes many lines of one T3 as a batch."""
 
     _slots: T3Slots
     _too_long = LINE_TOO_LONG

@@ -1,4 +1,4 @@
-"""Requests to the batched T3, the state of their lines in its slots, and sampling from it."""
+"""Requests to the batched T3, the state of their lines in its slots, and sampling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from studio.backends.chatterbox.alignment import MONITOR_WIDTH, init_monitor
 from studio.backends.chatterbox.t3_weights import T3Weights
 from studio.backends.chatterbox.voice_prompt import ClonedVoice, T3Prompt
 
-# Choosing one speech token a row as Chatterbox does, each row by its own settings.
+# Sampling one speech token per row as Chatterbox does, with each row's own parameters.
 #
 # English: repetition, temperature, min-p, top-p. Turbo: temperature, top-k, top-p, repetition.
 #
@@ -60,7 +60,7 @@ def sample_token(
     *,
     penalty_first: bool,
 ) -> torch.Tensor:
-    """Choose a token a row.
+    """Sample one token per row.
 
     The same seed draws other tokens than line by line: there the noise comes from torch's
     generator, here from the token's place in its line.
@@ -83,7 +83,7 @@ def sample_token(
 def weigh_tokens(
     scores: torch.Tensor, rules: T3SamplingTensors, bounds: SamplingBounds, *, penalty_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Likelihoods of the tokens that compete; arguments as of `sample_token`.
+    """Log-probabilities of the tokens that may be sampled; arguments as of `sample_token`.
 
     Returns:
         Logarithms of likelihoods, minus infinity for what doesn't compete: float32
@@ -112,7 +112,7 @@ def _apply_repetition_penalty(
 
 
 def _rank_tokens(scores: torch.Tensor, bounds: SamplingBounds) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores and their tokens; falling where shares or ranks are looked at."""
+    """Scores and their tokens; sorted descending if top-k or top-p needs it."""
     if bounds.max_candidates == ALL_TOKENS and not bounds.any_top_p:
         every = torch.arange(scores.shape[1], device=scores.device)
         return scores, every.expand_as(scores)
@@ -132,7 +132,7 @@ def _top_k_mask(ranked: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class T3SamplingParams:
-    """Sampling of a token; a model ignores what it doesn't know.
+    """Sampling parameters of a token; a model ignores those it doesn't have.
 
     Attributes:
         top_k: Turbo's.
@@ -181,17 +181,17 @@ class T3Request(TtsRequest):
         )
 
 
-NO_TOP_P = 2.0  # above any sum of likelihoods, whatever its rounding
+NO_TOP_P = 2.0  # above any sum of probabilities, whatever its rounding
 
 
 class T3IntColumn(IntEnum):
-    """Columns of a slot's whole numbers, behind those of `IntColumn`."""
+    """Columns of a slot's integers, after those of `IntColumn`."""
 
-    LAST = len(IntColumn)  # rank of the last token that competes
+    LAST = len(IntColumn)  # rank of the last token that may be sampled
 
 
 class T3FloatColumn(IntEnum):
-    """Columns of a slot's real numbers."""
+    """Columns of a slot's floats."""
 
     TEMPERATURE = 0
     TOP_P = 1
@@ -202,7 +202,7 @@ class T3FloatColumn(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class T3Slots(SlotTensors):
-    """The tensors; a slot's rows of guidance have their heads and states side by side.
+    """The slot tensors; the guidance rows of a slot have their heads and states side by side.
 
     Attributes:
         watch: On the alignment: float32 [slots, WIDTH].
@@ -212,7 +212,7 @@ class T3Slots(SlotTensors):
 
     @classmethod
     def allocate(cls, weights: T3Weights, layout: SlotLayout) -> T3Slots:
-        """Free slots."""
+        """Allocate free slots."""
         like, n = weights.head, layout.slots
         stack = weights.stack
         heads = weights.rows * stack.kv_heads
@@ -230,7 +230,7 @@ class T3Slots(SlotTensors):
         )
 
     def rules(self, rows: int) -> T3SamplingTensors:
-        """Sampling of the first rows."""
+        """Sampling parameters of the first rows."""
         return T3SamplingTensors(
             temperature=self.setting(T3FloatColumn.TEMPERATURE, rows),
             top_p=self.setting(T3FloatColumn.TOP_P, rows),
@@ -241,7 +241,7 @@ class T3Slots(SlotTensors):
         )
 
     def setting(self, name: T3FloatColumn, rows: int) -> torch.Tensor:
-        """A real number of the first rows: float32 [rows, 1], a view."""
+        """One float column of the first rows: float32 [rows, 1], a view."""
         return self.floats[:rows, name, None]
 
     def put(

@@ -19,17 +19,17 @@ from studio.backends.batching.runner_contract import BatchingUnavailable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
-    """A matrix or a norm's scale, and what is added after it."""
+    """A matrix or a norm's scale, and its bias."""
 
     weight: torch.Tensor
     bias: torch.Tensor
 
     def norm(self, x: torch.Tensor, eps: float) -> torch.Tensor:
-        """Norm of the last dimension, scaled and moved."""
+        """Layer norm over the last dimension, with scale and bias."""
         return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, eps)
 
     def times(self, x: torch.Tensor) -> torch.Tensor:
-        """Rows times the matrix: [rows, in] to [rows, out]."""
+        """Multiply rows by the matrix and add the bias: [rows, in] to [rows, out]."""
         return linear(x, self.weight, self.bias)
 
 
@@ -62,7 +62,7 @@ class Gpt2Stack:
     group: int = 1
 
     def forward(self, x: torch.Tensor, at: torch.Tensor, attend: AttentionFn) -> torch.Tensor:
-        """Pass rows at positions through all layers: [rows, hidden]."""
+        """Run rows at positions through all layers: [rows, hidden]."""
         x = x + self.places[at]
         for index, layer in enumerate(self.layers):
             heads = layer.qkv.times(layer.input_norm.norm(x, self.eps))
@@ -107,12 +107,12 @@ def _pack_norm(module: Any) -> Affine:
 
 
 def _pack_matrix(module: Any) -> Affine:
-    """A `Conv1D`, which keeps its matrix as [in, out]."""
+    """Pack a `Conv1D`, whose matrix is stored as [in, out]."""
     return Affine(module.weight.detach().t().contiguous(), module.bias.detach())
 
 
 def _group_by_head(three: Affine, heads: int) -> Affine:
-    """From all queries, all keys, all values to query, key and value of each head."""
+    """Reorder all queries, keys and values to query, key and value of each head."""
     weight = three.weight.unflatten(0, (3, heads, -1)).transpose(0, 1).flatten(0, 2)
     bias = three.bias.unflatten(0, (3, heads, -1)).transpose(0, 1).flatten()
     return Affine(weight.contiguous(), bias.contiguous())
@@ -125,7 +125,7 @@ def _group_by_head(three: Affine, heads: int) -> Affine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class T3Weights:
-    """Everything a speech token needs of a checkpoint.
+    """The weights of a checkpoint that a decode step needs.
 
     Attributes:
         head: Scores of a token: [vocabulary, hidden].
@@ -185,7 +185,7 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
 
 
 def _check_supported(t3: Any) -> None:
-    """Refuse what none of the released checkpoints has, rather than speak it wrongly.
+    """Refuse features that no released checkpoint has, which would be computed wrongly.
 
     The line-by-line runner takes over, which is the package's own.
     """

@@ -79,7 +79,7 @@ class ChatterboxVariant:
 
     @property
     def t3(self) -> str:
-        """The file that no other variant has."""
+        """The weights file of T3, whose name no other variant shares."""
         return next(need for need in self.needs if need.startswith("t3_"))
 
 
@@ -215,7 +215,7 @@ _TAG_WEIGHT = 12  # a laugh lasts two seconds
 
 
 def estimate_token_bound(text: str) -> int:
-    """The most speech tokens a line may take; past them the model has lost its way.
+    """The limit of a line's speech tokens, beyond which the model is babbling.
 
     25 tokens a second for 3 s plus 0.2 s a character, and never more than `MAX_TOKENS`. Up to two
     words have 1.5 s plus 0.15 s a character. Wide (East Asian) characters count twice, digits and
@@ -263,7 +263,7 @@ def _unknown_language_message(code: str, *, is_guess: bool) -> str:
 
 
 def _split_tags(text: str) -> tuple[str, int]:
-    """A text without its tags, and how many there were."""
+    """A text without its tags, and their number."""
     names: list[str] = []
 
     def left_out(_tag: str, name: str) -> str:
@@ -300,7 +300,7 @@ def segmenter_folder() -> Path:
 
 
 def fetch_segmenter(progress: Callable[[LoadProgress], None]) -> None:
-    """Fetch what is needed for word boundaries, where it isn't here; go on where it can't be had.
+    """Download the word segmenter's model if missing; without network go on without it.
 
     Raises:
         Cancelled: `progress` raised it.

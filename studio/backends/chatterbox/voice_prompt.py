@@ -1,4 +1,4 @@
-"""A cloned voice, kept on the CPU and as safetensors, and the prompts of T3 that begin with it."""
+"""A cloned voice, stored on the CPU and as safetensors, and T3's prompts made of it."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class ClonedVoice:
     embedding: torch.Tensor
 
     def to(self, device: torch.device | str) -> ClonedVoice:
-        """The same on another device."""
+        """Copy to another device."""
         return ClonedVoice(**{name: part.to(device) for name, part in self.tensors().items()})
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Its parts by name."""
+        """Its tensors by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def size_bytes(self) -> int:
-        """Memory it holds."""
+        """Bytes of its tensors."""
         return sum(part.nbytes for part in self.tensors().values())
 
     def write(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class ClonedVoice:
 
 
 def extract_voice(conditionals: Any) -> ClonedVoice:
-    """Take the voice out of the package's `Conditionals`, onto the CPU."""
+    """Convert the package's `Conditionals` to a voice on the CPU."""
     made = conditionals.gen
     return ClonedVoice(
         speaker=conditionals.t3.speaker_emb,
@@ -124,7 +124,7 @@ class T3Prompt:
     text_tokens: int
 
 
-# Prompts of T3: a voice's part is computed once, then the line's own words.
+# T3's prompts: the part of a voice is computed once and cached, then the line's text follows.
 #
 # Source: `T3.prepare_input_embeds`, `T3.inference` and `T3.inference_turbo` of chatterbox-tts
 # 0.1.7.
@@ -134,21 +134,21 @@ MAX_CACHED_VOICES = 128
 
 
 class T3PromptBuilder:
-    """Lays out prompts for one loaded T3."""
+    """Builds prompts for one loaded T3."""
 
     def __init__(self, t3: Any, dtype: torch.dtype) -> None:
-        """Begin with nothing; the layers of the package's T3 are not needed."""
+        """Begin with an empty cache; the layers of the package's T3 aren't needed."""
         self._t3 = t3
         self._dtype = dtype
         self._parts = EmbeddingCache(MAX_CACHED_VOICES)
 
     @property
     def computed(self) -> int:
-        """Voices' parts that were made so far."""
+        """The cached parts of voices."""
         return self._parts.computed
 
     def build(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:
-        """Lay out one line; its text is int64 [1, n] on the host, as T3 reads it."""
+        """Build the prompt of one line; its text is int64 [1, n] on the host, as T3 reads it."""
         t3, part = self._t3, (id(voice), exaggeration)
         device = t3.speech_emb.weight.device
         head = self._parts.get_or_compute(
