@@ -4,7 +4,7 @@ import pytest
 import soundfile
 from playwright.sync_api import expect
 from test_coming_in import drop
-from ui_steps import fill, make, ready, studio_url
+from ui_steps import add_voice, fill, make, ready, stored, studio_url, texts
 from voice_like import voice_like
 
 pytestmark = pytest.mark.browser
@@ -82,3 +82,33 @@ def test_a_recording_that_is_fine_leaves_the_refusal_of_another(page, write, tmp
     refused = page.locator(".notice[data-notice=refused]:has-text('broken.wav can')")
     expect(refused).to_be_visible()
     refused.locator(".notice-close").click()
+
+
+def test_all_recordings_of_a_drop_stay_in_the_project_they_were_let_go_in(page, write, tmp_path):
+    first = write("Mara: One.", 1)
+    path = tmp_path / "sound.wav"
+    soundfile.write(path, voice_like(2.5).samples, 24_000)
+    waiting = []
+    page.route("**/audio", lambda route: waiting.append(route))
+    drop(page, "#lines .line", *((f"{n}.wav", "audio/wav", path.read_bytes()) for n in "ab"))
+    while not waiting:
+        page.wait_for_timeout(10)
+    fill(page, "Ilse: Another.", 1)
+    waiting.pop().continue_()
+    while not waiting:
+        page.wait_for_timeout(10)
+    waiting.pop().continue_()
+    page.wait_for_selector(".notice[data-passing]:has-text('b.wav is in')")
+    assert texts(page) == ["Another."]
+    page.unroute("**/audio")
+    assert len(stored(page, first)) == 3
+
+
+def test_the_focus_returns_to_a_cast_that_changed_under_the_panel(page, write, server):
+    write("Wren: One.\nMara: Two.", 2)
+    page.click("#cast [aria-label='Add a sample for Wren']")
+    button = page.locator("#cast [aria-label='Add a sample for Wren']")
+    add_voice(server.url, server.workspace, "Wren", description="A deep voice.")
+    expect(button).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(page.locator("#cast [aria-label='Voice for Wren']")).to_be_focused()

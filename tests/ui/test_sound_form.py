@@ -132,6 +132,8 @@ def test_pressing_again_begins_no_second_file(page, write):
     expect(page.locator("#sound-cancel")).to_be_visible(timeout=PATIENCE_MS)
     page.evaluate("() => document.querySelector('#sound-form').requestSubmit()")
     page.evaluate("() => document.querySelector('#sound-form').requestSubmit()")
+    while not begun:
+        page.wait_for_timeout(10)
     page.click("#sound-cancel")
     expect(result(page)).to_have_text("Stopped; nothing was saved.", timeout=PATIENCE_MS)
     page.remove_listener("request", note)

@@ -38,23 +38,24 @@ export class Recordings {
     this.#field.click();
   }
 
-  /** Upload files one after the other; if a line is given, it plays the first one. */
-  async bringAll(files, lineId, after) {
+  /** Upload files to the open project, one after the other; if a line is given, it plays the first one. */
+  async bringAll(files, lineId, after = this.#selection.current) {
     showNotice("refused", {}); // a new try
-    let at = after;
+    const { id, rev, view } = this.#project;
+    let at = after ?? view.order.at(-1) ?? null;
     for (const [number, file] of files.entries()) {
-      at = (await this.#bring(file, number === 0 ? lineId : null, at)) ?? at;
+      at = (await this.#bring({ id, rev, view }, file, number === 0 ? lineId : null, at)) ?? at;
     }
   }
 
   /**
-   * Upload a file to the open project, and have a line play it.
+   * Upload a file, and have a line play it.
+   * @param {Pick<import("../document/project.js").Project, "id" | "rev" | "view">} to the project as it was open
    * @param {File} file @param {string | null} lineId an audio line, or null for a new one
    * @param {string | null} after the line before a new one
    * @returns {Promise<string | undefined>} the line that plays it
    */
-  async #bring(file, lineId, after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
-    const { id, rev, view } = this.#project;
+  async #bring({ id, rev, view }, file, lineId, after) {
     announce(`${file.name} is being brought in.`);
     try {
       const { path } = await api.addAudio(id, file);

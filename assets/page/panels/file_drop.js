@@ -120,9 +120,9 @@ export class FileDrop {
     for (const file of files) {
       const over = showProgressNotice(`${file.name} is being imported…`);
       try {
-        const body = await api.importProject(file);
+        const body = api.importProject(file);
         await this.#parts.projects.adopt(body);
-        brought.push({ name: file.name, notices: body.notices });
+        brought.push({ name: file.name, notices: (await body).notices });
         announce(`${file.name} is imported.`);
       } catch (error) {
         showError(`${file.name} can't be imported`, error);

@@ -80,18 +80,21 @@ export class ProjectMenu {
     const over = showProgressNotice("The project is being opened…");
     const { body, refusal } = await finding.finally(over);
     if (refusal) showError("This project can't be opened", refusal);
-    if (body) return this.adopt(body);
+    if (body) return void (await this.adopt(body));
     const legacy = localStore.get(LEGACY_TEXT_KEY);
     const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
     await this.adopt(api.createProject(first));
     return localStore.remove(LEGACY_TEXT_KEY);
   }
 
-  /** Show a project, unless another is asked for before it comes. @param {Promise<ProjectBody> | ProjectBody} coming */
+  /**
+   * Show a project, unless another is asked for before it comes.
+   * @param {Promise<ProjectBody> | ProjectBody} coming @returns {Promise<boolean>} whether it is shown
+   */
   async adopt(coming) {
     const asked = (this.#asked += 1);
     const body = await coming;
-    if (asked !== this.#asked) return;
+    if (asked !== this.#asked) return false;
     bus.emit("project.closing");
     await this.#project.open(body);
     localStore.set(LAST_KEY, body.project_id);
@@ -100,6 +103,7 @@ export class ProjectMenu {
     history.replaceState(history.state, "", address);
     this.#show();
     bus.emit("project.shown", { place: body.place ?? null });
+    return true;
   }
 
   /** @returns {Promise<boolean>} whether it is there */
@@ -121,8 +125,7 @@ export class ProjectMenu {
     this.#close();
     const over = showProgressNotice("The project is being made…");
     try {
-      await this.adopt(api.createProject(body));
-      announce("A new project is open.");
+      if (await this.adopt(api.createProject(body))) announce("A new project is open.");
     } catch (error) {
       showError("The project can't be made", error);
     }
@@ -174,8 +177,7 @@ export class ProjectMenu {
   async #restore(id) {
     this.#close();
     try {
-      await this.adopt(api.restoreProject(id));
-      announce("The project is back.");
+      if (await this.adopt(api.restoreProject(id))) announce("The project is back.");
     } catch (error) {
       showError("The project can't be restored", error);
     }

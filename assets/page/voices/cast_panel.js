@@ -1,6 +1,6 @@
 /** The cast: the speakers of the dialog with their voices, and settings of the whole script. */
 import { bus } from "../core/bus.js";
-import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
@@ -169,6 +169,7 @@ export class CastPanel {
   #engine = null;
   #shown = null;
   #renamed = null;
+  #opener = null;
 
   /** @param {import("../document/project.js").Project} project @param {CastOrder} order who speaks in which place */
   constructor(project, order) {
@@ -178,6 +179,7 @@ export class CastPanel {
     bus.on("project.meta", () => this.#show(order.speakers));
     bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());
+    byId("sample-panel").addEventListener("close", () => this.#returnFocus());
   }
 
   /** @param {CastSpeaker[]} speakers of the dialog */
@@ -212,6 +214,15 @@ export class CastPanel {
     if (label) shownOf(controlOf(list, label)).focus();
   }
 
+  /** The button that opened the sample's panel may have been rebuilt while the panel was open. */
+  #returnFocus() {
+    const control = this.#opener && controlOf(byId("cast"), this.#opener);
+    this.#opener = null;
+    const now = focusedElement();
+    const isLost = now === document.body || byId("sample-panel").contains(now);
+    if (control && isLost) shownOf(control).focus();
+  }
+
   /** @param {Voice[]} library the voices there are @param {EngineOffer} offer what the engine offers */
   #know(library, offer) {
     this.#library = library;
@@ -231,7 +242,10 @@ export class CastPanel {
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
     add.ariaLabel = `Add a sample for ${name}`;
-    add.addEventListener("click", () => bus.emit("cast.sampleWanted", { name }));
+    add.addEventListener("click", () => {
+      this.#opener = add.ariaLabel;
+      bus.emit("cast.sampleWanted", { name });
+    });
     return row;
   }
 
