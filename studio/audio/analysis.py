@@ -25,7 +25,7 @@ _PITCH_RATE_HZ = 8_000
 _PITCH_FRAME_SAMPLES = 400  # 50 ms: three periods of the lowest voice
 _PITCH_HOP_SAMPLES = 160
 _PITCH_FFT_SAMPLES = 1_024  # holds a frame and its longest lag without wrapping round
-_SHORTEST_LAG_SAMPLES = 8  # below the range, so that a whistle isn't taken for its own octave
+_SHORTEST_LAG_SAMPLES = 8  # below the range, so that a whistle isn't mistaken for its own octave
 _LONGEST_LAG_SAMPLES = 140
 _VOICED_CLARITY = 0.6
 _FIRST_PEAK_SHARE = 0.9  # of the highest peak; a lower share finds octaves above the voice
@@ -37,7 +37,7 @@ _Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """How loud, how clean and how full of speech a clip is.
+    """A clip's levels, its noise, and how much of it is speech.
 
     Attributes:
         peak_db: Highest sample, dB of full scale; `FLOOR_DB` for digital silence.
@@ -134,7 +134,7 @@ def _select_loud_frames(frames: _Array) -> _Array:
 
 
 def _compute_similarity(frames: _Array) -> _Array:
-    """Likeness of each frame to itself shifted: [frames, lags], 1 for a perfect repetition."""
+    """Normalised autocorrelation of each frame: [frames, lags], 1 for a perfect repetition."""
     spectrum = np.fft.rfft(frames, _PITCH_FFT_SAMPLES, axis=1)
     product = np.fft.irfft(np.abs(spectrum) ** 2, _PITCH_FFT_SAMPLES, axis=1)
     energy = np.cumsum(np.square(frames), axis=1)  # [frames, samples]
@@ -191,7 +191,7 @@ SampleSpan = tuple[int, int]
 
 
 def find_silences(clip: Clip, *, min_s: float) -> tuple[SampleSpan, ...]:
-    """Stretches of a clip that hold no speech, its ends included.
+    """Find the silences of a clip, those at its ends included.
 
     Args:
         clip: An empty one has none; one without any speech is a single stretch.
@@ -208,13 +208,13 @@ def find_silences(clip: Clip, *, min_s: float) -> tuple[SampleSpan, ...]:
 
 
 def find_runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First index of each stretch that is true, and the one after its last."""
+    """First index of each run of true values, and the one after its last."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def shorten_silences(clip: Clip, *, min_s: float, keep_s: float, edge_s: float) -> Clip:
-    """Cut long silences short.
+    """Shorten long silences.
 
     Args:
         clip: What is cut; one without any speech is given back as it is.
@@ -246,7 +246,7 @@ def _iter_kept_parts(
 
 
 def _join_with_fades(parts: list[Samples], fade: int) -> Samples:
-    """Lay parts end to end; each join is faded over `fade` samples, so that none clicks."""
+    """Join parts with a crossfade of `fade` samples, so that no join clicks."""
     ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
     parts = [part.copy() for part in parts]
     for before, after in pairwise(parts):
@@ -287,7 +287,7 @@ _MAX_MUSIC_S = 60.0
 
 
 def measure_background_tones(clip: Clip) -> float:
-    """How tonal a recording is in its quietest moments, where speech leaves the background alone.
+    """How tonal a recording is in its quietest moments, where only the background is heard.
 
     Noise is flat there, whatever its colour, and digital silence is nothing; notes that sound on
     between the words are narrow peaks. Drums aren't seen, nor music below -60 dB, and a voice that

@@ -31,7 +31,7 @@ class Clip:
     rate_hz: int = STUDIO_RATE_HZ
 
     def __post_init__(self) -> None:
-        """Hold every clip to its shape and type."""
+        """Check shape and type."""
         assert self.samples.ndim == 1, f"a clip is mono, not {self.samples.shape}"
         assert self.samples.dtype == np.float32, f"a clip is float32, not {self.samples.dtype}"
         assert self.rate_hz > 0
@@ -47,7 +47,7 @@ class Clip:
 
     @classmethod
     def silence(cls, duration_s: float, rate_hz: int = STUDIO_RATE_HZ) -> Clip:
-        """Exact silence, rounded to the nearest sample."""
+        """Digital silence; the duration is rounded to the nearest sample."""
         return cls(np.zeros(round(duration_s * rate_hz), dtype=np.float32), rate_hz)
 
 
@@ -77,7 +77,7 @@ def power_to_db(power: float) -> float:
 
 
 def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Samples]:
-    """Bring chunks to another rate, chunk by chunk, as if they were one recording.
+    """Resample a stream chunk by chunk, as if it were one recording.
 
     Args:
         chunks: float32 [samples] each; closed when this iterator is closed.

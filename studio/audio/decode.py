@@ -24,7 +24,7 @@ from studio.errors import AudioRejected
 _CONTAINERS = "wav,flac,mp3,ogg,mov,mp4,m4a,matroska,webm,aac,aiff,w64"
 _FORMATS_FOR_MESSAGES = "wav, flac, mp3, ogg, m4a or webm"
 
-# Formats whose header states the length exactly, so that a missing end can be told.
+# Formats whose header states the exact length, so that a missing end is detected.
 _EXACT_LENGTH = frozenset({"flac", "mov", "matroska"})
 _MISSING_END_S = 0.25
 
@@ -33,7 +33,7 @@ _OPENING_ERRORS = (av.error.FFmpegError, ValueError, LookupError)
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """The largest recording that is taken in."""
+    """The largest recording that is accepted."""
 
     max_bytes: int = 100_000_000
     max_duration_s: float = 600.0
@@ -122,7 +122,7 @@ class _Recording:
     @classmethod
     @contextmanager
     def open(cls, path: Path, limits: DecodeLimits, name: str | None) -> Iterator[_Recording]:
-        """Open a file and hold its size and header to the limits."""
+        """Open a file and check its size and header against the limits."""
         name = name or path.name
         with _open_file(path, name) as file:
             size_bytes = file.seek(0, io.SEEK_END)
@@ -269,7 +269,7 @@ def _mix_to_mono(frame: Any) -> Samples:
     data = frame.to_ndarray()  # planar [channels, samples], packed [1, samples * channels]
     channels = frame.layout.nb_channels
     planes = data if frame.format.is_planar else data.reshape(-1, channels).T
-    # A float file may hold anything; what overflows is told as not finite by the caller.
+    # A float file may hold any value; the caller refuses what overflows as not finite.
     with np.errstate(over="ignore", invalid="ignore"):
         mono = planes.mean(axis=0, dtype=np.float64)
         if data.dtype == np.uint8:

@@ -30,7 +30,7 @@ class AudioFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mp3Settings:
-    """How an MP3 of constant bit rate is written.
+    """Settings of an MP3 of constant bit rate.
 
     Attributes:
         rate_hz: One of those MPEG knows.
@@ -151,7 +151,7 @@ class StreamFormat(StrEnum):
 
     @property
     def media_type(self) -> str:
-        """What HTTP calls it; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
+        """The MIME type; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
         return {"mp3": "audio/mpeg", "opus": "audio/ogg"}.get(self, f"audio/{self.value}")
 
 
@@ -193,7 +193,7 @@ class StreamEncoder:
             self._open(*_MUXED[audio_format])
 
     def push(self, chunk: Samples) -> bytes:
-        """Encode a chunk; what came out of the encoder, perhaps nothing."""
+        """Encode a chunk; returns the encoder's output, perhaps empty."""
         if self._format is StreamFormat.PCM:
             return to_pcm16(chunk).tobytes()
         if self._container is None:
@@ -205,7 +205,7 @@ class StreamEncoder:
         return self._take_bytes()
 
     def finish(self) -> bytes:
-        """The rest of the stream; nothing may be pushed any more."""
+        """The rest of the stream; nothing may be pushed after it."""
         if self._format is StreamFormat.FLAC:
             silence = np.zeros(0, dtype=np.float32)
             return encode(Clip(np.concatenate([silence, *self._kept])), AudioFormat.FLAC)
@@ -251,7 +251,7 @@ def encode_stream(chunks: Iterator[Samples], audio_format: StreamFormat) -> Iter
 
 
 class _StreamSink(io.RawIOBase):
-    """Where the container's bytes go; it can't be sought in, so nothing is completed later."""
+    """Collects the container's bytes; not seekable, so the container completes nothing later."""
 
     def __init__(self, written: bytearray) -> None:
         self._bytes = written
@@ -270,7 +270,7 @@ class _StreamSink(io.RawIOBase):
 MIN_SPEED = 0.25
 MAX_SPEED = 4.0
 _MAX_FILTER_SPEED = 2.0
-"""One filter is asked for at most this much; beyond it several work one after the other."""
+"""The most that one filter changes the tempo; beyond it, several are chained."""
 
 
 class Tempo:
@@ -283,7 +283,7 @@ class Tempo:
         self._graph: Any = _build_graph(speed) if speed != 1.0 else None
 
     def push(self, chunk: Samples) -> Samples:
-        """Stretch a chunk; what came out of it, perhaps nothing."""
+        """Stretch a chunk; returns what is ready, perhaps nothing."""
         if self._graph is None or not len(chunk):
             return chunk
         self._graph.push(_make_frame(chunk, "flt", self._samples))
@@ -291,7 +291,7 @@ class Tempo:
         return self._pull()
 
     def finish(self) -> Samples:
-        """What is still inside; nothing may be pushed any more."""
+        """The rest of the audio; nothing may be pushed after it."""
         if self._graph is None or not self._samples:
             return np.zeros(0, dtype=np.float32)
         self._graph.push(None)

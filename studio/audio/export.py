@@ -83,7 +83,7 @@ MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
 _MIN_BYTES_PER_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
-"""So that what can't fit is told before, and not after half an hour of writing."""
+"""Free bytes to spare: an export that can't fit is refused before it begins."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
 
@@ -93,7 +93,7 @@ OnProgress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What the manifest says of a segment beside its place.
+    """What the manifest says of a segment besides its position.
 
     Attributes:
         line_number: 1-based place in the script, when known.
@@ -194,7 +194,7 @@ def _iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
 
 
 def check_silence(silence_s: float) -> None:
-    """See that the pauses of a scene have an end.
+    """Check that the pauses of a scene aren't absurdly long.
 
     Raises:
         BadInput: They are more than `MAX_SILENCE_S` together.
@@ -207,7 +207,7 @@ def check_silence(silence_s: float) -> None:
 
 
 def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
-    """See that there is something to write, not without end, and room for it."""
+    """Check that there is audio to write, that it isn't too long, and that it fits on the disk."""
     if timeline.n_samples == 0:
         raise BadInput("There is no audio to save yet. Render at least one line first.")
     check_silence(sum(entry.duration_s for entry in timeline.entries if entry.source is None))
@@ -228,7 +228,7 @@ def report_progress(
     *,
     rate_hz: int = STUDIO_RATE_HZ,
 ) -> Iterator[Samples]:
-    """Pass a timeline's blocks on, brought to `rate_hz`, and tell how far they are."""
+    """Yield a timeline's blocks, resampled to `rate_hz`, and report the progress."""
     whole = timeline.n_samples * rate_hz / STUDIO_RATE_HZ
     done = 0
     for block in blocks:
@@ -259,7 +259,7 @@ def _build_segment_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -
 
 
 def _build_file_label(speaker: str) -> str:
-    """Letters, marks and digits of a name, everything else as one underscore."""
+    """A name's letters, marks and digits; every run of other characters is one underscore."""
     kept = (
         char if unicodedata.category(char)[0] in "LMN" else " "
         for char in unicodedata.normalize("NFC", speaker)
@@ -320,13 +320,13 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
 
 RECORDINGS = "Recordings"
 
-_BYTES_PER_SAMPLE = 4.0  # the mixdown, and what the tracks take together at most
+_BYTES_PER_SAMPLE = 4.0  # the mixdown, and the most that all tracks take together
 _SILENT_BLOCK = bytes(2 * BLOCK_SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What one speaker says, or all recordings.
+    """The track of one speaker, or of all recordings.
 
     Attributes:
         name: As the script has it.
@@ -388,7 +388,7 @@ def export_tracks(
 
 
 def _group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
-    """One for each speaker in the order of first words, then one for the recordings."""
+    """One track per speaker in the order of their first lines, then one for the recordings."""
     grouped: dict[str, list[TimelineEntry]] = {}
     names: dict[str, str] = {}
     for entry in _iter_audible(timeline):
@@ -435,7 +435,7 @@ def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
 
 
 def _write_reaper_project(tracks: Iterable[Track], timeline: Timeline) -> str:
-    """The least of a Reaper project: every track with its file from the beginning."""
+    """A minimal Reaper project: every track with its file, from time 0."""
     rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
     for track in tracks:
         rows += [

@@ -25,7 +25,7 @@ from studio.errors import AudioRejected
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """What a child may use.
+    """The resources that a child process may use.
 
     Attributes:
         address_bytes: Address space, of which libraries reserve far more than they use; resident
@@ -108,7 +108,7 @@ def _build_limit_error(name: str) -> AudioRejected:
 
 
 def _build_environment() -> dict[str, str]:
-    """What a Python needs to start; no keys, no tokens. One thread each, for the address space."""
+    """The variables Python needs to start, without keys or tokens; libraries get one thread each."""
     kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "HOME", "LANG", "LD_LIBRARY_PATH")
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     given = {name: os.environ[name] for name in kept if name in os.environ}
@@ -116,7 +116,7 @@ def _build_environment() -> dict[str, str]:
 
 
 def _apply_limits(bounds: ProcessLimits) -> None:
-    """Hold this process to its bounds, where the system knows them."""
+    """Limit this process's resources, where the system can."""
     with suppress(ImportError):
         import resource  # noqa: PLC0415 - there is none on Windows
 
@@ -131,7 +131,7 @@ def _apply_limits(bounds: ProcessLimits) -> None:
 
 
 def _run_child() -> None:
-    """Read an order from standard input, and leave the answer in its folder."""
+    """Read a request from standard input, and write the answer into its folder."""
     order = json.load(sys.stdin)
     _apply_limits(ProcessLimits(**order["bounds"]))
     folder = Path(order["folder"])

@@ -21,7 +21,7 @@ _NOISE_FRAMES = 5  # half a second, as those who check audiobooks have it
 
 @dataclass(frozen=True, slots=True)
 class Loudness:
-    """What was measured.
+    """The measured loudness of a piece of audio.
 
     Attributes:
         lufs: Integrated loudness of one channel; None where no 0.4 s is louder than -70 LUFS.
@@ -40,20 +40,20 @@ class Loudness:
     noise_db: float
 
     def __str__(self) -> str:
-        """For a person: loudness and true peak."""
+        """Loudness and true peak, for messages."""
         loudness = "too quiet for LUFS" if self.lufs is None else f"{self.lufs:.1f} LUFS"
         return f"{loudness}, true peak {self.true_peak_db:.1f} dB"
 
 
 class LoudnessMeter:
-    """Takes blocks of mono sound and tells how loud they are together; memory holds a block.
+    """Measures the loudness of mono audio that comes in blocks; memory holds one block.
 
     FFmpeg's `ebur128` filter measures: ITU-R BS.1770-4 with EBU R128's gate, in frames of 0.1 s,
     whose own levels give the rest.
     """
 
     def __init__(self, *, rate_hz: int = STUDIO_RATE_HZ, true_peak: bool = True) -> None:
-        """Begin with nothing.
+        """Begin a measurement.
 
         Args:
             rate_hz: Of all the blocks.
@@ -69,13 +69,13 @@ class LoudnessMeter:
         self._frames = _QuietestWindow(_NOISE_FRAMES)
 
     def push(self, block: Samples) -> None:
-        """Go on with a block: float32 [samples]."""
+        """Measure a block: float32 [samples]."""
         if len(block):
             self._push(block)
             self._drain()
 
     def finish(self) -> Loudness:
-        """What all blocks were; nothing may be pushed any more."""
+        """The loudness of all blocks together; nothing may be pushed after it."""
         readings = _read_metadata(self._last)
         # The filter gives whole frames only, and its true peak lags behind by some samples.
         missing = -self._pushed % self._frame_samples + self._frame_samples
@@ -152,7 +152,7 @@ def _decode_blocks(container: Any) -> Iterator[Samples]:
 
 
 class _QuietestWindow:
-    """The least mean of so many powers in a row; of all of them while there are fewer."""
+    """The least running mean of powers over a window; of all powers while they are fewer."""
 
     def __init__(self, width: int) -> None:
         self._width = width

@@ -53,7 +53,7 @@ def limit_peaks(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Sample
 
 
 def _iter_windows(blocks: Iterable[Samples]) -> Iterator[Samples]:
-    """Steps of the sound, each with what stands around it; beyond the ends is silence."""
+    """Iterate over steps of the audio, each with its context; beyond the ends is silence."""
     edge = np.zeros(_CONTEXT_SAMPLES, dtype=np.float32)
     whole = _STEP_SAMPLES + 2 * _CONTEXT_SAMPLES
     held = edge
@@ -93,7 +93,7 @@ def _measure_true_peaks(samples: Samples) -> _Array:
 
 
 def _running_minimum(values: _Array, reach: int) -> _Array:
-    """Least of each value and those up to `reach` places before and after it."""
+    """Running minimum over each value and `reach` neighbours on both sides."""
     lowest = np.pad(values, reach, constant_values=1.0)
     width, wanted = 1, 2 * reach + 1
     while width < wanted:
@@ -104,7 +104,7 @@ def _running_minimum(values: _Array, reach: int) -> _Array:
 
 
 def _running_mean(values: _Array, reach: int) -> _Array:
-    """Mean of each value and those up to `reach` places before and after it."""
+    """Running mean over each value and `reach` neighbours on both sides."""
     padded = np.pad(values, (reach + 1, reach), constant_values=1.0)
     sums = np.cumsum(padded)
     width = 2 * reach + 1
@@ -117,20 +117,20 @@ MIN_LUFS, MAX_LUFS = -30.0, -9.0
 NO_TARGET = "rendered"
 
 MAX_VOICE_GAIN_DB = 12.0
-"""How far one voice is moved to meet the others; more would lift what stands behind it."""
+"""The largest gain for one voice; more would raise its background noise too much."""
 
 _CEILING_DB = -1.0
 _MAX_PASSES = 3
 _TOLERANCE_DB = 0.1
 _MAX_MAKE_UP_DB = 3.0
-"""What the limiter takes away is given back up to here; more would flatten the voices."""
+"""The most gain that makes up for the limiter; more would flatten the voices."""
 
 BlockObserver = Callable[[Iterable[Samples]], Iterator[Samples]]
-"""Passes blocks on and tells how far they are; each pass over the scene goes through it."""
+"""Passes blocks on and reports progress; each pass over the scene goes through it."""
 
 
 class LevelScale(StrEnum):
-    """What a level is measured in."""
+    """The unit of a level."""
 
     LUFS = "lufs"
     RMS = "rms"
@@ -138,7 +138,7 @@ class LevelScale(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoudnessTarget:
-    """A level to bring a scene to.
+    """A loudness level that a scene is brought to.
 
     Attributes:
         name: As people know it.
@@ -155,7 +155,7 @@ class LoudnessTarget:
     mp3: Mp3Settings = STUDIO_MP3
 
     def level_of(self, loudness: Loudness) -> float:
-        """Where sound stands on this target's scale; -inf where it can't be told."""
+        """The audio's level on this target's scale; -inf where it can't be measured."""
         if self.scale is LevelScale.RMS and loudness.lufs is not None:
             return loudness.rms_db
         return -math.inf if loudness.lufs is None else loudness.lufs
@@ -174,7 +174,7 @@ LOUDNESS_TARGETS: Mapping[str, LoudnessTarget] = {
 
 @dataclass(frozen=True, slots=True)
 class Mastering:
-    """What is wished of a scene's level; nothing, which leaves it as it was rendered.
+    """How a scene's level is to be changed; by default it stays as it was rendered.
 
     Attributes:
         target: None for no level of its own.
@@ -192,7 +192,7 @@ class Mastering:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """What becomes of each sample: a gain, then a ceiling.
+    """The processing of a scene: a gain per segment, then a limiter.
 
     Attributes:
         gain_db: For the whole scene.
@@ -250,7 +250,7 @@ def parse_target(text: str) -> LoudnessTarget | None:
 def plan_master(
     timeline: Timeline, speakers: Mapping[int, str], wish: Mastering, watch: BlockObserver = iter
 ) -> Master:
-    """Find the gains that a wish takes; reads the scene once to five times, and keeps a block.
+    """Find the gains for a mastering; reads the scene one to five times, in blocks.
 
     Args:
         timeline: The scene.
@@ -285,7 +285,7 @@ def plan_master(
 def _compensate_limiter(
     timeline: Timeline, master: Master, target: LoudnessTarget | None, watch: BlockObserver
 ) -> Master:
-    """Give back the loudness that the limiter takes, and take what a peak is still too high."""
+    """Raise the gain by what the limiter took, and lower it by what a peak is still too high."""
     assert master.ceiling_db is not None
     wished_db = ceiling_db = master.ceiling_db
     most_db = master.gain_db + _MAX_MAKE_UP_DB
@@ -350,16 +350,16 @@ class Mixdown:
         self.n_samples = n_samples
 
     def blocks(self) -> Iterator[Samples]:
-        """All of it: float32 [samples]."""
+        """The whole scene: float32 [samples]."""
         for piece in self.pieces(0, self.n_samples):
             yield from_pcm16(np.frombuffer(piece, dtype="<i2"))
 
     def part(self, entry: TimelineEntry) -> Iterator[bytes]:
-        """One entry's place, as s16le."""
+        """One entry's samples, as s16le."""
         return self.pieces(entry.start_sample, entry.n_samples)
 
     def pieces(self, start_sample: int, n_samples: int) -> Iterator[bytes]:
-        """So many samples from one on, as s16le in pieces of at most a block."""
+        """A number of samples from a first one on, as s16le in pieces of at most a block."""
         left = n_samples
         while left:
             self._file.seek((start_sample + n_samples - left) * _SAMPLE_BYTES)
@@ -373,7 +373,7 @@ class Mixdown:
 def open_mixdown(
     timeline: Timeline, master: Master, folder: Path, watch: BlockObserver
 ) -> Iterator[Mixdown]:
-    """Lay a mastered scene into a passing file of a folder.
+    """Write a mastered scene into a temporary file in a folder.
 
     Raises:
         OSError: It can't be written.

@@ -26,7 +26,7 @@ _AUDIBLE_DB = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RepairedClip:
-    """A mended recording; `steps` says in words what was done, nothing when nothing was needed."""
+    """A repaired recording; `steps` says in words what was done, empty when nothing was."""
 
     clip: Clip
     steps: tuple[str, ...]
@@ -35,7 +35,7 @@ class RepairedClip:
 
 
 def repair(clip: Clip) -> RepairedClip:
-    """Cut silences short, take out an offset and bring speech to `SPEECH_LEVEL_DB`.
+    """Shorten silences, remove a DC offset and bring speech to `SPEECH_LEVEL_DB`.
 
     What is louder than `MAX_PEAK_DB` then is pressed down smoothly, rather than leaving all of it
     too quiet. Noise, music and distortion stay: taking them out changes the voice.
@@ -64,7 +64,7 @@ def repair(clip: Clip) -> RepairedClip:
 
 
 def _level_speech(clip: Clip) -> Clip:
-    """A clip with its speech at `SPEECH_LEVEL_DB`; twice, as pressing peaks takes some of it."""
+    """Bring speech to `SPEECH_LEVEL_DB`; in two passes, as soft clipping lowers it a little."""
     for _ in range(2):
         gain = 10 ** ((SPEECH_LEVEL_DB - measure_levels(clip).speech_db) / 20)
         clip = Clip(_soft_clip(clip.samples * np.float32(gain)), clip.rate_hz)
@@ -72,7 +72,7 @@ def _level_speech(clip: Clip) -> Clip:
 
 
 def _soft_clip(samples: Samples) -> Samples:
-    """Samples bent smoothly below `MAX_PEAK_DB`; what is below 0.7 of it stays as it is."""
+    """Soft-clip samples to `MAX_PEAK_DB`; those below 0.7 of it aren't changed."""
     peak = 10 ** (MAX_PEAK_DB / 20)
     if np.abs(samples).max(initial=0.0) <= peak:
         return samples

@@ -25,7 +25,7 @@ from studio.dialog.model import name_key
 from studio.errors import BadInput, Conflict
 
 _LOUDNESS_TOLERANCE_DB = 0.5
-_PASS_SHARE = 0.45  # of what is left to do: how many passes there will be isn't known beforehand
+_PASS_SHARE = 0.45  # of the remaining work: the number of passes isn't known beforehand
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def check_export_options(path: Path, options: ExportOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a job or a project sounds like now, ready to be written or streamed.
+    """The audio of a job or project as it is now, ready to be written or streamed.
 
     Attributes:
         timeline: Its sound.
@@ -137,7 +137,7 @@ class Scene:
 
 
 def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ...]:
-    """What a person should know about a finished file beyond its figures; often nothing."""
+    """Notices about a finished file besides its figures; often none."""
     target = options.mastering.target
     if target is None:
         return ()
@@ -160,7 +160,7 @@ class _PassProgress:
         self._reported = 0.0
 
     def begin(self) -> OnProgress | None:
-        """Where the next pass reports."""
+        """Begin a pass; returns where it reports its progress."""
         if self._on_progress is None:
             return None
         base, left = self._reported, (1 - self._reported) * _PASS_SHARE

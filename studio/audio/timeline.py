@@ -28,7 +28,7 @@ class TakePart:
 
 @dataclass(frozen=True, slots=True)
 class SilencePart:
-    """Exact silence, rounded to the nearest sample as `Clip.silence` does."""
+    """Digital silence, rounded to the nearest sample as `Clip.silence` does."""
 
     segment_idx: int
     duration_s: float
@@ -47,7 +47,7 @@ TimelinePart = TakePart | SilencePart | FailedPart
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One segment's place: samples `start_sample` to `end_sample`, silence when `source` is None.
+    """A segment's position: samples `start_sample` to `end_sample`; silent if `source` is None.
 
     Times in seconds are at the studio's rate.
     """

@@ -116,7 +116,7 @@ class Library:
 
 
 def serve(library_path: str, requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Introduce the library, then answer requests until they end or the worker is used up."""
+    """Send the version, then answer requests until input ends or the limit is reached."""
     Library(library_path).close()
     library = Library(library_path)
     # Where a library can't be unloaded, the second copy is the first one again: then every

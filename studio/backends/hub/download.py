@@ -63,17 +63,17 @@ class DownloadMeter:
         self._done_bytes += size_bytes
 
     def begin(self, file: str, *, have_bytes: int) -> None:
-        """Turn to a file, of which a part may be there."""
+        """Begin a file, a part of which may be on the disk already."""
         self._file = file
         self._done_bytes += have_bytes
         self._tell()
 
     def rewind(self, lost_bytes: int) -> None:
-        """Take back bytes of the file that have to come again."""
+        """Subtract bytes of the file that have to be downloaded again."""
         self._done_bytes -= lost_bytes
 
     def add(self, size_bytes: int) -> None:
-        """Count bytes that came."""
+        """Count received bytes."""
         self._done_bytes += size_bytes
         self._came_bytes += size_bytes
         if self._clock() - self._reported_s >= _REPORT_EVERY_S:
@@ -171,7 +171,7 @@ _STEP_S = 0.5  # how late a cancelled download is noticed
 
 
 def with_retries(work: Callable[[], None], report: Callable[[str], None]) -> None:
-    """Do something again while the hub answers that it is busy or broken for now.
+    """Retry while the hub answers that it is busy or temporarily broken.
 
     `work` goes on where it stopped. `report` gets the reason while nothing comes, and ends the
     waiting when it raises.
@@ -203,7 +203,7 @@ def _is_transient(error: BaseException) -> bool:
 
 
 def _backoff_s(state: RetryCallState) -> float:
-    """As long as the hub says; else a second, doubled each time."""
+    """The hub's Retry-After; else a second, doubled each time."""
     assert state.outcome is not None
     error = state.outcome.exception()
     assert isinstance(error, HfHubHTTPError)
@@ -214,11 +214,11 @@ def _backoff_s(state: RetryCallState) -> float:
     return min(wait_s, LONGEST_WAIT_S)
 
 
-# The hub's library (1.33) throws a file's beginning away when it is interrupted; weights have
+# The hub's library (1.33) discards a partial file when it is interrupted; weights have
 # gigabytes. What is downloaded here lies where the library puts it, so that it finds it too.
 
 SPARE_BYTES = 200_000_000
-"""Room that must be left on the disk after a download."""
+"""Free bytes that must be left on the disk after a download."""
 
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
@@ -429,7 +429,7 @@ def fetch_archive(
 
 @contextmanager
 def _refusals(url: str) -> Iterator[None]:
-    """A server that has no such file, or says nothing of its size or sends no zip."""
+    """Raise `ModelUnavailable` where there is no such zip, or its size isn't known."""
     try:
         yield
     except (httpx.HTTPStatusError, KeyError, zipfile.BadZipFile) as error:

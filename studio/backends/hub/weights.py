@@ -1,4 +1,4 @@
-"""Weights of a model: a local folder, the hub's cache or a download; what tells them apart."""
+"""Weights of a model, from a folder, the hub's cache or a download; and their fingerprint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fetch_weights(
     progress: Callable[[LoadProgress], None],
     revision: str | None = None,
 ) -> Path:
-    """Bring a model's files to this machine.
+    """Download a model's files where they aren't on this machine.
 
     What is in the hub's cache is taken as it is; the hub isn't asked whether there is a newer one.
 

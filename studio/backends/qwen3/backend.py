@@ -62,7 +62,7 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
         """Load nothing yet."""
         super().__init__(options, options.qwen3_model or DEFAULT_SOURCE, NEEDS)
         self._silence_s = options.reference_silence_s
-        self._known: tuple[Checkpoint, str] | None = None  # what is at hand, and its fingerprint
+        self._known: tuple[Checkpoint, str] | None = None  # the checkpoint and its fingerprint
 
     @property
     def revision(self) -> str:
@@ -170,14 +170,14 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
         return self._at_hand() or Checkpoint()
 
     def _at_hand(self) -> Checkpoint | None:
-        """The checkpoint at hand; None while it isn't here or isn't readable."""
+        """The checkpoint on this disk; None while there is none or it can't be read."""
         if self._known is None:
             folder = super()._folder_at_hand()
             if folder is None:
                 return None
             try:
                 self._known = _read_known(folder)
-            except ModelUnavailable:  # a load says why
+            except ModelUnavailable:  # loading it says why
                 return None
         return self._known[0]
 

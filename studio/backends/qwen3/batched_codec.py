@@ -33,13 +33,13 @@ from studio.backends.qwen3.qwen3_memory import (
 
 @dataclass(eq=False)
 class StreamedLine:
-    """A line that is decoded while it is made; its state between two chunks: float32 [numbers]."""
+    """A line decoded while it is generated; its state between two chunks: float32 [numbers]."""
 
     state: torch.Tensor
 
 
 class StreamedLinesDecoder:
-    """Rows of their own for such lines, so that they wait for no others; for one thread."""
+    """Decodes streamed lines in rows of their own, so that they don't wait; for one thread."""
 
     def __init__(self, step: CodecDecoder) -> None:
         """Allocate the rows."""
@@ -49,7 +49,7 @@ class StreamedLinesDecoder:
 
     @property
     def captured(self) -> int:
-        """Shapes that are replayed."""
+        """Shapes that have a captured graph."""
         return self._rows.captured
 
     def prepare(self) -> None:
@@ -165,7 +165,7 @@ class BatchedCodec:
 
     @property
     def captured(self) -> int:
-        """Shapes that are replayed."""
+        """Shapes that have a captured graph."""
         return self._buffers.captured + self._streamed.captured
 
     @property

@@ -25,7 +25,7 @@ MIN_FRAMES = 2
 """As in the reference; with fewer, very short lines come out empty."""
 
 COMMAND_CODES = 1_024
-"""Numbers at the vocabulary's end that are commands, not sounds."""
+"""Codes at the vocabulary's end that are control tokens, not audio."""
 
 MAX_FRAMES = 1_250  # 100 s; with the longest sample it fits the 2,048 positions of a CUDA graph
 
@@ -65,7 +65,7 @@ class SamplingParams:
 
     @property
     def greedy(self) -> bool:
-        """Whether chance takes no part."""
+        """Whether no random number is drawn."""
         return self.temperature == 0
 
 
@@ -153,7 +153,7 @@ _MAX_WIDE_CHARS = 150  # Chinese, Japanese or Korean ones: about 35 s, as long a
 
 
 class CheckpointKind(StrEnum):
-    """The three ways in which a checkpoint gets its voices."""
+    """The three kinds of checkpoint, by how a voice is chosen."""
 
     BASE = "base"
     CUSTOM_VOICE = "custom_voice"
@@ -183,7 +183,7 @@ class Checkpoint:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The same as `Capabilities`."""
+        """The checkpoint's abilities as a backend states them."""
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,
@@ -247,7 +247,7 @@ def _parse_checkpoint(config: Mapping[str, Any], chosen: Mapping[str, Any]) -> C
 
 
 def _parse_sampling(chosen: Mapping[str, Any], prefix: str, draws: str) -> SamplingParams:
-    """Sampling as a checkpoint's author chose it; of what is left out, the usual."""
+    """Sampling from `generation_config.json`, with the usual values for missing ones."""
     usual = asdict(DEFAULT_SAMPLING)
     given = {name: type(value)(chosen.get(prefix + name, value)) for name, value in usual.items()}
     given["top_k"] = given["top_k"] or MAX_PARAM_TOP_K  # 0 stands for all

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from studio.audio.clip import Samples
 
-# What a codec remembers of its lines: one row of numbers a line, cut into places.
+# The codec's state: one row of numbers per line, cut into slices.
 #
 # All of it lies in one tensor, so that a line is begun, put aside and taken up again by a single
 # copy, and a captured step finds it where it was.
@@ -31,20 +31,20 @@ class StateSlice:
     shape: tuple[int, ...]
 
     def of(self, state: torch.Tensor) -> torch.Tensor:
-        """The slice of each row: [rows, *shape], a view of `state`."""
+        """This slice of each row: [rows, *shape], a view of `state`."""
         end = self.start + math.prod(self.shape)
         return state[:, self.start : end].view(len(state), *self.shape)
 
 
 class StateLayout:
-    """Hands out places, one behind the other."""
+    """Assigns slices of a row, one behind the other."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin with an empty row."""
         self.numbers = 0  # length of a row
 
     def place(self, *shape: int) -> StateSlice:
-        """One more place."""
+        """Assign one more slice."""
         place = StateSlice(self.numbers, shape)
         self.numbers += math.prod(shape)
         return place
@@ -64,7 +64,7 @@ CodecLayer = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def build_layers(decoder: Any, ledger: StateLayout) -> list[CodecLayer]:
-    """All that lies between the transformer and the samples, in order."""
+    """All layers between the transformer and the samples, in order."""
     blocks = [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
     return [_build_layer(block, ledger) for block in blocks]
 
@@ -82,7 +82,7 @@ def _build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
 
 
 class CausalConv:
-    """A causal convolution that remembers the end of its input."""
+    """A causal convolution that keeps the end of its input for the next call."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
         """Take the package's `CausalConvNet`; it is only read."""
@@ -101,7 +101,7 @@ class CausalConv:
 
 
 class _TransposedConv:
-    """A transposed convolution that remembers what reached beyond its output."""
+    """A transposed convolution that keeps what reaches beyond its output for the next call."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
         self._conv = block.conv
@@ -116,7 +116,7 @@ class _TransposedConv:
             return out
         spilled = self._spilled.of(state)
         out[..., : self._length] += spilled
-        # The bias is added to every output, so to the next frames' once more.
+        # Each call adds the bias, so the kept overlap must not hold it too.
         spilled.copy_(out[..., -self._length :] - self._bias)
         return out[..., : -self._length]
 
@@ -159,7 +159,7 @@ class _ResidualUnit:
 
 
 class _UpsampleBlock:
-    """A stretch and what follows it at that rate."""
+    """An upsampling convolution and the layers that follow at its rate."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
         self._parts = [_build_layer(part, ledger) for part in block.block]
@@ -171,7 +171,7 @@ class _UpsampleBlock:
 def apply_layers(
     parts: Iterable[CodecLayer], wave: torch.Tensor, state: torch.Tensor
 ) -> torch.Tensor:
-    """A wave through parts, one after the other."""
+    """Apply layers to a wave, one after the other."""
     for part in parts:
         wave = part(wave, state)
     return wave
@@ -188,7 +188,7 @@ def apply_layers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttentionView:
-    """Rotation and mask, which all layers of a pass share.
+    """Rotary embedding and mask, which all layers of a pass share.
 
     Attributes:
         cos: [rows, 1, frames, head_dim].
@@ -202,7 +202,7 @@ class _AttentionView:
 
 
 class CodecTransformer:
-    """Reads frames behind those that were read before."""
+    """The codec's transformer with a cache: reads frames that follow those already read."""
 
     def __init__(self, model: Any, ledger: StateLayout) -> None:
         """Take the package's model; it is only read."""
@@ -220,7 +220,7 @@ class CodecTransformer:
         )
 
     def __call__(self, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-        """Read the next frames of some lines: [rows, frames, width]; their state is moved on.
+        """Read the next frames of some lines: [rows, frames, width]; updates their state.
 
         Returns:
             [rows, frames, width].
@@ -240,7 +240,7 @@ class CodecTransformer:
         return model.output_proj(_rms_norm(model.norm, x))
 
     def _view(self, frames_read: torch.Tensor, frames: int) -> _AttentionView:
-        """Rotation and mask of the next frames; `frames_read` is float [rows, 1]."""
+        """Rotary embedding and mask of the next frames; `frames_read` is float [rows, 1]."""
         fresh = torch.arange(frames, device=frames_read.device)
         angles = (frames_read + fresh)[:, None, :, None] * self._rates
         before = self._window - 1
@@ -254,7 +254,7 @@ class CodecTransformer:
     def _attend(
         self, attention: Any, x: torch.Tensor, view: _AttentionView, kept: torch.Tensor
     ) -> torch.Tensor:
-        """One layer's attention; `kept`, [rows, 2, heads, before, head_dim], is moved on."""
+        """One layer's attention; updates `kept`, its cache [rows, 2, heads, before, head_dim]."""
         rows, frames, _ = x.shape
 
         def heads(projection: Any) -> torch.Tensor:
@@ -274,7 +274,7 @@ class CodecTransformer:
 
 
 def _rotate_by_position(heads: torch.Tensor, view: _AttentionView) -> torch.Tensor:
-    """Rotate by position."""
+    """Apply the rotary embedding."""
     left, right = heads.chunk(2, dim=-1)
     return heads * view.cos + torch.cat([-right, left], dim=-1) * view.sin
 
@@ -283,7 +283,7 @@ def _rms_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
     return F.rms_norm(x, x.shape[-1:], norm.weight, norm.variance_epsilon)
 
 
-# The codec's decoder as a step: the next frames of some lines to samples, state moved on.
+# The codec's decoder as a step: decodes the next frames of some lines and updates their state.
 #
 # Nothing here reads a tensor's value on the host, and no shape depends on one: the same code runs
 # at once on a CPU and is captured as a graph on CUDA.
@@ -348,7 +348,7 @@ class CodecDecoder:
         return wave[:, 0].clamp(-1, 1)
 
     def advance(self, codes: torch.Tensor, state: torch.Tensor) -> None:
-        """Read frames that are not to be sounded; the next ones go on from them.
+        """Read frames without making audio of them; the next ones go on from them.
 
         The convolutions read only those that reach into a later frame's audio.
         """
@@ -356,13 +356,13 @@ class CodecDecoder:
         apply_layers(self._parts, latents[..., -self._looked_back :], state)
 
     def _read(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-        """Codes through the transformer: [rows, width, frames]."""
+        """The transformer's output for codes: [rows, width, frames]."""
         hidden = self._before(self._books(codes), state)
         return self._transformer(hidden.transpose(1, 2), state).transpose(1, 2)
 
 
 class _Codebooks:
-    """The codebooks, divided out once; the package does that for every frame."""
+    """The codebooks, normalised once; the package does that for every frame."""
 
     def __init__(self, quantizer: Any) -> None:
         self._semantic = int(quantizer.n_q_semantic)
@@ -376,7 +376,7 @@ class _Codebooks:
 
 
 class _QuantizerCodebooks:
-    """The codebooks of one quantizer, one below the other."""
+    """The codebooks of one quantizer, concatenated along the rows."""
 
     def __init__(self, quantizer: Any) -> None:
         tables = []

@@ -13,7 +13,7 @@ from studio.backends.batching.cuda_graphs import CudaGraphRunner
 from studio.backends.qwen3.codec import CodecDecoder
 
 _ROUND_COST_FRAMES = 16
-"""Cost of a round besides its frames: a card is hardly faster with fewer than these."""
+"""Fixed cost of a round, in frames: a GPU is hardly faster with fewer than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def pack_rounds(lengths: Sequence[int], sizes: Sequence[int], frames: int) -> li
 def _pack_into_rows(
     lengths: Sequence[int], sizes: Sequence[int], frames: int, rows: int
 ) -> Iterator[CodecRound]:
-    """Through so many rows.
+    """Pack lines into a given number of rows.
 
     The longest line goes first and to the row that is free first, so that the rows end about
     together; the rows that go on longest come first, so that those with work are always the first.
@@ -111,7 +111,7 @@ class CodecGraphBuffers:
     def __init__(
         self, step: CodecDecoder, rows: int, most_frames: int, *, high_priority: bool = False
     ) -> None:
-        """Allocate them; with `high_priority` they go before what hasn't it, on a card."""
+        """Allocate the buffers; `high_priority` is that of their CUDA stream, on a GPU."""
         self._step = step
         device = step.device
         self._most_samples = most_frames * step.samples_per_frame
@@ -129,7 +129,7 @@ class CodecGraphBuffers:
 
     @property
     def captured(self) -> int:
-        """Blocks that are replayed."""
+        """Blocks that have a captured graph."""
         return self._graphs.captured
 
     def run(self, block: RowBlock) -> Samples:
@@ -156,7 +156,7 @@ class CodecGraphBuffers:
             self._graphs.prepare(block)
 
     def close(self) -> None:
-        """Give up the graphs and all memory; more than once does nothing more."""
+        """Free the graphs and all memory; may be called more than once."""
         self._graphs.close()
         self.state = self.codes = self._made = self._host_samples = torch.empty(0)
 
@@ -165,7 +165,7 @@ class CodecGraphBuffers:
         self._samples(self._made, block).copy_(made)
 
     def _samples(self, buffer: torch.Tensor, block: RowBlock) -> torch.Tensor:
-        """A block's place: [rows, samples], in one piece, as a copy to the host needs it."""
+        """A block's output: [rows, samples], contiguous, as a copy to the host needs it."""
         samples = block.frames * self._step.samples_per_frame
         start = block.first * self._most_samples
         return buffer[start : start + block.rows * samples].view(block.rows, samples)

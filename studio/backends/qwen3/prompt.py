@@ -41,7 +41,7 @@ class Qwen3Tokenizer:
         return self._numbers(f"<|im_start|>user\n{self._plain(text)}<|im_end|>\n")
 
     def _plain(self, text: str) -> str:
-        """Keep a person's text from holding the model's own commands, such as the end of a role."""
+        """Remove the model's control tokens from a person's text, such as the end of a role."""
         for command in self._commands:
             text = text.replace(command, f"{command[0]} {command[1:]}")
         return text.strip()
@@ -56,7 +56,7 @@ _PRESET = "preset"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Qwen3Voice:
-    """A speaker as the model hears it; all on the CPU, a few kilobytes.
+    """A speaker's voice as the model takes it; all on the CPU, a few kilobytes.
 
     Attributes:
         preset: One of the checkpoint's own voices.
@@ -136,7 +136,7 @@ class TalkerPrompt:
 
 
 class PromptBuilder:
-    """Lays out prompts for one loaded model; keeps nothing of them."""
+    """Builds prompts for one loaded model; caches nothing."""
 
     def __init__(self, model: Any) -> None:
         """Take the package's `Qwen3TTSForConditionalGeneration`."""
@@ -146,7 +146,7 @@ class PromptBuilder:
         self._dialects = model.config.talker_config.spk_is_dialect or {}
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> TalkerPrompt:
-        """Lay out a line from `Qwen3Tokenizer.line`; without a language the model finds it out."""
+        """Build the prompt of `Qwen3Tokenizer.line`; without a language the model detects it."""
         bos, eos, pad = self._marks().chunk(3, dim=1)
         start = self._start(line[:ROLE_TOKENS], voice, language, bos=bos, pad=pad)
         words = line[ROLE_TOKENS:-LINE_END_TOKENS]
@@ -160,7 +160,7 @@ class PromptBuilder:
         return TalkerPrompt(torch.cat([start, body], dim=1), trailing, pad)
 
     def _marks(self) -> torch.Tensor:
-        """Begin, end and padding of text: [1, 3, hidden]."""
+        """The text's start, end and padding tokens: [1, 3, hidden]."""
         ids = self._ids
         return self._text([ids.tts_bos_token_id, ids.tts_eos_token_id, ids.tts_pad_token_id])
 
@@ -182,7 +182,7 @@ class PromptBuilder:
         return torch.cat(parts, dim=1)
 
     def _codec_head(self, voice: Qwen3Voice, language: str | None) -> torch.Tensor:
-        """Language, speaker, and the two codes with which codes begin: [1, n, hidden]."""
+        """Language, speaker, and the two codes that start the audio: [1, n, hidden]."""
         ids = self._codec_ids
         language_id = self._language_id(voice, language)
         if language_id is None:
@@ -209,20 +209,20 @@ class PromptBuilder:
     def _after_sample(
         self, words: torch.Tensor, voice: Qwen3Voice, eos: torch.Tensor, pad: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Transcript and line over the sample's codes, and what of them is left over."""
+        """Transcript and line added to the sample's codes, and the text that is left over."""
         text = self._text(torch.cat([_transcript_tokens(voice), words]))
         return _lay_over(torch.cat([text, eos], dim=1), self._sample_embeds(voice), pad)
 
     def _whole_text(
         self, words: torch.Tensor, eos: torch.Tensor, pad: torch.Tensor
     ) -> torch.Tensor:
-        """All of the text before the first frame."""
+        """The whole text before the first frame."""
         ids = self._codec_ids
         text = torch.cat([self._text(words), eos], dim=1) + self._code([ids.codec_pad_id])
         return torch.cat([text, pad + self._code([ids.codec_bos_id])], dim=1)
 
     def _sample_embeds(self, voice: Qwen3Voice) -> torch.Tensor:
-        """A sample's frames, summed over the codebooks, behind a start: [1, frames + 1, hidden]."""
+        """A start token and a sample's frames, summed over codebooks: [1, frames + 1, hidden]."""
         assert voice.ref_codes is not None
         groups = voice.ref_codes.to(self._talker.device).unbind(dim=1)
         first = self._talker.get_input_embeddings()(groups[0])
@@ -251,7 +251,7 @@ def _transcript_tokens(voice: Qwen3Voice) -> torch.Tensor:
 def _lay_over(
     text: torch.Tensor, codes: torch.Tensor, pad: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Text over a sample's codes, and what of the text is left over for the frames."""
+    """Text added to a sample's codes, and the rest of the text, which goes with the frames."""
     lacking = codes.shape[1] - text.shape[1]
     if lacking < 0:
         return text[:, :lacking] + codes, text[:, lacking:]
@@ -264,7 +264,7 @@ MAX_CACHED_PARTS = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixedPrompt(TalkerPrompt):
-    """A prompt, and what of it is the voice's alone.
+    """A prompt, and how much of its start depends on the voice alone.
 
     Attributes:
         shared: Positions at the start that all prompts of `part` have in common.
@@ -277,20 +277,20 @@ class PrefixedPrompt(TalkerPrompt):
 
 
 class CachingPromptBuilder(PromptBuilder):
-    """Lays out prompts and keeps the parts that come again.
+    """Builds prompts and caches the parts that prompts of a voice share.
 
     Kept are all before the line's own words, and the codes and transcript of a sample. Parts are
     known by the voice they were made from, which is held as long as they are.
     """
 
     def __init__(self, model: Any, kept: int = MAX_CACHED_PARTS) -> None:
-        """Begin with nothing; of more than `kept` parts the one longest unused goes first."""
+        """Begin empty; of more than `kept` parts the least recently used is dropped."""
         super().__init__(model)
         self._parts = EmbeddingCache(kept)
 
     @property
     def computed(self) -> int:
-        """Parts that were made so far."""
+        """Parts computed so far."""
         return self._parts.computed
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:

@@ -60,7 +60,7 @@ class TalkerDims:
 
 
 RELEASED_DIMS = TalkerDims(2 * 28 * 8 * 128, 2 * 5 * 32 * 128 * 16, 1_024, 3_072, 16)
-"""The 0.6B model's."""
+"""Dimensions of the 0.6B model."""
 
 
 _RELEASED_STORED_BYTES = 2_500_000_000

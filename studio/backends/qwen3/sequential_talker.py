@@ -34,7 +34,7 @@ from studio.errors import SpeechFailed
 
 
 class Sampler:
-    """Draws codes for one request, from its own source of chance."""
+    """Samples codes for one request, from a random generator of its own."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Sampler:
         *,
         rest: SamplingParams = DEFAULT_SAMPLING,
     ) -> None:
-        """Draw on `device`; the same seed and logits give the same codes, None gives any."""
+        """Sample on `device`; the same seed and logits give the same codes, None a random seed."""
         self._rest = rest
         self.sampling = sampling
         self._chance = torch.Generator(device)
@@ -103,14 +103,14 @@ def _logits_warpers(sampling: SamplingParams) -> LogitsProcessorList:
 #
 # The talker makes a frame's first code and then the code predictor the other 15. The package's own
 # `forward` of the talker keeps position offsets on the module (`rope_deltas`) and calls `generate`
-# on the predictor, which draws from the process's global chance: lines in flight at once would
+# on the predictor, which draws from the process's global generator: lines in flight at once would
 # change each other. So the modules below both are called here, with caches of the request's own.
 #
 # Source: `Qwen3TTSTalkerForConditionalGeneration.forward` of qwen-tts-hf 0.1.1.post1.
 
 
 class TalkerForward(Protocol):
-    """One way to run the two models; holds the state of one line."""
+    """A way to run the talker and the code predictor; holds the state of one line."""
 
     def start(self, embeds: torch.Tensor) -> torch.Tensor:
         """Read the prompt [1, positions, hidden]; returns the last hidden state [1, 1, hidden]."""
@@ -165,7 +165,7 @@ class EagerTalkerForward:
 
 
 class FrameGenerator:
-    """One line in the making."""
+    """Generates the frames of one line."""
 
     def __init__(
         self, talker: Any, prompt: TalkerPrompt, sampler: Sampler, steps: TalkerForward
@@ -210,7 +210,7 @@ class FrameGenerator:
             return self._sampler.first(self._rules(said, logits))
 
     def _is_end(self, first: torch.Tensor) -> bool:
-        """The one value that the host has to read in a frame: whether to go on."""
+        """Whether the line ends: the one value of a frame that the host has to read."""
         return bool(first.item() == self._end)
 
     def _step(
@@ -229,7 +229,7 @@ class FrameGenerator:
 # Frames on CUDA: the two models as the CUDA graphs of faster-qwen3-tts.
 #
 # A graph reads and writes fixed buffers, the caches among them, so one line at a time has the
-# graphs; the others wait. Whoever wants several lines at once takes a batched backend.
+# graphs; the others wait. Several lines at once need batched generation.
 
 MAX_GRAPH_POSITIONS = 2_048
 _WAIT_S = 0.05
@@ -302,7 +302,7 @@ class TalkerCudaGraphs:
 
 @contextmanager
 def _capture_mode() -> Iterator[None]:
-    """Let the package capture while other threads go on with what is none of its graphs.
+    """Let the package capture its graphs while other threads go on using the device.
 
     It captures in the mode that forbids others to allocate or to ask for events, and prints.
     """
@@ -316,7 +316,7 @@ def _capture_mode() -> Iterator[None]:
 
 
 class CudaGraphTalkerForward:
-    """One line's turn at the graphs; see `TalkerForward`."""
+    """Runs one line with the captured graphs; see `TalkerForward`."""
 
     def __init__(self, talker: Any, steps: Any, predictor: Any) -> None:
         """Take over the buffers of all graphs."""

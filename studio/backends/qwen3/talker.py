@@ -32,7 +32,7 @@ from studio.backends.qwen3.talker_weights import PREDICTOR_POSITIONS, TalkerWeig
 
 
 class CodePredictor:
-    """Makes them for many lines at once; every pass is written out, so that all of it is fixed.
+    """Predicts a frame's other codes for many lines; its passes are unrolled: all shapes are fixed.
 
     A line's sampling is for a frame's first code; these are drawn as the checkpoint asks for.
     """
@@ -49,7 +49,7 @@ class CodePredictor:
     def __call__(
         self, first: torch.Tensor, noise: torch.Tensor, bounds: SamplingBounds
     ) -> torch.Tensor:
-        """Make a frame's other codes behind its first, int64 [rows], one after the other.
+        """Predict a frame's other codes one after the other, from its first: int64 [rows].
 
         Returns:
             int64 [rows, groups], the first one with them.
@@ -104,7 +104,7 @@ class CodePredictor:
 
 
 def _pair_mask(stack: DecoderStack, like: torch.Tensor) -> torch.Tensor:
-    """Who sees whom among two positions with a group of queries each: [2 * group, 2]."""
+    """The causal mask of two positions with a group of queries each: [2 * group, 2]."""
     mask = like.new_zeros(2 * stack.group, 2)
     mask[: stack.group, 1] = -torch.inf
     return mask
@@ -132,7 +132,7 @@ class TalkerStep(DecodeStep):
         self._rest = CodePredictor(weights, slots)
 
     def __call__(self, shape: StepShape) -> None:
-        """Make a frame in every slot of the first `shape.rows` that runs."""
+        """Generate a frame in every running slot of the first `shape.rows`."""
         slots, rows = self._slots, shape.rows
         frame = slots.column(IntColumn.FRAME, rows)
         kernels = self._weights.talker.kernels
@@ -170,7 +170,7 @@ class TalkerStep(DecodeStep):
 
 
 MAX_TOP_K = 256
-"""The most codes that compete; far above what a person can set."""
+"""Upper bound of top_k; far above what a person can set."""
 
 
 class TalkerRunner(SlotModelRunner[TalkerAdmission]):

@@ -27,8 +27,8 @@ _NO_TOP_P = 2.0  # above any sum of likelihoods, whatever its rounding
 class TalkerIntColumn(IntEnum):
     """Columns of a slot's whole numbers, behind those of `IntColumn`."""
 
-    TEXT = len(IntColumn)  # frames that have text of their own
-    LAST = auto()  # rank of the last code that competes
+    TEXT = len(IntColumn)  # frames to which a token of the text is added
+    LAST = auto()  # top_k: rank of the last code that may be sampled
     REST_LAST = auto()
     GREEDY = auto()
     REST_GREEDY = auto()
@@ -110,7 +110,7 @@ class TalkerSlots(SlotTensors):
     def put(
         self, lines: Sequence[TalkerAdmission], epochs: Sequence[int], limits: Sequence[int]
     ) -> None:
-        """Write what the lines ask for; they run from the next step on."""
+        """Write the lines into their slots; they run from the next step on."""
         for line, limit in zip(lines, limits, strict=True):
             self._put_text(line, limit)
         self._write(
@@ -120,7 +120,7 @@ class TalkerSlots(SlotTensors):
         )
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Free every slot."""
         super(TalkerSlots, self).reset()
         self.rest.zero_()
 
@@ -166,13 +166,13 @@ def _float_columns(line: TalkerAdmission) -> list[float]:
 
 
 def _temperature_top_p(sampling: SamplingParams) -> tuple[float, float]:
-    """Temperature and share."""
+    """Temperature and top_p."""
     return sampling.temperature or 1.0, sampling.top_p if sampling.top_p < 1 else _NO_TOP_P
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TalkerAdmission(SlotAdmission):
-    """One line for one slot.
+    """A line to be admitted to a slot.
 
     Attributes:
         sampling: Of a frame's first code, which carries the words; `temperature` 0 takes the

@@ -25,7 +25,7 @@ PREDICTOR_POSITIONS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TalkerWeights:
-    """Everything a frame needs of a checkpoint.
+    """A checkpoint's weights, packed as a frame needs them.
 
     Attributes:
         head: Scores of a frame's first code: [vocabulary, hidden].

@@ -41,7 +41,7 @@ class RemoteBackend:
 
     @property
     def revision(self) -> str:
-        """The servers' models, once they were asked."""
+        """The servers' models; known once the servers were asked."""
         self._look()
         return f"speech API, {self._models() or self._options.model or 'not asked yet'}"
 
@@ -66,7 +66,7 @@ class RemoteBackend:
         )
 
     def unavailable(self) -> str | None:
-        """Why it can't run: no server is named. Asks none."""
+        """Why it can't run: no server is configured. Sends no request."""
         if self._addresses:
             return None
         return (
@@ -161,7 +161,7 @@ class RemoteBackend:
         return ", ".join(sorted({can.model or "the model" for can in self._known}))
 
     def _look(self) -> None:
-        """See what the servers can do by now; one may have come later than the others."""
+        """Read what the servers can do by now; some may have answered later than others."""
         bridge = self._bridge
         if bridge is not None:
             self._known = bridge.pool.abilities

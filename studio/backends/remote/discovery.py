@@ -23,7 +23,7 @@ from studio.errors import SampleRejected
 from studio.voices.speaker import Voice
 
 MAX_SAMPLE_S = 30.0
-"""vLLM-Omni takes no longer reference recording."""
+"""vLLM-Omni's limit for a reference recording."""
 
 _FIXED_BYTES = 1_024
 
@@ -68,7 +68,7 @@ def remote_voice(voice: Voice) -> RemoteVoice:
 
 
 def _fitting(voice: Voice) -> Clip:
-    """The sample's first half minute; a transcript wouldn't fit what is cut."""
+    """The sample's first half minute; a longer one with a transcript is refused, not cut."""
     assert voice.sample is not None
     clip = voice.sample.clip
     if clip.duration_s > MAX_SAMPLE_S and (voice.sample.transcript or "").strip():
@@ -88,7 +88,7 @@ _SPEECH_PATH = "/audio/speech"  # the version before it may stand in the documen
 
 @dataclass(frozen=True, slots=True)
 class RequestShape:
-    """Names of a request's fields, and which of them must be there."""
+    """A request's field names, and which of them are required."""
 
     fields: frozenset[str]
     required: frozenset[str]
@@ -134,10 +134,10 @@ Source: vLLM-Omni, docs/serving/speech_api.md and OpenAICreateSpeechRequest, 0.3
 OPENAI_VOICES = (
     "alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer", "verse",
 )  # fmt: skip
-"""OpenAI's own, which its API doesn't list."""
+"""OpenAI's voices, which its API doesn't list."""
 
 QWEN3_LANGUAGES = Checkpoint().capabilities.languages
-"""vLLM-Omni wants the names; other servers get the code as it is."""
+"""vLLM-Omni expects a language's name; other servers get the code as it is."""
 
 MAX_INSTRUCTIONS_CHARS = 500
 """vLLM-Omni's own limit, unless its operator changed it."""
@@ -164,7 +164,7 @@ class VoiceSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTraits:
-    """Abilities that a server states in its list of models, as another studio does.
+    """Abilities that a server states in its list of models, as this studio does.
 
     Attributes:
         instructions: None where it doesn't say.
@@ -199,7 +199,7 @@ class ServerCapabilities:
 
     @property
     def takes_samples(self) -> bool:
-        """Whether a recording may go along."""
+        """Whether a request may carry a recording."""
         if "ref_audio" not in self.fields or self.task not in (None, SpeechTask.BASE):
             return False
         return self.traits is None or self.traits.cloning or self.traits.builtin_voice
@@ -343,7 +343,7 @@ class _Model(BaseModel):
 
     @property
     def traits(self) -> DiscoveredTraits | None:
-        """Its own statement; other servers have other things under that name."""
+        """The abilities it states; other servers use that field for other things."""
         try:
             return _TRAITS.validate_python(self.capabilities)
         except ValidationError:
@@ -411,7 +411,7 @@ async def _fetch_shape(get: Get, documents: tuple[str, ...]) -> RequestShape | N
 
 
 async def _optional(get: Get, url: str) -> bytes | None:
-    """A page that a server may keep to itself."""
+    """Fetch a page that a server needn't have; None without it."""
     try:
         return await get(url)
     except (Refused, Garbled):
@@ -419,7 +419,7 @@ async def _optional(get: Get, url: str) -> bytes | None:
 
 
 def _usual(voices: _Voices | None) -> RequestShape:
-    """For a server without a document: only vLLM-Omni lists uploaded voices."""
+    """Field names for a server without a document: only vLLM-Omni lists uploaded voices."""
     if voices is not None and voices.uploaded_voices is not None:
         return RequestShape(VLLM_OMNI_FIELDS, frozenset({"input"}))
     return RequestShape(OPENAI_FIELDS, frozenset({"model", "input", "voice"}))
@@ -454,7 +454,7 @@ def _choose_model(models: list[_Model], wanted: str | None) -> _Model | None:
 
 
 def _likeliest(models: list[_Model]) -> _Model | None:
-    """The first that speaks, by its name.
+    """The first model that is for speech, judged by its name.
 
     The servers of another studio are left out: it could be this one, and lines would go in circles.
     """

@@ -65,7 +65,7 @@ class LoopBridge:
 
 
 async def _pool(addresses: tuple[Address, ...], options: RemoteOptions) -> ServerPool:
-    """On the loop, to which the servers' clients belong."""
+    """Open the pool on the loop, to which the servers' clients belong."""
     return ServerPool([SpeechServer(address, options) for address in addresses], options)
 
 

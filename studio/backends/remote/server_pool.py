@@ -52,7 +52,7 @@ class ServerPool:
     """All servers; belongs to the event loop it is used on."""
 
     def __init__(self, servers: Sequence[SpeechServer], options: RemoteOptions) -> None:
-        """Serve lines once `open` was called."""
+        """Connect to nothing yet; `open` does."""
         self._servers = tuple(servers)
         self._options = options
         self._changed = asyncio.Event()
@@ -102,7 +102,7 @@ class ServerPool:
     async def lease(
         self, voice: RemoteVoice, avoid: Collection[SpeechServer]
     ) -> AsyncIterator[SpeechServer]:
-        """Hold one place on a server that can speak in a voice; waits until one is free.
+        """Reserve one request on a server that has the voice; waits until one is free.
 
         Servers in `avoid` failed on this line and are taken only when no other will be free.
 
@@ -167,7 +167,7 @@ class ServerPool:
         )
 
     def _wait_s(self, able: Sequence[SpeechServer], now_s: float) -> float | None:
-        """How long to wait for a change at most; None for as long as it takes.
+        """How long to wait for a change at most; None for no limit.
 
         Raises:
             ModelUnavailable: All servers were down for longer than the patience.
@@ -193,7 +193,7 @@ class ServerPool:
         )
 
     def _lose(self, server: SpeechServer, trouble: str) -> None:
-        """Take a server as down, and begin to ask for it."""
+        """Mark a server as down, and begin to poll it."""
         server.trouble = trouble
         if server.down_since_s is not None:
             return
@@ -204,7 +204,7 @@ class ServerPool:
         task.add_done_callback(self._asking.discard)
 
     async def _regain(self, server: SpeechServer) -> None:
-        """Ask a server until it answers; it may have come back with another model."""
+        """Poll a server until it answers; it may have come back with another model."""
         pauses = wait_exponential(multiplier=self._options.retry_s, max=_LONGEST_PAUSE_S)
         async for attempt in AsyncRetrying(retry=retry_if_exception_type(RemoteError), wait=pauses):
             with attempt:
@@ -227,12 +227,12 @@ class ServerPool:
     def _distrust(
         self, server: SpeechServer, voice: RemoteVoice, error: Garbled | Declined
     ) -> None:
-        """Leave the lines to the other servers for a while, where there are others."""
+        """Send no lines to a server for a while, where there are others."""
         is_the_lines_fault = isinstance(error, Declined) and not error.always
         if is_the_lines_fault or not self.has_other(voice, (server,)):
             return
         now_s = asyncio.get_running_loop().time()
-        if server.busy_until_s <= now_s:  # else it rests for a line that began with this one
+        if server.busy_until_s <= now_s:  # else a line that began with this one lets it rest
             rest_s = min(_FIRST_REST_S * 2**server.faults_in_a_row, LONGEST_REST_S)
             server.faults_in_a_row = min(server.faults_in_a_row + 1, 10)
             server.busy_until_s = now_s + rest_s
@@ -241,18 +241,18 @@ class ServerPool:
             self._lose(server, str(error))
 
     def _tell(self) -> None:
-        """Wake the lines that wait for a place."""
+        """Wake the lines that wait for a server."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _troubles(self) -> str:
-        """The trouble of each server that is down."""
+        """Why each server that is down can't be reached."""
         down = [one for one in self._servers if one.down_since_s is not None or not one.abilities]
         return " ".join(f"{one.name} {one.trouble}." for one in down)
 
 
 def _soon_free(able: Sequence[SpeechServer], avoid: Collection[SpeechServer], now_s: float) -> bool:
-    """Whether a server that isn't to be avoided takes lines, once it has a place again."""
+    """Whether a server that isn't to be avoided will take lines when one of its own is done."""
     until_s = now_s + _WORTH_WAITING_S
     return any(
         one not in avoid and one.down_since_s is None and one.busy_until_s <= until_s
@@ -264,11 +264,11 @@ _SAME_SOUND = 0.01  # energy of the difference to that of the sound; -20 dB
 
 
 class Differs(Exception):
-    """A second try doesn't begin with what the first one delivered, so they can't be joined."""
+    """A second try doesn't begin with the samples of the first one, so they can't be joined."""
 
 
 class StreamResume:
-    """Passes on what is new of each try at a line.
+    """Passes on only those samples of a try that earlier tries haven't delivered.
 
     A second try with the same seed should begin with the same samples: those are skipped.
     """
@@ -286,12 +286,12 @@ class StreamResume:
         return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
 
     def begin(self) -> None:
-        """A try begins, with the line's first sample."""
+        """Begin a try: the next samples are the line's first."""
         self._to_skip = sum(map(len, self._chunks))
         self._again = []
 
     def take(self, chunk: Samples) -> None:
-        """Take what comes next of the try.
+        """Take the next samples of the try.
 
         Raises:
             Differs: It isn't what was delivered here.
@@ -307,7 +307,7 @@ class StreamResume:
             self._deliver(fresh)
 
     def end(self) -> None:
-        """The try is whole.
+        """End a try that is complete.
 
         Raises:
             Differs: It ended before the last sample delivered.
@@ -334,7 +334,7 @@ class LineTries:
     def __init__(
         self, line: RemoteLine, pool: ServerPool, options: RemoteOptions, deliver: OnChunk
     ) -> None:
-        """Get ready; `deliver` takes each sample of the line once."""
+        """Send nothing yet; `deliver` takes each sample of the line once."""
         self._line = line
         self._pool = pool
         self._resume = StreamResume(deliver)
@@ -393,19 +393,19 @@ class LineTries:
             raise Garbled(f"sent only {self._resume.delivered_s:.1f} s for the line")
 
     def _may_go_on(self, error: BaseException) -> bool:
-        """Whether another try makes sense; what one server declines, only on another."""
+        """Whether another try makes sense; what a server declined is tried on others only."""
         if isinstance(error, Declined):
             return self._pool.has_other(self._line.voice, self._failed_on)
         return isinstance(error, ServerFault)
 
     def _pause_s(self, state: RetryCallState) -> float:
-        """Between two tries; a server that is full rests on its own account."""
+        """Seconds between two tries; for a server that is full the pool waits."""
         assert state.outcome is not None
         is_elsewhere = isinstance(state.outcome.exception(), Busy | Declined)
         return 0.0 if is_elsewhere else self._pauses(state)
 
     def _enough(self, state: RetryCallState) -> bool:
-        """Whether the line is given up: servers that are full are waited for, faults counted."""
+        """Whether to stop trying: after too many faults, or too long a wait for full servers."""
         assert state.outcome is not None
         error = state.outcome.exception()
         if isinstance(error, Busy):
@@ -419,5 +419,5 @@ class LineTries:
 
 
 def _shortest_s(line: RemoteLine) -> float:
-    """No speech is that short: a stream of raw samples has no other sign that it was cut."""
+    """The shortest plausible speech: a cut stream of raw samples shows only by its length."""
     return _S_PER_LETTER * sum(map(str.isalnum, line.text)) / line.speed

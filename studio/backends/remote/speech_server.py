@@ -1,4 +1,4 @@
-"""One speech server: its streamed answers, and how it stands."""
+"""One speech server: its streamed answers, and whether it takes lines."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class SpeechReader:
         return rest
 
     def _begin(self) -> bool:
-        """Learn the form from the first bytes; whether there are enough of them."""
+        """Read the format from the first bytes; whether there are enough of them."""
         if len(self._pending) < 4:
             return False
         if self._pending.startswith(b"RIFF"):
@@ -120,7 +120,7 @@ class SpeechReader:
 
 
 def _wav_form(head: bytes) -> tuple[PcmFormat, int] | None:
-    """The form and where the samples start; None when that hasn't come yet."""
+    """The format and where the samples start; None when that hasn't arrived yet."""
     form, place = None, 12
     while len(head) >= place + 8:
         name, size = struct.unpack_from("<4sI", head, place)
@@ -209,7 +209,7 @@ class SpeechServer:
         )
 
     async def ask(self) -> ServerCapabilities:
-        """Find out what it can do.
+        """Ask the server for its capabilities.
 
         Raises:
             ServerFault: It doesn't answer, or not now.
