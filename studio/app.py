@@ -75,7 +75,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
             studio = _studio(settings)
-            # Not before all is well: Gradio's import takes seconds.
+            # Not earlier, as Gradio's import takes seconds.
             from studio.server.studio_server import serve
 
             return serve(options, studio, setup)
@@ -125,7 +125,7 @@ def _studio(settings: Settings) -> Studio:
 
 
 def _lending(settings: Settings, options: BackendOptions) -> ZeroGpuProxy | None:
-    """On a Space that lends its card; made before the page, as the platform demands."""
+    """The GPU lending of a ZeroGPU Space; made before the page, as the platform demands."""
     if not settings.zero_gpu:
         return None
     return ZeroGpuProxy(lambda name: registry.create(name, replace(options, graphs=False)))
@@ -137,7 +137,7 @@ def _backend(name: str, options: BackendOptions, lending: ZeroGpuProxy | None) -
 
 
 def _device(settings: Settings) -> str | None:
-    """The kind of device that was chosen; of several cards only the chosen one is there then."""
+    """The kind of the chosen device; of several GPUs only the chosen one stays visible."""
     kind, colon, number = settings.device.partition(":")
     if colon:
         # Not a device of torch's, which each thread would have to be told: other cards go out of

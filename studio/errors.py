@@ -74,7 +74,7 @@ class NotFound(StudioError):
 
 
 class Conflict(StudioError):
-    """The state of things forbids it now."""
+    """It can't be done in the current state."""
 
 
 class SpeakerExists(Conflict):
@@ -86,7 +86,7 @@ class ModelInUse(Conflict):
 
 
 class EditConflict(Conflict):
-    """Somebody else changed what an edit was about; nothing of the edit was applied.
+    """Somebody else changed what an edit concerns; nothing of the edit was applied.
 
     Attributes:
         rev: The project's revision now.
@@ -97,7 +97,7 @@ class EditConflict(Conflict):
     def __init__(
         self, message: str, *, rev: int = 0, conflicts: Sequence[Mapping[str, object]] = ()
     ) -> None:
-        """Keep what is in dispute beside the message."""
+        """Store what is in dispute with the message."""
         super().__init__(message)
         self.rev = rev
         self.conflicts = list(conflicts)
@@ -111,13 +111,13 @@ class EngineBusy(StudioError):
     """
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
-        """Keep the time beside the message."""
+        """Store the time with the message."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
 
 class LimitReached(EngineBusy):
-    """A visitor has had as much as one may have for now."""
+    """A visitor has used up a limit for now."""
 
 
 class NotAllowed(StudioError):
@@ -149,4 +149,4 @@ class NoRoom(StorageFailed):
 
 
 class Cancelled(StudioError):
-    """The person stopped it."""
+    """The user stopped it."""

@@ -246,7 +246,7 @@ def _iter_kept_parts(
 
 
 def _join_with_fades(parts: list[Samples], fade: int) -> Samples:
-    """Join parts with a crossfade of `fade` samples, so that no join clicks."""
+    """Join parts end to end; both sides of a join fade over `fade` samples, so that none clicks."""
     ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
     parts = [part.copy() for part in parts]
     for before, after in pairwise(parts):

@@ -103,7 +103,7 @@ def encode_blocks(
 
 
 def encode(clip: Clip, audio_format: AudioFormat) -> bytes:
-    """Make a whole file in memory."""
+    """Encode a whole file in memory."""
     file = io.BytesIO()
     encode_blocks(file, [clip.samples], audio_format, rate_hz=clip.rate_hz)
     return file.getvalue()

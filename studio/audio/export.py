@@ -83,12 +83,12 @@ MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
 _MIN_BYTES_PER_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
-"""Free bytes to spare: an export that can't fit is refused before it begins."""
+"""Lower bounds of a file's size: an export that can't fit is refused before it begins."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
 
 OnProgress = Callable[[float], None]
-"""Called with the share written so far, 0 to 1; an error it raises ends the export, traceless."""
+"""Called with the share written so far, 0 to 1; an error it raises ends the export cleanly."""
 
 
 @dataclass(frozen=True, slots=True)

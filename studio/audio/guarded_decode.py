@@ -108,7 +108,7 @@ def _build_limit_error(name: str) -> AudioRejected:
 
 
 def _build_environment() -> dict[str, str]:
-    """The variables Python needs to start, without keys or tokens; libraries get one thread each."""
+    """The variables that Python needs, without keys or tokens; libraries get one thread each."""
     kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "HOME", "LANG", "LD_LIBRARY_PATH")
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     given = {name: os.environ[name] for name in kept if name in os.environ}

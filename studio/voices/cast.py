@@ -88,7 +88,7 @@ class Cast:
         return Voice(speaker.name, sample, *described, speaker.first_name)
 
     def list_languages(self, name: str) -> tuple[str, ...]:
-        """What is known of the language of a name's lines: its voice's, then the script's.
+        """The languages to try for a name's lines: its voice's, then the script's.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -101,7 +101,7 @@ class Cast:
         return tuple(filter(None, (own, self._language)))
 
     def explain_missing_voice(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
-        """Why a name can't be spoken by a backend that makes such voices; None when it can.
+        """Why a backend with these kinds of voices can't speak a name; None if it can.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -119,7 +119,7 @@ class Cast:
     def find_notices(
         self, segments: Iterable[Segment], kinds: VoiceKinds | None = None
     ) -> tuple[Notice, ...]:
-        """What a plan asks of the cast that it hasn't, one notice each: moods, voices.
+        """Find what a plan needs and the cast lacks, one notice each: moods, voices.
 
         Args:
             segments: Of a plan.
@@ -182,7 +182,7 @@ class Cast:
 
 
 def _can_voice(speaker: Speaker, mood: str | None, kinds: VoiceKinds) -> bool:
-    """Whether a speaker has what one of these voices is made from."""
+    """Whether one of these kinds of voices can be made for a speaker."""
     has_sample = speaker.sample is not None or (
         mood is not None and find_mood_sample(speaker, mood) is not None
     )

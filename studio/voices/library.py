@@ -102,7 +102,7 @@ class SpeakerLibrary:
     def add(
         self, name: str, *, sample: Path | Clip | None = None, **details: Unpack[SpeakerDetails]
     ) -> Speaker:
-        """Keep a new speaker; without a colour it gets one that few others have.
+        """Add a speaker; without a colour it gets one that few others have.
 
         Args:
             name: Free in the library, whatever its case.
@@ -125,7 +125,7 @@ class SpeakerLibrary:
             return self._store.create(record, {} if clip is None else {MAIN_SAMPLE: clip})
 
     def add_imported(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:
-        """Keep a speaker as another library had it, under a name that is free here.
+        """Add a speaker from another library, under a name that is free here.
 
         Args:
             record: Checked; every recording it names has a clip.
@@ -142,7 +142,7 @@ class SpeakerLibrary:
         transcript: str | None = None,
         consent_at: str | None = None,
     ) -> Speaker:
-        """Give a speaker another main sample with what belongs to it, or none; the last is kept.
+        """Replace a speaker's main sample, or remove it; the previous one stays as a version.
 
         Raises:
             AudioRejected: The sample can't be decoded; the earlier one stays.
@@ -167,7 +167,7 @@ class SpeakerLibrary:
         transcript: str | None = None,
         consent_at: str | None = None,
     ) -> Speaker:
-        """Give a speaker one more sample, for the lines that name its mood.
+        """Add a sample to a speaker, for the lines that name its mood.
 
         Raises:
             BadInput: The mood can't be written in a script, or the speaker has too many.
@@ -196,7 +196,7 @@ class SpeakerLibrary:
     def replace_sample(
         self, name: str, sample_id: str | None, clip: Clip, *, transcript: str | None
     ) -> Speaker:
-        """Put another recording, already checked, in the place of a sample that stays otherwise.
+        """Replace the recording of a sample by one that was checked; its mood and consent stay.
 
         The one before is kept.
 
@@ -219,7 +219,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def remove_mood(self, name: str, sample_id: str) -> Speaker:
-        """Take one of a speaker's further samples away; its recording is kept for a while.
+        """Remove one of a speaker's mood samples; its recording stays as a version for a while.
 
         Raises:
             NotFound: There is no such sample.
@@ -230,7 +230,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def restore_version(self, name: str, version_id: str) -> Speaker:
-        """Bring back a recording that was changed or removed.
+        """Restore a recording that was changed or removed.
 
         Raises:
             NotFound: The recording isn't kept any more.
@@ -251,7 +251,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def update(self, name: str, **details: Unpack[SpeakerDetails]) -> Speaker:
-        """Change the given details and no others; None clears one.
+        """Change the given details only; None clears one.
 
         Raises:
             BadInput: A detail can't be used.
@@ -261,7 +261,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def rename(self, old: str, new: str) -> Speaker:
-        """Give a speaker another name; its folder and samples stay.
+        """Rename a speaker; its folder and samples stay.
 
         Raises:
             NotFound: There is no speaker `old`.
@@ -276,7 +276,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def remove(self, name: str) -> None:
-        """Put a speaker with its samples into the trash, from where it is deleted after 30 days."""
+        """Move a speaker with its samples to the trash, where it is deleted after 30 days."""
         with self._store.lock_for_writing():
             self._store.trash.put(self.folder(self.get(name).speaker_id))
 
@@ -284,13 +284,13 @@ class SpeakerLibrary:
         """Speakers in the trash that can be read, the latest first."""
         found = []
         for folder, removed_s in self._store.trash.list_removed():
-            with suppress(StorageFailed):  # it can't be brought back, and goes in time
+            with suppress(StorageFailed):  # it can't be restored, and is deleted in time
                 name = read_record(folder / RECORD_FILE).name
                 found.append(RemovedSpeaker(folder.name, name, removed_s))
         return tuple(found)
 
     def restore_removed(self, speaker_id: str) -> Speaker:
-        """Take a speaker out of the trash, under its name or one that is free, with its old id.
+        """Restore a speaker from the trash with its id, under its name or, if taken, a free one.
 
         Raises:
             NotFound: It isn't there any more.

@@ -26,7 +26,7 @@ from studio.voices.speaker import Sample
 MIN_SAMPLE_S = 1.0
 GOOD_SAMPLE_S = 3.0
 MAX_SAMPLE_S = 60.0
-"""What comes after it in a recording takes no part in the voice."""
+"""Seconds of a recording that the voice is made from; the rest is ignored."""
 
 MAX_BACKGROUND_TONES = 0.6
 """Above it, background tones count as music; tests/audio/test_background_music.py: how surely."""
@@ -43,7 +43,7 @@ _MIN_NOISE_DISTANCE_DB = 3.0
 
 
 class SampleProblemCode(StrEnum):
-    """Kinds of problems, for pages that show a sign beside the message."""
+    """Kinds of problems, for pages that show an icon with the message."""
 
     TOO_SHORT = "too_short"
     SHORT = "short"
@@ -61,7 +61,7 @@ class SampleProblemCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleProblem:
-    """Something about a sample; one that is not `fatal` is advice.
+    """A problem of a sample; one that is not `fatal` is advice.
 
     `message` has the figure and what to do, as full sentences.
     """
@@ -99,7 +99,7 @@ class SampleReport:
 def check_sample(
     path: Path, *, limits: DecodeLimits = DEFAULT_LIMITS, display_name: str | None = None
 ) -> SampleReport:
-    """Decode a recording and tell what stands against it as a sample.
+    """Decode a recording and find its problems as a sample.
 
     Args:
         path: The recording, in any format `decode` takes.
@@ -114,7 +114,7 @@ def check_sample(
 
 
 def check_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
-    """Tell what stands against a decoded recording as a sample.
+    """Find the problems of a decoded recording as a sample.
 
     Args:
         whole: All of what may be used; its first `MAX_SAMPLE_S` are.
@@ -127,7 +127,7 @@ def check_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
 
 
 def load_sample(path: Path, *, transcript: str | None = None, speaker: str | None = None) -> Sample:
-    """Read a recording that is to serve as a voice.
+    """Read a recording as a sample of a voice.
 
     Args:
         path: The recording, in any format `decode` takes.
@@ -279,7 +279,7 @@ class SampleUploads:
 
     @contextmanager
     def open_writer(self, *, max_bytes: int = DEFAULT_LIMITS.max_bytes) -> Iterator[UploadWriter]:
-        """A file to write a body into as it comes; it is gone when the block ends.
+        """A file into which a body is written as it arrives; deleted when the block ends.
 
         Raises:
             StorageFailed: The folder can't be written.
@@ -295,7 +295,7 @@ class SampleUploads:
                 path.unlink(missing_ok=True)
 
     def add(self, path: Path, name: str) -> SampleUpload:
-        """Decode a recording and keep it; the file itself is needed no more.
+        """Decode a recording and store it; the file itself isn't needed afterwards.
 
         Args:
             path: In any format `decode` takes.
@@ -330,7 +330,7 @@ class SampleUploads:
         return upload
 
     def read_part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:
-        """A recording from `start_s` up to `end_s`, which for None is its end.
+        """A recording from `start_s` to `end_s`; None is its end.
 
         Raises:
             NotFound: As for `get`.
@@ -350,14 +350,14 @@ class SampleUploads:
         return Clip(samples)
 
     def drop(self, upload_id: str) -> None:
-        """Delete a recording; one that isn't there is no matter."""
+        """Delete a recording; no error if it doesn't exist."""
         with self._lock:
             known = self._kept.pop(upload_id, None)
         if known is not None:
             self._path(upload_id).unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """Delete what a process that is gone left behind."""
+        """Delete what an ended process left behind."""
         with self._lock:
             known = {f"{upload_id}.wav" for upload_id in self._kept}
         for path in self._root.iterdir():
@@ -374,7 +374,7 @@ class SampleUploads:
 
 @dataclass(slots=True)
 class UploadWriter:
-    """A body on its way to disk, within a limit."""
+    """Writes a body to disk, within a limit."""
 
     path: Path
     file: BinaryIO
@@ -396,6 +396,6 @@ class UploadWriter:
         self.file.write(chunk)
 
     def finish(self) -> Path:
-        """Where the whole body lies now."""
+        """Flush the file; returns its path."""
         self.file.flush()
         return self.path

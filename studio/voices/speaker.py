@@ -11,12 +11,12 @@ from studio.audio.clip import Clip
 from studio.dialog.model import name_key
 
 NEUTRAL = "neutral"
-"""How a line names the mood of a speaker's main sample; the same as naming none."""
+"""The mood of a speaker's main sample, as a line may name it; the same as naming none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoodSample:
-    """One more recording of a speaker, for the lines that name its mood.
+    """A further recording of a speaker, for the lines that name its mood.
 
     Attributes:
         sample_id: Unique within the speaker; generated, never made from outside text.
@@ -57,7 +57,7 @@ class SampleVersion:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """A character's voice as it is kept on disk.
+    """A speaker of the library, as stored on disk.
 
     Attributes:
         speaker_id: Folder name in the library; generated, never made from outside text.
@@ -132,7 +132,7 @@ class VoiceKinds:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """All that a backend may use to make a speaker's voice; with nothing set, its built-in one.
+    """What a backend may make a speaker's voice from; with nothing set, its built-in voice.
 
     Attributes:
         speaker: What people call it.
@@ -146,7 +146,7 @@ class Voice:
     first_name: str | None = None
 
     def with_instruction(self, instruct: str | None) -> Voice:
-        """The same voice for a line that says in words how it is spoken.
+        """The same voice for a line with an instruction on how to speak it.
 
         The words stand in for those that the voice has for all its lines; where these are what
         the voice is made from, they follow them.

@@ -87,7 +87,7 @@ _Time = Annotated[str, StringConstraints(max_length=40), AfterValidator(_to_utc)
 
 
 class SpeakerDetails(TypedDict, total=False):
-    """What can be set of a speaker beside name and samples, as in `Speaker`; None clears it."""
+    """The details of a speaker besides name and samples, as in `Speaker`; None clears one."""
 
     transcript: str | None
     language: str | None
@@ -138,7 +138,7 @@ class SampleVersionRecord(BaseModel):
 
 
 class SpeakerRecord(BaseModel):
-    """One `speaker.json`; fields as in `Speaker`, unknown ones are kept out."""
+    """The content of `speaker.json`; fields as in `Speaker`, unknown ones are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -173,7 +173,7 @@ class SpeakerRecord(BaseModel):
 
     @classmethod
     def create(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
-        """Check and make a record; empty texts count as None.
+        """Create a valid record; empty texts count as None.
 
         Raises:
             NameRejected: The name breaks the rule of `clean_name`.
@@ -190,7 +190,7 @@ class SpeakerRecord(BaseModel):
         return _validate(dict(self) | fields)
 
     def with_name(self, name: str) -> SpeakerRecord:
-        """A record with another name, which remembers the first one.
+        """A record with another name, which still has the first one.
 
         Raises:
             NameRejected: The name breaks the rule of `clean_name`.
@@ -286,7 +286,7 @@ class SpeakerRecord(BaseModel):
         return record.with_fields(moods=(*record.moods, back))
 
     def _check_free(self, mood: str, mine: MoodRecord | None = None) -> str:
-        """A mood as it is kept; a sample may have the one it has.
+        """A normalized mood that no other sample has.
 
         Raises:
             BadInput: It can't be used.
@@ -311,7 +311,7 @@ def _validate(fields: Mapping[str, object]) -> SpeakerRecord:
 
 
 def clean_mood(text: str) -> str:
-    """Bring a mood to the one form under which it is kept: as a name, and not the main one's.
+    """Normalize a mood to the form in which it is stored, like a name; the main one's is refused.
 
     Raises:
         BadInput: It is empty, too long or holds what scripts use around names.
@@ -346,7 +346,7 @@ def read_record(path: Path) -> SpeakerRecord:
 
 
 def parse_record(content: bytes) -> SpeakerRecord:
-    """Read what a `speaker.json` holds.
+    """Parse the content of a `speaker.json`.
 
     Raises:
         ValidationError: It holds something else.
@@ -357,7 +357,7 @@ def parse_record(content: bytes) -> SpeakerRecord:
 
 
 def write_record(path: Path, record: SpeakerRecord) -> None:
-    """Write a `speaker.json`, readable and whole.
+    """Write a `speaker.json`, which is whole or absent.
 
     Raises:
         StorageFailed: It can't be written.

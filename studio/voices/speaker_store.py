@@ -1,4 +1,4 @@
-"""The folders of a speaker library, one for each speaker: found, read and written whole."""
+"""The folders of a speaker library, one for each speaker; read, and written atomically."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SpeakerStore:
         self.on_change: Callable[[], None] = lambda: None
 
     def folder(self, speaker_id: str) -> Path:
-        """Where a speaker's files are."""
+        """The folder of a speaker's files."""
         return self._root / speaker_id
 
     def folders(self) -> tuple[Path, ...]:
@@ -98,7 +98,7 @@ class SpeakerStore:
             return build_speaker(self.folder(speaker_id), self.read(speaker_id))
 
     def measure_length_s(self, sample: Path) -> float | None:
-        """Seconds of a kept recording, None when it can't be read; looked up once a state."""
+        """Seconds of a stored recording, None if it can't be read; cached by the file's state."""
         try:
             return self._lengths_s.get(sample, _read_length_s)
         except OSError:
@@ -143,7 +143,7 @@ class SpeakerStore:
 
 
 def build_speaker(folder: Path, record: SpeakerRecord) -> Speaker:
-    """A record with the places of its recordings; the folder's name is the speaker's id."""
+    """A record with the paths of its recordings; the folder's name is the speaker's id."""
     return Speaker(
         speaker_id=folder.name,
         sample=folder / MAIN_SAMPLE if record.has_sample else None,
@@ -232,7 +232,7 @@ class SpeakerEdit:
             raise NotFound(f"This recording of {self.record.name} isn't kept any more.")
         restored = self.record.with_version_restored(version_id)
         if version.removed and version.sample_id is None and self.record.has_sample:
-            self.save_version(None, removed=True)  # the present one gives way
+            self.save_version(None, removed=True)  # the current one is replaced
         kept = tuple(one for one in self.record.formers if one.former_id != version_id)
         self.record = restored.with_fields(formers=kept)
         _copy_recording(source, self.folder / restored.recording_of(version.sample_id))

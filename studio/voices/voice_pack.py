@@ -69,7 +69,7 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
 
 
 def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
-    """Put a voice from such a file into the library, under a name that is free there.
+    """Import a voice from such a file into the library, under a name that is free there.
 
     Nothing of the file is trusted: names that don't belong to a voice are refused, sizes are
     counted while they are unpacked, and each recording is decoded and checked as an upload is.
@@ -94,7 +94,7 @@ def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
 
 
 def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
-    """What such a file holds: its record, and the SHA-256 of each recording, as `hash_recordings`.
+    """The record in such a file, and the SHA-256 of each recording, as `hash_recordings`.
 
     Raises:
         BadInput: The file is no voice, or damaged.
@@ -164,7 +164,7 @@ def _read_clip(pack: zipfile.ZipFile, name: str, folder: Path) -> Clip:
 
 
 def _read_member(pack: zipfile.ZipFile, name: str, max_bytes: int) -> Iterable[bytes]:
-    """What a member unpacks to, stopped at a limit: the size it claims may be a lie."""
+    """Unpack a member up to a limit: the size that it states may be wrong."""
     left = max_bytes
     with pack.open(name) as member:
         while block := member.read(_BLOCK_BYTES):

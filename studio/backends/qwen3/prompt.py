@@ -41,7 +41,7 @@ class Qwen3Tokenizer:
         return self._numbers(f"<|im_start|>user\n{self._plain(text)}<|im_end|>\n")
 
     def _plain(self, text: str) -> str:
-        """Remove the model's control tokens from a person's text, such as the end of a role."""
+        """Break up control tokens of the model in a person's text, such as the end of a role."""
         for command in self._commands:
             text = text.replace(command, f"{command[0]} {command[1:]}")
         return text.strip()

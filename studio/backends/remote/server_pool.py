@@ -232,7 +232,7 @@ class ServerPool:
         if is_the_lines_fault or not self.has_other(voice, (server,)):
             return
         now_s = asyncio.get_running_loop().time()
-        if server.busy_until_s <= now_s:  # else a line that began with this one lets it rest
+        if server.busy_until_s <= now_s:  # else another line has let it rest already
             rest_s = min(_FIRST_REST_S * 2**server.faults_in_a_row, LONGEST_REST_S)
             server.faults_in_a_row = min(server.faults_in_a_row + 1, 10)
             server.busy_until_s = now_s + rest_s
