@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from ui_steps import studio_url
+from ui_steps import ready, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def wait_for_state(page, state):
 
 def read(page):
     page.click("#read")
-    page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
+    ready(page)
 
 
 def test_the_idle_countdown_runs_and_the_model_comes_back(page, write):
@@ -134,6 +134,8 @@ def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
     assert page.is_disabled("#backends [value=gone]")
     assert "It needs a package." in page.inner_text(".backend:has([value=gone])")
     page.check("#backends [value=big]")
+    while not asked:
+        page.wait_for_timeout(10)
     page.click("#model-stop")
     while len(asked) < 2:
         page.wait_for_timeout(10)

@@ -16,6 +16,8 @@ export class TakesPanel {
   #line = null;
   #takes = [];
   #known = "";
+  // Counts what is to be shown: of lists that overtake each other, the last asked for counts.
+  #asked = 0;
   #button = null;
 
   /** @param {Pick<Parts, "project" | "commands" | "player">} parts */
@@ -32,15 +34,17 @@ export class TakesPanel {
     const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
     if (known === this.#known) return;
     this.#known = known;
+    this.#asked += 1;
     if (!line?.take && !line?.n_takes) return this.#put([]);
     if (isSame) this.#put(this.#takes); // which one is in use now shows before the studio answers
-    this.#load(line.line_id, known);
+    this.#load(line.line_id);
   }
 
-  async #load(lineId, known) {
+  async #load(lineId) {
+    const asked = (this.#asked += 1);
     try {
       const answer = await api.listTakes(this.#parts.project.id, lineId);
-      if (known === this.#known) this.#put((answer.takes ?? answer).toReversed());
+      if (asked === this.#asked) this.#put((answer.takes ?? answer).toReversed());
     } catch (error) {
       if (error.status !== 404) showError("The takes can't be shown", error);
     }
@@ -157,9 +161,10 @@ export class TakesPanel {
   }
 
   async #lock({ take_id: takeId, locked }) {
+    const { line_id: lineId } = this.#line;
     this.#parts.project.edit([{ op: "lock_take", take_id: takeId, locked: !locked }]);
     await this.#parts.project.flush();
-    await this.#load(this.#line.line_id, this.#known);
+    if (lineId === this.#line?.line_id) await this.#load(lineId);
   }
 
   #delete(take) {

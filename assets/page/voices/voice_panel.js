@@ -247,13 +247,17 @@ export class VoicePanel {
     const text = "It can be brought back for 30 days, under Removed voices.";
     confirmRemoval(`Remove ${name}?`, text, async () => {
       if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
-        this.#details.begin(this.#speaker, this.#offer); // discards typed text
-        this.#sheet.close();
         showDone(`${name} is removed.`);
-        byId("voice-new").focus();
+        if (this.#speaker?.speaker_id === id) this.#close();
       }
       bus.emit("library.edited");
     });
+  }
+
+  #close() {
+    this.#details.begin(this.#speaker, this.#offer); // discards typed text
+    this.#sheet.close();
+    byId("voice-new").focus();
   }
 
   #left() {
