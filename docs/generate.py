@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.bench_options import add_bench_options  # noqa: E402
 from studio.cli.arguments import build_parser  # noqa: E402
 from studio.server.v1.speech_api import speech_api  # noqa: E402
 from studio.settings import Settings  # noqa: E402
@@ -65,7 +66,7 @@ def options() -> str:
     """The options of every command that the studio itself runs."""
     (commands,) = (
         action
-        for action in build_parser()._actions
+        for action in build_parser(add_bench_options=add_bench_options)._actions
         if isinstance(action, argparse._SubParsersAction)
     )
     helps = {choice.dest: choice.help or "" for choice in commands._choices_actions}

@@ -46,7 +46,7 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
-    arguments = build_parser(program()).parse_args(with_command(argv))
+    arguments = _parser().parse_args(with_command(argv))
     _log(arguments)
     try:
         settings = _settings(arguments)
@@ -57,6 +57,14 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    try:
+        from benchmarks.bench_options import add_bench_options
+    except ModuleNotFoundError:  # an installed package, where `bench` says that it has none
+        return build_parser(program())
+    return build_parser(program(), add_bench_options)
 
 
 def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) -> int:

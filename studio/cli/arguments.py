@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from studio.engine.job import MAX_TRIES
@@ -10,18 +11,22 @@ from studio.errors import SettingError
 from studio.setup.commands import VERSION_TEXT
 
 
-def build_parser(program: str = "tableread") -> argparse.ArgumentParser:
+def build_parser(
+    program: str = "tableread",
+    add_bench_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+) -> argparse.ArgumentParser:
     """The parser of all commands that need the studio.
 
     Args:
         program: The program's name in the usage line.
+        add_bench_options: Adds the options of `bench`, which only a clone has.
     """
     parser = argparse.ArgumentParser(prog=program, description="Tableread: a studio for dialog.")
     parser.add_argument("--version", action="version", version=VERSION_TEXT)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))
-    _add_bench(commands.add_parser("bench", help="run the benchmarks, as tables"))
+    add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))
     commands.add_parser("doctor", help="what runs here, and why the rest doesn't")
     return parser
 
@@ -111,11 +116,3 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
     parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
-
-
-def _add_bench(parser: argparse.ArgumentParser) -> None:
-    try:
-        from benchmarks.bench_options import add_bench_options
-    except ModuleNotFoundError:  # an installed package, where `bench` says that it has none
-        return
-    add_bench_options(parser)

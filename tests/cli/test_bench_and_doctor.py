@@ -109,7 +109,7 @@ def test_doctor_tells_of_a_card_that_gives_no_context(
         raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported")
 
     monkeypatch.setattr("studio.cli.doctor.choose_device", broken)
-    monkeypatch.setattr("studio.backends.qwen3.backend.Qwen3Backend.room", broken)
+    monkeypatch.setattr("studio.backends.qwen3.backend.Qwen3Backend.describe_capacity", broken)
     monkeypatch.setenv("TTS_DEVICE", "cuda")
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
