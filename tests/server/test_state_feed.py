@@ -29,7 +29,7 @@ from studio.services.studio import Studio, StudioOptions
 from studio.setup.models_install import NothingToSetUp
 
 ASSETS = Path(__file__).parents[2] / "assets"
-PARTS = {"backend", "backends", "auto_reason", "model", "engine", "setup", "speakers"}
+PARTS = {"backend", "backends", "auto_reason", "model", "engine", "setup", "speakers", "exports"}
 WAIT_S = 60
 
 

@@ -44,7 +44,9 @@ def test_the_idle_countdown_runs_and_the_model_comes_back(page, write):
     wait_for_state(page, "unloaded")
     assert page.inner_text("#model-state") == "not loaded"
     write("Mara: One.\nTomas: Two.", 2)
+    page.evaluate(RECORDED)
     read(page)
+    page.wait_for_function("() => window.recorded.some((said) => /unloads in/.test(said))")
     page.click("#model-chip")
     page.wait_for_selector("#model-facts dd:text-matches('([2-9]|[0-9]{2,}) loads')")
     page.keyboard.press("Escape")

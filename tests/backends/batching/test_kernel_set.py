@@ -106,7 +106,7 @@ def test_a_frame_at_full_depth_launches_few_kernels():
 def test_in_16_bits_states_are_as_near_to_float32_as_the_packages_own():
     """Norms and rotation round less often than the package does, and nowhere more."""
     ours, theirs = [], []
-    for seed in range(3):
+    for seed in range(12):  # of three the ratio is 0.91 to 1.10, of twelve 0.95 to 1.00
         model = build_random_model(replace(SIZES["tiny"], layers=12), seed=seed)
         torch.manual_seed(seed)
         for name, weight in model.talker.named_parameters():
