@@ -66,10 +66,9 @@ class LargestChild:
         while not self._over.is_set():
             for child in me.children(recursive=True):
                 try:
-                    rss_bytes = child.memory_info().rss
                     # Between fork and exec a child still shows its parent's memory.
                     if child.cmdline() != own:
-                        self.rss_bytes = max(self.rss_bytes, rss_bytes)
+                        self.rss_bytes = max(self.rss_bytes, child.memory_info().rss)
                 except psutil.NoSuchProcess:
                     continue
             time.sleep(0.005)
