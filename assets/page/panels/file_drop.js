@@ -121,15 +121,15 @@ export class FileDrop {
       const over = showProgressNotice(`${file.name} is being imported…`);
       try {
         const body = api.importProject(file);
-        await this.#parts.projects.adopt(body);
-        brought.push({ name: file.name, notices: (await body).notices });
+        const isShown = await this.#parts.projects.adopt(body);
+        brought.push({ name: file.name, notices: (await body).notices, isShown });
         announce(`${file.name} is imported.`);
       } catch (error) {
         showError(`${file.name} can't be imported`, error);
       }
       over();
     }
-    brought.slice(0, -1).forEach(noticeImportedFile);
+    brought.filter(({ isShown }, at) => !isShown || at < brought.length - 1).forEach(noticeImportedFile);
   }
 }
 
