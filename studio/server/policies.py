@@ -208,6 +208,8 @@ class RoutePolicies:
             method: If a route with this path doesn't take it, that route's policy is returned.
             path: Decoded, from the root.
         """
+        if "\n" in path:  # a mount's pattern matches none, so the router would find no route
+            return None
         if any(len(part.encode(errors="replace")) > _MAX_SEGMENT_BYTES for part in path.split("/")):
             return None
         if not path.startswith(_OWN) or path == ENTER:

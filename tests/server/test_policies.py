@@ -245,6 +245,7 @@ def test_an_unknown_address_is_refused_before_any_session(studio: Studio) -> Non
     for path, message in (
         ("/studio/nothing", "Not Found"),
         ("/v1/nothing", nothing),
+        ("/v1/dialogs/%0Aabc", nothing),  # not as the router, whose mounts match no line break
         ("/nothing", nothing),
     ):
         answer = client.get(path)
