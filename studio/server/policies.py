@@ -25,7 +25,7 @@ from studio.services.studio import Studio
 
 _MB = 1_000_000
 LOGIN_BYTES = 10_000
-GRADIO_BYTES = 2 * _MB
+GRADIO_BYTES = 200_000
 JSON_BYTES = 12 * _MB
 SPEECH_BYTES = 17 * _MB  # a text and a reference recording
 UPLOAD_BYTES = 200 * _MB

@@ -6,6 +6,7 @@ import ctypes
 import secrets
 import sys
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,7 +15,8 @@ from gradio.blocks import Blocks
 from gradio.context import LocalContext
 from gradio.routes import App, ORJSONResponse
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.cli.serve import ServeArguments
@@ -23,6 +25,7 @@ from studio.errors import NotAllowed
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
+from studio.server.middleware.gradio_calls import QUEUE_JOIN, GradioCallMiddleware
 from studio.server.middleware.security import OriginGuard, SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
@@ -35,6 +38,9 @@ from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import ASSETS, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
 from studio.ui.speak import offer_speak
+
+if sys.platform != "win32":
+    import resource
 
 
 class LoginForm(Protocol):
@@ -112,18 +118,33 @@ _M_ARENA_MAX = -8
 """`mallopt`'s parameter, from glibc's `malloc.h`."""
 
 
+_MAX_FILES = 65_536
+
+
 def tune_process() -> None:
-    """Make threads switch sooner, and share two malloc arenas.
+    """Make threads switch sooner, share two malloc arenas, and allow more open files.
 
     With Python's own switch interval of 5 ms, each response would wait that long whenever another
     thread computes. And glibc gives threads up to eight arenas a processor, each with its own
     fragmentation: with two, fifty people who write for ten minutes leave a third less of it.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    _allow_open_files()
     if sys.platform.startswith("linux"):
         set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # a stub in musl
         if set_option is not None:
             set_option(_M_ARENA_MAX, _MAX_ARENAS)
+
+
+def _allow_open_files() -> None:
+    """Raise the soft limit of open files, connections included, which is often 1,024 or less."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS has a further limit, which it doesn't tell
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 _GRADIO_POLL_S = 0.02
@@ -162,6 +183,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         self.page_assets = PageAssets(ASSETS)
         super().__init__(
             routes=[
+                Route("/logout", self._sign_out),  # before Gradio's, which signs everybody out
                 *studio_routes(entry.studio_of, setup, guard=entry.require_login, assets=ASSETS),
                 *service_routes(entry.studio, entry.studio_of, guard=guard),
             ],
@@ -174,13 +196,32 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
         link_page(self.routes, self.page_assets.preload)
-        routes = super().build_middleware_stack()
+        routes = GradioCallMiddleware(super().build_middleware_stack())
 
         async def known(scope: Scope, receive: Receive, send: Send) -> None:
             scope["studio_server"] = self
+            if self._is_closed(scope):
+                await error_response(scope["path"], 401, "Sign in first.")(scope, receive, send)
+                return
             await routes(scope, receive, send)
 
         return self._entry.build_middleware(known, self)
+
+    def _is_closed(self, scope: Scope) -> bool:
+        """Whether a request is for Gradio's endless stream, which itself asks for no sign-in."""
+        return (
+            scope["type"] == "http"
+            and scope["path"].startswith("/gradio_api/heartbeat/")
+            and not self._entry.form.is_signed_in(self, HTTPConnection(scope))
+        )
+
+    async def _sign_out(self, request: Request) -> Response:
+        """End the sign-in of one browser, and lead it to the page."""
+        response = RedirectResponse(".", status_code=303)
+        for name in _token_cookies(self):
+            self.tokens.pop(request.cookies.get(name), None)
+            response.delete_cookie(name)
+        return response
 
 
 class GradioForm:
@@ -191,8 +232,8 @@ class GradioForm:
         assert isinstance(server, App)
         if server.auth is None:
             return True
-        names = (f"access-token-{server.cookie_id}", _plain_cookie(server))
-        return any(server.tokens.get(asks.cookies.get(name)) is not None for name in names)
+        given = (asks.cookies.get(name) for name in _token_cookies(server))
+        return any(server.tokens.get(token) is not None for token in given)
 
     def sign_in(self, server: FastAPI) -> str | None:
         """Create a token as the form does, without a password."""
@@ -206,9 +247,13 @@ class GradioForm:
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
     """Exception handler for Gradio's queue, which doesn't check that an event's function exists."""
-    if request.url.path != "/gradio_api/queue/join":
+    if request.url.path != QUEUE_JOIN:
         raise error
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
+
+
+def _token_cookies(server: App) -> tuple[str, str]:
+    return f"access-token-{server.cookie_id}", _plain_cookie(server)
 
 
 def _plain_cookie(server: App) -> str:

@@ -272,6 +272,28 @@ def test_a_wrong_way_in_is_nobodys(shared: Shared) -> None:
         assert "set-cookie" not in answer.headers
 
 
+def test_the_heartbeat_asks_for_a_sign_in(shared: Shared) -> None:
+    answer = httpx.get(f"{shared.address}/gradio_api/heartbeat/x", timeout=20)
+    assert answer.status_code == 401
+
+
+def test_a_sign_out_ends_one_session(shared: Shared) -> None:
+    with shared.visitor() as first, shared.visitor() as second:
+        assert first.get("/studio/state").status_code == 200
+        left = first.get("/logout", follow_redirects=False)
+        assert (left.status_code, left.headers["location"]) == (303, ".")
+        assert first.get("/studio/state").status_code == 401
+        assert second.get("/studio/state").status_code == 200
+
+
+def test_a_token_is_dead_after_its_sign_out(shared: Shared) -> None:
+    with shared.visitor() as client:
+        kept = dict(client.cookies)
+        client.get("/logout", follow_redirects=False)
+        again = httpx.get(f"{shared.address}/studio/state", cookies=kept)
+        assert again.status_code == 401
+
+
 @pytest.fixture(scope="module")
 def with_key(tmp_path_factory) -> Iterator[Shared]:
     """A shared studio whose owner has a key; the last test spends its sign-ins."""
