@@ -13,8 +13,10 @@ voices/          voices of an imported project, until they are in the library
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,8 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.guarded_decode import decode_guarded
 from studio.errors import AudioRejected, Conflict, NotFound, StorageFailed
+from studio.project.delta import apply_delta, read_delta
 from studio.project.document import Document, check_audio_name, encode_document, read_document
-from studio.project.history import Author, EntryKind, History, Journal, Marks
+from studio.project.history import Author, EntryKind, History, Journal, Marks, read_entries
 from studio.project.ops import LineId
 from studio.project.takes import is_unused_take
 from studio.storage.disk import Disk, hash_file, read_json
@@ -190,6 +193,12 @@ class ProjectFolder:
         if snapshot.is_truncated:
             # At once, as it must not point beyond the entries that come next.
             self.save_snapshot(replace(snapshot, is_truncated=False))
+        elif journal.size_bytes and not snapshot.journal_bytes:  # it was damaged or missing
+            self.save_snapshot(
+                ProjectSnapshot(
+                    history.document, history.marks, journal.size_bytes, opened.edit_ids
+                )
+            )
         return opened
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
@@ -254,12 +263,29 @@ def read_summary(root: Path) -> ProjectSummary:
     Raises:
         OSError, ValueError, KeyError, TypeError: Its snapshot can't be read.
     """
-    record = read_json((root / SNAPSHOT_FILE).read_bytes())
+    record = _read_record(root / SNAPSHOT_FILE)
     edited_at_s = _HistoryRecord.model_validate(record["history"]).at_s
     audio_s = float(record["audio_s"])
     return ProjectSummary(
         root.name, str(record["name"]), edited_at_s, len(record["lines"]), audio_s
     )
+
+
+def recover_summary(root: Path) -> ProjectSummary | None:
+    """The summary of a project whose snapshot can't be read, as far as its history goes.
+
+    Returns:
+        None if the folder isn't a project's, or is being removed.
+    """
+    if not any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE)):
+        return None
+    document, at_s = Document(), 0.0
+    with suppress(OSError, LookupError, ValueError, TypeError, AssertionError):
+        for placed in read_entries(root / JOURNAL_FILE):
+            document = apply_delta(document, read_delta(placed.entry["delta"]))
+            at_s = float(placed.entry["at"])
+    name = document.name or f"Damaged project {root.name}"
+    return ProjectSummary(root.name, name, at_s, len(document.order), 0.0)
 
 
 def read_saved_document(root: Path) -> Document:
@@ -285,7 +311,30 @@ def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
         "seen": snapshot.edit_ids[-_MAX_SAVED_EDIT_IDS:],
         "gone": sorted(marks.removed_steps),
     }
-    return _encode_record(record).encode("utf-8")
+    return _add_checksum(_encode_record(record).encode("utf-8"))
+
+
+_OPENING = b"{\n"
+_SUM_ROW = re.compile(rb'\{\n "sum": "([0-9a-f]{8})",\n')
+
+
+def _add_checksum(data: bytes) -> bytes:
+    """Insert a first row with the CRC-32 of all other bytes."""
+    return _OPENING + b' "sum": "%08x",\n' % zlib.crc32(data) + data[len(_OPENING) :]
+
+
+def _read_record(path: Path) -> Any:
+    """Read a snapshot's record; those of the first studios have no checksum.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It is malformed, or has changed since it was written.
+    """
+    data = path.read_bytes()
+    row = _SUM_ROW.match(data)
+    if row is not None and int(row[1], 16) != zlib.crc32(_OPENING + data[row.end() :]):
+        raise ValueError("it doesn't fit its checksum")
+    return read_json(data)
 
 
 def _encode_record(record: Mapping[str, Any]) -> str:
@@ -312,7 +361,7 @@ def read_snapshot(path: Path) -> ProjectSnapshot:
         OSError, ValueError, KeyError, TypeError: It can't be read.
         StorageFailed: It was made by a newer studio.
     """
-    record = read_json(path.read_bytes())
+    record = _read_record(path)
     if record["version"] != SNAPSHOT_VERSION:
         raise StorageFailed("This project was made by a newer studio. Use that one to open it.")
     past = _HistoryRecord.model_validate(record["history"])

@@ -29,6 +29,7 @@ from studio.project.folder import (
     ProjectSummary,
     read_saved_document,
     read_summary,
+    recover_summary,
 )
 from studio.project.project_file import unpack, validate_import
 from studio.project.render_context import ProjectDeps
@@ -219,14 +220,16 @@ class Projects:
         self._threads.shutdown()
 
     def list_summaries(self) -> list[ProjectSummary]:
-        """All readable projects, the last edited first."""
-        cards = []
+        """All projects, the last edited first; a damaged one as far as its history goes."""
+        cards: list[ProjectSummary] = []
         for root in self._folders():
             session = self._open.get(root.name)
             try:
                 cards.append(session.summarize() if session else read_summary(root))
             except _UNREADABLE_ERRORS as error:
                 log.warning("project %s can't be read: %s", root, error)
+                recovered = recover_summary(root)
+                cards += [recovered] if recovered else []
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
 
     def iter_documents(self) -> Iterator[tuple[Path, Document]]:
@@ -326,11 +329,13 @@ class Projects:
 
         Raises:
             NotFound: There is none.
+            Conflict: Another studio has it open.
             StorageFailed: It can't be moved.
         """
         with self._open.lock:
             root = self._folder(project_id)
             self._open.close_project(project_id)
+            ProjectFolder(root, self._disk).close()  # raises if another studio holds the lock
             self.trash.put(root)
 
     def list_removed(self) -> list[ProjectSummary]:
