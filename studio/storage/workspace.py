@@ -8,20 +8,29 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from studio.errors import NoRoom, StorageFailed
 from studio.storage.disk import format_bytes, measure_folder
 
+_PRIVATE = 0o700
+_STUDIO_FOLDERS = ("projects", "speakers")
+
 
 def ensure_writable(folder: Path) -> Path:
-    """Create a folder, and check that files can be written to it.
+    """Create a folder that only this user can read, and check that files can be written to it.
+
+    A folder that isn't a studio's yet keeps its permissions.
 
     Raises:
         StorageFailed: They can't; the message says how to choose another workspace.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if any((folder / name).is_dir() for name in _STUDIO_FOLDERS):
+            with suppress(OSError):  # somebody else's, or a file system without permissions
+                folder.chmod(_PRIVATE)
+        folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         probe = folder / f".probe-{secrets.token_hex(4)}"
         probe.touch()
         probe.unlink()
