@@ -99,7 +99,7 @@ class SampleReport:
 def check_sample(
     path: Path, *, limits: DecodeLimits = DEFAULT_LIMITS, display_name: str | None = None
 ) -> SampleReport:
-    """Decode a recording and find its problems as a sample.
+    """Decode a recording from anywhere, in a child process, and find its problems as a sample.
 
     Args:
         path: The recording, in any format `decode` takes.
@@ -109,8 +109,8 @@ def check_sample(
     Raises:
         AudioRejected: It can't be decoded, or is larger than the limits.
     """
-    info = probe(path, limits=limits, display_name=display_name)
-    return check_clip(decode(path, limits=limits, display_name=display_name), info)
+    info, clip = decode_guarded(path, limits=limits, display_name=display_name)
+    return check_clip(clip, info)
 
 
 def check_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
@@ -141,7 +141,7 @@ def load_sample(path: Path, *, transcript: str | None = None, speaker: str | Non
     if not path.exists():
         raise SampleRejected(f"{whose} can't be found at {path}. Choose a recording again.")
     try:
-        report = check_sample(path)
+        report = check_clip(decode(path), probe(path))
         sha256 = hash_file(path)
     except (AudioRejected, OSError) as error:
         raise SampleRejected(f"{whose} can't be used. {error}") from error
