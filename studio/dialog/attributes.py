@@ -13,6 +13,8 @@ from studio.dialog.model import ParamValue
 from studio.errors import ScriptError
 
 MAX_SEED = 2**63 - 1
+MAX_PARAMS = 40
+MAX_PARAM_CHARS = 2_000
 
 _KEY = regex.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _ITEM_KEYS = frozenset(("type", "speaker_id", "text", "language", "seed", "params"))
@@ -49,6 +51,7 @@ def parse_attributes(parts: list[str]) -> Attributes:
         if key in found:
             raise ScriptError(f"“{key}” is given twice. Keep one of them.")
         found[key] = value
+    check_param_count(len(found))
     language, seed = found.pop("language", None), found.pop("seed", None)
     return Attributes(
         language=None if language is None else check_language(str(language)),
@@ -89,6 +92,16 @@ def check_seed(seed: ParamValue) -> int:
     return seed
 
 
+def check_param_count(count: int) -> None:
+    """Check that a line hasn't more parameters than `MAX_PARAMS`.
+
+    Raises:
+        ScriptError: It has.
+    """
+    if count > MAX_PARAMS:
+        raise ScriptError(f"A line has at most {MAX_PARAMS} settings; this one has {count:,}.")
+
+
 def check_param(key: str, value: ParamValue) -> ParamValue:
     """Check that every format can write a parameter.
 
@@ -100,6 +113,8 @@ def check_param(key: str, value: ParamValue) -> ParamValue:
             f"“{key[:40]}” can't be a setting's name here. "
             "Give a line lang, seed or a setting of the voice, such as speed:1.2."
         )
+    if isinstance(value, str) and len(value) > MAX_PARAM_CHARS:
+        raise ScriptError(f"The value of “{key}” is longer than {MAX_PARAM_CHARS:,} characters.")
     if isinstance(value, str) and _SURROGATE.search(value):
         raise ScriptError(f"The value of “{key}” holds characters that no text file can.")
     too_large = isinstance(value, int) and abs(value) > MAX_SEED

@@ -14,6 +14,9 @@ from studio.errors import NameRejected, ScriptError
 
 MAX_NAME_CHARS = 60
 
+_MAX_RAW_NAME_CHARS = 5_000
+"""Before it is normalized, which takes time for each character."""
+
 _RESERVED = frozenset("[]|")
 
 
@@ -27,6 +30,8 @@ def clean_name(text: str) -> str:
         NameRejected: Nothing visible is left, it is longer than `MAX_NAME_CHARS`, or it contains
             one of `[ ] |`, which scripts use around names.
     """
+    if len(text) > _MAX_RAW_NAME_CHARS:
+        raise _too_long(text)
     spaced = " ".join(text.split())
     visible = "".join(char for char in spaced if not _is_invisible(char))
     # Again, as two spaces, or a letter and its accent, may have had an invisible one between them.
@@ -34,15 +39,19 @@ def clean_name(text: str) -> str:
     if not name:
         raise NameRejected("A speaker needs a name with at least one visible character.")
     if len(name) > MAX_NAME_CHARS:
-        raise NameRejected(
-            f"The name “{name[:20]}…” has {len(name)} characters; {MAX_NAME_CHARS} are the most."
-        )
+        raise _too_long(name)
     reserved = sorted(_RESERVED.intersection(name))
     if reserved:
         raise NameRejected(
             f"The name “{name}” holds {reserved[0]}, which scripts use around names."
         )
     return name
+
+
+def _too_long(name: str) -> NameRejected:
+    return NameRejected(
+        f"The name “{name[:20]}…” has {len(name)} characters; {MAX_NAME_CHARS} are the most."
+    )
 
 
 def same_name(one: str, other: str) -> bool:
@@ -227,12 +236,21 @@ def paragraph(text: str) -> str:
         ScriptError: It is longer than `MAX_LINE_CHARS`.
     """
     one = " ".join(_SURROGATES.sub("\ufffd", text).split())
-    if len(one) > MAX_LINE_CHARS:
+    check_line_length(len(one))
+    return one
+
+
+def check_line_length(chars: int) -> None:
+    """Check the length of a line's text.
+
+    Raises:
+        ScriptError: It is longer than `MAX_LINE_CHARS`.
+    """
+    if chars > MAX_LINE_CHARS:
         raise ScriptError(
-            f"This line has {len(one):,} characters; {MAX_LINE_CHARS:,} are the most. "
+            f"This line has {chars:,} characters; {MAX_LINE_CHARS:,} are the most. "
             "Divide it into several lines."
         )
-    return one
 
 
 def normalize_spoken_text(text: str) -> str:

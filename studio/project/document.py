@@ -11,7 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from studio.dialog.attributes import check_audio_path, check_language, check_param, check_seed
+from studio.dialog.attributes import (
+    check_audio_path,
+    check_language,
+    check_param,
+    check_param_count,
+    check_seed,
+)
 from studio.dialog.model import (
     MAX_PAUSE_S,
     Audio,
@@ -238,8 +244,13 @@ def check_line(line: ProjectLine) -> None:
     Raises:
         BadInput: It has others.
     """
-    kept = {name: getattr(line, name) for name in ("seed", "params", "duration_s", "path")}
-    parse_fields({name: value for name, value in kept.items() if value is not None})
+    kept = {name: getattr(line, name) for name in _CHECKED_FIELDS}
+    checked = parse_fields({name: value for name, value in kept.items() if value is not None})
+    if checked.get("speaker") != line.speaker:
+        raise BadInput("A speaker's name isn't as it is kept.")
+
+
+_CHECKED_FIELDS = ("speaker", "text", "language", "seed", "params", "duration_s", "path")
 
 
 def clean_project_name(name: str) -> str:
@@ -286,6 +297,7 @@ def _parse_seed(value: Any) -> int | None:
 
 def _parse_params(value: Any) -> dict[str, Any]:
     params = _require_type(value, Mapping, "a table of settings")
+    check_param_count(len(params))
     for key, one in params.items():
         if not isinstance(one, float | int | str | bool | None):
             raise BadInput(f"The value of “{str(key)[:40]}” can't be used.")

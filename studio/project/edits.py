@@ -6,10 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from studio.dialog.attributes import check_language, check_seed
-from studio.dialog.model import MAX_LINES, clean_name, name_key, paragraph, same_name
+from studio.dialog.model import (
+    MAX_LINES,
+    MAX_SCRIPT_BYTES,
+    check_line_length,
+    clean_name,
+    name_key,
+    paragraph,
+    same_name,
+)
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS, check_pronunciations
 from studio.dialog.tags import write_pause
 from studio.engine.job import MAX_TRIES
@@ -38,6 +47,7 @@ class DocumentDraft:
         self.lines = dict(document.lines)
         self.order = list(document.order)
         self.cast = dict(document.cast)
+        self._grown_chars = 0
         self.first_names = dict(document.first_names)
         self.settings: ProjectSettings = document.settings
         self.locked_takes = list(document.locked_takes)
@@ -109,6 +119,22 @@ class DocumentDraft:
     def has_speaker(self, name: str) -> bool:
         """Whether a speaker has any line."""
         return any(line.speaker and same_name(line.speaker, name) for line in self.lines.values())
+
+    def cast_voices(self, changes: Mapping[str, str | None]) -> None:
+        """Cast speakers for names; None for the speaker of that name."""
+        keys = {name_key(name) for name in changes}
+        kept = {one: voice for one, voice in self.cast.items() if name_key(one) not in keys}
+        self.cast = kept | {name: voice for name, voice in changes.items() if voice is not None}
+
+    def count_text(self, more_chars: int) -> None:
+        """Count characters that edits are about to add; they may double the longest script.
+
+        Raises:
+            BadInput: They are too many.
+        """
+        self._grown_chars += max(0, more_chars)
+        if self._grown_chars > MAX_SCRIPT_BYTES:
+            raise BadInput("This makes the dialog far too long. Replace by something shorter.")
 
     def remove_voice(self, name: str) -> None:
         """Remove the cast and the first name of a speaker."""
@@ -211,9 +237,24 @@ def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookup
         Conflict: A take is locked.
     """
     draft = DocumentDraft(document)
-    for edit in edits:
-        _apply_edit(edit, draft, outside)
+    for is_cast, run in groupby(edits, lambda edit: isinstance(edit, ops.CastVoice)):
+        if is_cast:  # together, as each would go through the whole cast
+            draft.cast_voices(_collect_casts(run))
+            continue
+        for edit in run:
+            _apply_edit(edit, draft, outside)
     return draft.finish()
+
+
+def _collect_casts(edits: Iterable[ops.Op]) -> dict[str, str | None]:
+    """The last voice for each name, in order."""
+    latest: dict[str, tuple[str, str | None]] = {}
+    for edit in edits:
+        assert isinstance(edit, ops.CastVoice)
+        name = clean_name(edit.speaker)
+        latest.pop(name_key(name), None)
+        latest[name_key(name)] = (name, edit.voice)
+    return dict(latest.values())
 
 
 @singledispatch
@@ -316,16 +357,6 @@ def _(edit: ops.AcceptTake, draft: DocumentDraft, outside: EditLookups) -> None:
 
 
 @_apply_edit.register
-def _(edit: ops.CastVoice, draft: DocumentDraft, _: EditLookups) -> None:
-    name = clean_name(edit.speaker)
-    draft.cast = {
-        one: voice for one, voice in draft.cast.items() if name_key(one) != name_key(name)
-    }
-    if edit.voice is not None:
-        draft.cast[name] = edit.voice
-
-
-@_apply_edit.register
 def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> None:
     old_name, name = clean_name(edit.from_), clean_name(edit.to)
     speaks_already = not same_name(old_name, name) and draft.has_speaker(name)
@@ -374,6 +405,11 @@ def _(edit: ops.Replace, draft: DocumentDraft, _: EditLookups) -> None:
         line = draft.lines.get(line_id)
         if line is None or line.kind is not LineKind.SPEECH:
             continue
+        # Before the text is built, which could take gigabytes.
+        found = sum(1 for _ in pattern.finditer(line.text))
+        more_chars = found * (len(edit.with_) - len(edit.find))
+        check_line_length(len(line.text) + more_chars)
+        draft.count_text(more_chars)
         text = pattern.sub(lambda _: edit.with_, line.text)
         if text != line.text:
             draft.update_line(line_id, text=paragraph(text))

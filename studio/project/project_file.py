@@ -8,13 +8,14 @@ import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
@@ -25,6 +26,7 @@ from studio.project.document import (
     ProjectLine,
     check_audio_name,
     check_line,
+    clean_project_name,
 )
 from studio.project.folder import (
     JOURNAL_FILE,
@@ -44,9 +46,13 @@ MAX_FILES = 200_000
 MAX_BYTES = 100_000_000_000
 """Limit of all files together; the disk must have room for them, too."""
 
+_MIN_FILE_BYTES = 4_096
+"""What even an empty file takes of a disk."""
+
 _MAX_COMPRESSION_RATIO = 200
 """Limit against zip bombs: JSON and silence compress well, but nothing of a project more."""
 _SMALL_BYTES = 10_000_000
+_MAX_ID_CHARS = 100
 _DAMAGED_ERRORS = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
     EOFError, ValueError,
@@ -120,7 +126,7 @@ def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = 
     try:
         with zipfile.ZipFile(file) as archive:
             members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))
-            disk.check_free_space(target, sum(member.file_size for member in members))
+            disk.check_free_space(target, _needed_bytes(members))
             for member in members:
                 part = target / member.filename
                 disk.make_folder(part.parent)
@@ -138,9 +144,13 @@ def _open_member(packed: zipfile.ZipFile, name: str, kind: int = zipfile.ZIP_STO
     return packed.open(info, "w", force_zip64=True)
 
 
+def _needed_bytes(members: Iterable[zipfile.ZipInfo]) -> int:
+    return sum(max(member.file_size, _MIN_FILE_BYTES) for member in members)
+
+
 def _check_members(archive: zipfile.ZipFile, max_bytes: int) -> Iterator[zipfile.ZipInfo]:
     members = archive.infolist()
-    if len(members) > MAX_FILES or sum(member.file_size for member in members) > max_bytes:
+    if len(members) > MAX_FILES or _needed_bytes(members) > max_bytes:
         raise BadInput("This project file is too large. Export it without deleted takes.")
     names = [member.filename for member in members]
     if len(set(names)) != len(names) or layout.SNAPSHOT_FILE not in names:
@@ -262,6 +272,7 @@ def _check_document(document: Document) -> None:
     if sorted(document.order) != sorted(document.lines):
         raise ValueError("what is heard aren't the lines")
     _check_pronunciations(document.pronunciations)
+    _check_names(document.name, document.cast, document.first_names)
     for line in document:
         _check_line(line)
 
@@ -274,7 +285,22 @@ def _check_values(delta: _DeltaRecord) -> None:
         fields = dict(zip(delta.fields, values, strict=True))
         entries = parse_changed_entries(fields.pop("pronunciations", {}))
         _check_pronunciations(entries)
+        tables = (fields.get(table) or {} for table in ("cast", "first_names"))
+        _check_names(fields.get("name") or "", *tables)
         _DOCUMENT_ADAPTER.validate_python(fields)
+
+
+def _check_names(
+    project: str, cast: Mapping[str, str | None], first_names: Mapping[str, str | None]
+) -> None:
+    """Check that names are such as an edit leaves; a project without edits has none."""
+    if project and clean_project_name(project) != project:
+        raise ValueError("the project's name isn't as it is kept")
+    for name in (*cast, *first_names, *filter(None, first_names.values())):
+        if clean_name(name) != name:
+            raise ValueError("a speaker's name isn't as it is kept")
+    if any(len(voice or "") > _MAX_ID_CHARS for voice in cast.values()):
+        raise ValueError("a voice's id is too long")
 
 
 def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:
