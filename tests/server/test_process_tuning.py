@@ -36,3 +36,16 @@ def _heaps(*, settled: bool) -> int:
 def test_threads_share_few_heaps():
     assert _heaps(settled=False) > 2
     assert _heaps(settled=True) <= 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_more_files_may_be_open_than_a_shell_allows(tmp_path) -> None:
+    resource = pytest.importorskip("resource")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    script = (
+        "import resource; from studio.server.studio_server import tune_process;"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard})); tune_process();"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert int(done.stdout) > 256

@@ -142,3 +142,11 @@ def test_damaged_files_come_in_or_are_refused(library, saved, data):
     with suppress(BadInput):
         read_pack(library, io.BytesIO(bytes(content)))
     assert library.list_problems() == ()
+
+
+def test_recordings_are_not_decoded_in_this_process(library, saved, monkeypatch):
+    def refuse(*_, **__):
+        pytest.fail("a stranger's recording was decoded here")
+
+    monkeypatch.setattr("av.open", refuse)
+    assert read_pack(library, saved).name == "Anna 2"
