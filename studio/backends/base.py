@@ -285,6 +285,8 @@ class Health:
         waiting: Lines that wait for a slot.
         steps: Frames made since it was loaded, each of all running lines together.
         faults: Steps that failed since then.
+        slots: Lines that may run at once now; 0 without slots.
+        max_slots: Lines that may run at once where no step failed.
     """
 
     alive: bool = True
@@ -293,6 +295,8 @@ class Health:
     waiting: int = 0
     steps: int = 0
     faults: int = 0
+    slots: int = 0
+    max_slots: int = 0
 
 
 @runtime_checkable

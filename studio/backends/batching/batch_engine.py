@@ -30,6 +30,12 @@ MAX_FAULTS_IN_A_ROW = 3
 """Faults without a finished line between them, after which lines run one at a time: that tells a
 bad line from a bad device."""
 
+_LINES_TO_WIDEN = 32
+"""Lines that end in a row before a narrowed engine tries the next wider bucket. Each trial that
+fails doubles them, so that a device that stays short of memory is seldom asked again."""
+
+_MAX_LINES_TO_WIDEN = 1_024
+
 _PRIORITY_POLL_S = 0.005
 """While lines wait for others, whether somebody listens to one of them by now."""
 
@@ -69,6 +75,9 @@ class BatchEngine:
         self._steps = 0
         self._faults = 0
         self._faults_in_a_row = 0
+        self._lines_to_widen = _LINES_TO_WIDEN
+        self._lines_ended = 0  # since the last fault, narrowing or widening
+        self._on_trial = False  # whether the present width was widened to, and not yet kept
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -90,6 +99,8 @@ class BatchEngine:
             waiting=now.waiting + self._inbox.qsize(),
             steps=self._steps,
             faults=self._faults,
+            slots=self._scheduler.slots,
+            max_slots=self._scheduler.max_slots,
         )
 
     def close(self) -> None:
@@ -198,8 +209,10 @@ class BatchEngine:
         try:
             with speech_faults(self._title):
                 self._core.step(self._bucket())
-                if self._dispatcher.dispatch():
-                    self._faults_in_a_row = 0
+                ended = self._dispatcher.dispatch()
+            if ended:
+                self._faults_in_a_row = 0
+                self._widen(ended)
         except OutOfMemory:
             self._shrink_slots()
         except Exception as error:
@@ -228,16 +241,37 @@ class BatchEngine:
         log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
         self._core.reset()
         self._scheduler.requeue([line.restart() for line in lines])
-        self._scheduler.limit(smaller[-1])
+        self._narrow(smaller[-1])
+
+    def _narrow(self, slots: int) -> None:
+        if self._on_trial:
+            self._lines_to_widen = min(_MAX_LINES_TO_WIDEN, self._lines_to_widen * 2)
+        self._lines_ended, self._on_trial = 0, False
+        self._scheduler.limit(slots)
+
+    def _widen(self, ended: int) -> None:
+        """Use the next wider bucket after enough lines ended without a fault."""
+        self._lines_ended += ended
+        if self._lines_ended < self._lines_to_widen:
+            return
+        self._lines_ended, self._on_trial = 0, False
+        most = self._scheduler.max_slots
+        if self._scheduler.slots < most:
+            wider = next(size for size in self._core.buckets if size > self._scheduler.slots)
+            self._scheduler.limit(min(wider, most))
+            self._on_trial = True
+            log.info("%s tries %d slots again", self._title, self._scheduler.slots)
 
     def _fault(self, error: Exception) -> None:
         """Fail the running lines and go on with waiting ones, one at a time after many faults."""
         log.warning("a step of %s failed", self._title, exc_info=error)
         self._faults += 1
         self._faults_in_a_row += 1
-        if self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
+        self._lines_ended = 0
+        # A width on trial is given up at its first fault: each costs all lines in flight.
+        if self._on_trial or self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
             log.warning("%s goes on with one line at a time", self._title)
-            self._scheduler.limit(1)
+            self._narrow(1)
         self._fail_running(self._explain_fault(error))
 
     def _fail_running(self, error: StudioError) -> None:

@@ -56,7 +56,7 @@ class SlotScheduler(Generic[SchedulableT]):
             clock: Seconds, never going back.
         """
         assert slots >= 1
-        self.slots = slots
+        self.slots = self.max_slots = slots
         self._continuous = continuous
         self._max_wait_s = max_wait_s
         self._clock = clock
@@ -178,8 +178,8 @@ class SlotScheduler(Generic[SchedulableT]):
         return moves
 
     def limit(self, slots: int) -> None:
-        """Use fewer slots from now on, at least 1; lines running above them finish."""
-        assert 1 <= slots <= self.slots
+        """Use 1 to `max_slots` slots from now on; lines running above them finish."""
+        assert 1 <= slots <= self.max_slots
         self.slots = slots
 
     def _free(self) -> list[int]:

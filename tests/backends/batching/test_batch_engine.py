@@ -263,6 +263,41 @@ def test_out_of_memory_at_a_bucket_means_the_next_smaller_one():
         assert rig.scheduler.slots == 2
 
 
+@pytest.mark.parametrize("fault", [RuntimeError("no"), torch.OutOfMemoryError("CUDA: no memory")])
+def test_the_width_comes_back_after_lines_that_ended(fault):
+    with Rig(4) as rig:
+
+        def before_step(bucket: int) -> None:
+            if bucket > 1:
+                raise fault
+
+        rig.core.before_step = before_step
+        with ThreadPoolExecutor(24) as pool:
+            spoken = [pool.submit(rig.speak, paper_task(seed, 30)) for seed in range(24)]
+            for one in spoken:
+                one.exception(PATIENCE_S)
+        assert (rig.engine.health().slots, rig.engine.health().max_slots) == (1, 4)
+        rig.core.before_step = lambda _bucket: None
+        for seed in range(128):
+            rig.speak(paper_task(seed, 1))
+        assert rig.engine.health().slots == 4
+
+
+def test_a_device_that_stays_short_of_memory_is_asked_ever_less_often():
+    with Rig(2) as rig:
+        asked = []
+
+        def before_step(bucket: int) -> None:
+            if rig.scheduler.slots > 1:
+                asked.append(bucket)
+                raise torch.OutOfMemoryError("CUDA out of memory")
+
+        rig.core.before_step = before_step
+        for seed in range(224):
+            rig.speak(paper_task(seed, 1))
+        assert 2 <= len(asked) <= 4
+
+
 def test_no_memory_for_a_single_line_is_said(rig):
     def before_step(_bucket: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
