@@ -247,7 +247,8 @@ def test_a_dialog_is_rendered(client: httpx.Client) -> None:
     assert (first["type"], last["type"]) == ("dialog.created", "dialog.done")
     assert first.keys() == last.keys() == {"type", "dialog"}
     assert first["dialog"].keys() == last["dialog"].keys() == DIALOG
-    assert (first["dialog"]["object"], first["dialog"]["status"]) == ("dialog", "running")
+    assert first["dialog"]["object"] == "dialog"
+    assert first["dialog"]["status"] in {"running", "done"}  # it takes milliseconds
     assert last["dialog"]["status"] == "done"
     assert {one["type"] for one in steps} == {"dialog.segment"}
     step = {"type", "segment", "status", "message", "doubtful"}
