@@ -285,9 +285,8 @@ def _check_values(delta: _DeltaRecord) -> None:
         fields = dict(zip(delta.fields, values, strict=True))
         entries = parse_changed_entries(fields.pop("pronunciations", {}))
         _check_pronunciations(entries)
-        tables = (fields.get(table) or {} for table in ("cast", "first_names"))
-        _check_names(fields.get("name") or "", *tables)
-        _DOCUMENT_ADAPTER.validate_python(fields)
+        checked = _DOCUMENT_ADAPTER.validate_python(fields)
+        _check_names(checked.name, checked.cast, checked.first_names)
 
 
 def _check_names(

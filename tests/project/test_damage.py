@@ -10,10 +10,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project_scenes import Bench, document_of, ops, text_edit
+from project_scenes import Bench, QuickDisk, document_of, ops, text_edit
 
-from studio.errors import Conflict, StudioError
-from studio.project.history import Author
+from studio.errors import BadInput, Conflict, StudioError
+from studio.project.history import Author, Journal
+from studio.project.project_file import validate_import
 from studio.project.projects import Projects
 from studio.voices.library import SpeakerLibrary
 
@@ -119,3 +120,25 @@ def test_what_another_studio_has_open_is_not_removed(bench: Bench, whole: Path) 
     bench.kill(session)
     projects_of(bench.root / "shelf").remove("0123456789ab")
     assert not session.folder.root.is_dir()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cast": ["abc", "abc"]},
+        {"cast": [{}, {"I\r\nda": None}]},
+        {"cast": [{}, {"Ida": "x" * 1_000_000}]},
+        {"first_names": [{}, {"Ida": "I\0da"}]},
+        {"name": ["Scene", "S" * 1_000_000]},
+        {"name": ["Scene", "Scene\n2"]},
+    ],
+    ids=lambda fields: str(fields)[:40],
+)
+def test_names_that_no_edit_leaves_are_not_imported(bench: Bench, whole: Path, fields) -> None:
+    validate_import(whole)
+    journal = Journal(whole / "edits.jsonl", QuickDisk())
+    last = list(journal.replay())[-1]
+    journal.append({**last.entry, "below": None, "delta": {"fields": fields}})
+    journal.close()
+    with pytest.raises(BadInput):
+        validate_import(whole)
