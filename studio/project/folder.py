@@ -248,7 +248,12 @@ class ProjectFolder:
                     f"This project can't be read: its {SNAPSHOT_FILE} is damaged and it has "
                     f"no history. Bring its folder ({self.root.name}) back from a copy."
                 ) from error
-            self.notices.append(f"{SNAPSHOT_FILE} was damaged; it was made again from the history.")
+            kept = path.with_name(f"{path.stem}.damaged-{zlib.crc32(path.read_bytes()):08x}.json")
+            self.disk.copy(path, kept)
+            self.notices.append(
+                f"{SNAPSHOT_FILE} was damaged; it was made again from the history. A copy of it is "
+                f"kept in “{kept.name}”."
+            )
             return ProjectSnapshot()
         if snapshot.journal_bytes > journal_bytes:
             self.notices.append("The history is shorter than it was; undo goes less far back.")

@@ -92,6 +92,8 @@ def test_a_damaged_snapshot_is_mended_when_it_is_opened(bench: Bench, whole: Pat
     session = bench.open()
     assert session.document == document
     assert len(session.folder.notices) == 1
+    (kept,) = whole.glob("project.damaged-*.json")
+    assert b"This is line 8" in kept.read_bytes()
     bench.kill(session)
     again = bench.open()
     assert again.document == document
