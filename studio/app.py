@@ -195,6 +195,7 @@ def _server_config(settings: Settings) -> ServerConfig:
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,
+        root_path=settings.root_path,
         visitor_bytes=round(settings.visitor_gb * 1e9),
     )
 

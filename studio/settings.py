@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +40,23 @@ def _sendable(key: SecretStr) -> SecretStr:
     return SecretStr(value)
 
 
+def _as_root_path(value: str) -> str:
+    """A path with a slash in front and none at its end, or a URL."""
+    root = value.strip().rstrip("/")
+    if _ROOT_URL.fullmatch(root):
+        return root
+    root = f"/{root.lstrip('/')}" if root else ""
+    if not _ROOT_PATH.fullmatch(root):
+        raise ValueError("write a path such as /tts, or its URL such as https://example.com/tts")
+    return root
+
+
+_SEGMENTS = r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*"
+_ROOT_PATH = re.compile(_SEGMENTS)
+_ROOT_URL = re.compile(rf"https?://[A-Za-z0-9.:\[\]-]+{_SEGMENTS}")
+
 _Hosts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_RootPath = Annotated[str, AfterValidator(_as_root_path)]
 _Key = Annotated[SecretStr | None, AfterValidator(lambda key: key and _sendable(key))]
 
 
@@ -212,6 +229,12 @@ class Settings(BaseSettings):
 
     allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")
     """Further host names by which the studio may be reached, separated by commas."""
+
+    root_path: _RootPath = Field(default="", validation_alias="GRADIO_ROOT_PATH")
+    """The path under which a reverse proxy has the studio, such as `/tts`, or its whole URL.
+
+    The proxy may pass the path on or strip it. Not set: the studio is at the root of its host.
+    """
 
     visitor_gb: float = Field(
         default=2.0, validation_alias="TABLEREAD_VISITOR_GB", ge=0.05, le=10_000

@@ -6,6 +6,7 @@ import argparse
 import secrets
 import socket
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from studio.cli.arguments import parse_auth
 from studio.errors import SettingError
@@ -27,18 +28,31 @@ class ServerConfig:
         api_key: The key that programs send; None if there is none.
         allowed_hosts: Host names by which the studio may be reached, besides its own.
         space_port: The port on which a Hugging Face Space serves; None if it isn't a Space.
+        root_path: The path or the URL at which a reverse proxy has the studio; "" for the root.
         visitor_bytes: Most disk space of one visitor of a shared studio.
     """
 
     api_key: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     space_port: int | None = None
+    root_path: str = ""
     visitor_bytes: int = 2_000_000_000
 
     @property
     def is_space(self) -> bool:
         """Whether it runs as a Hugging Face Space."""
         return self.space_port is not None
+
+    @property
+    def prefix(self) -> str:
+        """The path under which the studio is reached, such as "/tts"; "" for the root."""
+        return urlsplit(self.root_path).path
+
+    @property
+    def all_hosts(self) -> tuple[str, ...]:
+        """The allowed host names, with that of a root path that is a URL."""
+        own = urlsplit(self.root_path).hostname
+        return self.allowed_hosts if own is None else (*self.allowed_hosts, own)
 
 
 @dataclass(frozen=True, slots=True)

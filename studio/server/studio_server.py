@@ -26,7 +26,8 @@ from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import QUEUE_JOIN, GradioCallMiddleware
-from studio.server.middleware.security import OriginGuard, SecurityMiddleware
+from studio.server.middleware.origin_guard import OriginGuard
+from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
 from studio.server.policies import ENTER, RoutePolicies, StudioOf, holds_key, key_guard
@@ -66,6 +67,7 @@ class ServerEntry:
         api_key: The key that programs send; None if there is none.
         form: Where people sign in.
         framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
+        prefix: The path under which a reverse proxy has the studio; "" for the root.
     """
 
     studio: Studio
@@ -74,6 +76,7 @@ class ServerEntry:
     sessions: VisitorSessions | None = None
     api_key: str | None = field(default=None, repr=False)
     framed_by_hub: bool = False
+    prefix: str = ""
 
     @property
     def studio_of(self) -> StudioOf:
@@ -99,7 +102,9 @@ class ServerEntry:
             )
         app = ConcurrencyLimitMiddleware(LoginLimit(app))
         policies = RoutePolicies(server.routes)
-        return SecurityMiddleware(app, self.hosts, policies, framed_by_hub=self.framed_by_hub)
+        return SecurityMiddleware(
+            app, self.hosts, policies, prefix=self.prefix, framed_by_hub=self.framed_by_hub
+        )
 
     def _has_key(self, asks: HTTPConnection) -> bool:
         return self.api_key is not None and holds_key(asks, self.api_key)
@@ -270,11 +275,12 @@ def _build_entry(arguments: ServeArguments, studio: Studio, opening_script: str)
         )
     return ServerEntry(
         studio=studio,
-        hosts=OriginGuard(arguments.host, config.allowed_hosts),
+        hosts=OriginGuard(arguments.host, config.all_hosts),
         form=GradioForm(),
         sessions=sessions,
         api_key=config.api_key,
         framed_by_hub=config.is_space,
+        prefix=config.prefix,
     )
 
 
@@ -285,6 +291,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
     page.launch(
         server_name=arguments.host,
         server_port=arguments.port,
+        root_path=arguments.config.root_path,
         share=arguments.share,
         auth=arguments.auth,
         prevent_thread_lock=True,
@@ -299,7 +306,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
 
 def _announce(page: Blocks, arguments: ServeArguments, entry: ServerEntry) -> None:
     """Print the studio's URLs, and open the page."""
-    local_url = page.local_url or ""
+    local_url = f"{(page.local_url or '').rstrip('/')}{entry.prefix}/"
     if page.share_url:
         entry.hosts.add(page.share_url)
     for line in _lines(page.share_url, arguments):

@@ -63,11 +63,11 @@ def bring_browser(say: Say) -> str | None:
     Returns:
         Its path; None if it couldn't be installed.
     """
-    if _is_debian_root() and _apt(say):
+    if is_debian_root() and _apt(say):
         return find_browser({})
     say("Downloading a browser for the tests.")
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
-    if _succeeds(command, _DOWNLOAD_S, say):
+    if succeeds(command, _DOWNLOAD_S, say):
         return _playwright_browser()
     return None
 
@@ -90,7 +90,8 @@ def _playwright_browser() -> str | None:
     return path if path and Path(path).is_file() else None
 
 
-def _is_debian_root() -> bool:
+def is_debian_root() -> bool:
+    """Whether this process may install packages of Debian's."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
     try:
@@ -100,21 +101,37 @@ def _is_debian_root() -> bool:
 
 
 def _apt(say: Say) -> bool:
-    if not _succeeds(["apt-get", "update", "-q"], _APT_S, say):
+    if not succeeds(["apt-get", "update", "-q"], _APT_S, say):
         return False
     for package in ("chromium-headless-shell", "chromium"):
         say(f"Installing Debian's {package} for the tests.")
         install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-        if _succeeds(install, _APT_S, say):
+        if succeeds(install, _APT_S, say):
             return True
     return False
 
 
-def _succeeds(command: list[str], limit_s: float, say: Say) -> bool:
+def succeeds(
+    command: list[str], limit_s: float, say: Say, *, folder: Path | None = None
+) -> bool:
+    """Run a command without its output, and say why it failed if it did.
+
+    Args:
+        command: Programs and arguments.
+        limit_s: After so many seconds it is ended.
+        say: Prints a sentence.
+        folder: Where it runs; None for the current one.
+    """
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit_s, check=False, env=environ
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+            env=environ,
         )
     except subprocess.TimeoutExpired:
         say(f"`{' '.join(command)}` took longer than {limit_s:.0f} s and was given up.")

@@ -26,6 +26,7 @@ from studio.setup.commands import (
 from studio.setup.environment import ensure_venv, is_own, python_of, uses_running
 from studio.setup.installer import Home, Installer
 from studio.setup.models_install import ModelsInstall
+from studio.setup.nginx import bring_nginx, find_nginx
 from studio.setup.pip import InstallProgress
 from studio.setup.requirements import Part, read_parts
 
@@ -247,6 +248,9 @@ class Launcher:
             models.close()
         with self._console.stage("browser"):
             browser = find_browser(os.environ) or bring_browser(self._console.say)
+        with self._console.stage("nginx"):
+            if find_nginx() is None and bring_nginx(self._console.say) is None:
+                self._console.say("There is no nginx: the tests behind a proxy are skipped.")
         if browser:
             return {**os.environ, VARIABLE: browser}
         self._console.say(

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from starlette.types import ASGIApp
 
 from studio.server.error_responses import HANDLERS
-from studio.server.middleware.security import OriginGuard
+from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.route_table import service_routes, studio_routes
 from studio.server.studio_server import ServerEntry
 from studio.services.studio import Studio

@@ -17,7 +17,7 @@ from addresses import PAGE_ADDRESSES, filled
 from serving import serving
 from starlette.datastructures import Headers
 
-from studio.server.middleware.security import OriginGuard
+from studio.server.middleware.origin_guard import OriginGuard
 
 pytestmark = pytest.mark.slow
 

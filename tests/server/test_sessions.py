@@ -86,13 +86,23 @@ def uploaded(client: httpx.Client) -> str:
 
 def test_every_visitor_has_a_cookie_that_scripts_and_other_sites_cannot_use(shared: Shared) -> None:
     with shared.visitor() as client:
-        client.cookies.delete("tableread_visitor")
+        name = f"tableread_visitor_{client.base_url.port}"  # another port is another studio
+        client.cookies.delete(name)
         (cookie,) = client.get("/studio/state").headers.get_list("set-cookie")
-        assert cookie.startswith("tableread_visitor=")
+        assert cookie.startswith(f"{name}=")
         assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
         # The name of the workspace is not what the browser keeps.
-        token = re.match("tableread_visitor=([^;]+)", cookie)[1]
+        token = re.match(f"{name}=([^;]+)", cookie)[1]
         assert token not in client.get("/studio/state").text
+
+
+def test_a_cookie_of_before_it_was_named_for_the_port_goes_on(shared: Shared) -> None:
+    with shared.visitor() as client:
+        made = client.post("/studio/projects", json={"name": "Kept", "text": "Ida: Yes."})
+        assert made.status_code == 201
+        headers = {"Cookie": _with_visitor(client, _token(client))}
+    answer = httpx.get(f"{shared.address}/studio/projects", headers=headers)
+    assert [one["name"] for one in answer.json()] == ["Kept"]
 
 
 def test_a_made_up_cookie_opens_nothing(shared: Shared, anna: httpx.Client) -> None:
@@ -100,7 +110,7 @@ def test_a_made_up_cookie_opens_nothing(shared: Shared, anna: httpx.Client) -> N
         for made_up in (
             "x",
             "../visitors",
-            anna.cookies["tableread_visitor"][:-1],
+            _token(anna)[:-1],
             "é",
             "a" * 9_000,
         ):
@@ -108,6 +118,10 @@ def test_a_made_up_cookie_opens_nothing(shared: Shared, anna: httpx.Client) -> N
             answer = httpx.get(f"{shared.address}/studio/state", headers=headers)
             assert answer.status_code in {200, 400, 431}
             assert "tableread_visitor" in answer.headers.get("set-cookie", "tableread_visitor")
+
+
+def _token(client: httpx.Client) -> str:
+    return client.cookies[f"tableread_visitor_{client.base_url.port}"]
 
 
 def _with_visitor(client: httpx.Client, token: str) -> bytes:

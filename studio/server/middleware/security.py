@@ -2,125 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-import threading
-from collections.abc import Iterable, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
+from studio.server.middleware.origin_guard import OriginGuard
+from studio.server.middleware.reverse_proxy import ReverseProxy
 from studio.server.policies import RoutePolicies, RoutePolicy, keep_policy
-
-# A page of another site can make a browser send requests here (CSRF), and can have its own name
-# resolve to this machine (DNS rebinding). Both show in headers that the page can't forge: Host,
-# Origin and Sec-Fetch-Site.
-
-_LOCAL_NAMES = frozenset({"localhost", "ip6-localhost"})
-_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
-_OWN_PAGES = frozenset({"same-origin", "none"})
-_NAVIGATES = ("navigate", "nested-navigate")
-
-
-class OriginGuard:
-    """Refuses requests to a host name that isn't the studio's, or from a page of another site."""
-
-    def __init__(self, bound: str | None, more: Iterable[str] = ()) -> None:
-        """Start with the local names.
-
-        Args:
-            bound: The address that the server listens on; a wildcard stands for this machine's
-                own names.
-            more: Names from the settings.
-        """
-        # Guards the set, which gets the share link's host once Gradio has made the link.
-        self._lock = threading.Lock()
-        self._names = set(_LOCAL_NAMES) | {name.casefold() for name in more}
-        if bound is not None and bound.strip("[]") in _WILDCARDS:
-            own = {socket.gethostname().casefold(), socket.getfqdn().casefold()}
-            self._names |= own | {f"{name}.local" for name in own if "." not in name}
-        elif bound is not None:
-            self._names.add(bound.strip("[]").casefold())
-
-    def add(self, url: str) -> None:
-        """Allow the host of a URL, such as a share link's."""
-        name = urlsplit(url).hostname
-        if name:
-            with self._lock:
-                self._names.add(name)
-
-    def is_known_host(self, name: str | None) -> bool:
-        """Whether requests may use this host name; any IP address is allowed.
-
-        Another site can make its name resolve to this machine, but an IP address in the Host
-        header is the address that the browser really connected to.
-        """
-        if not name:
-            return False
-        with self._lock:
-            return name in self._names or _is_address(name)
-
-    def find_refusal(self, headers: Headers, *, is_visit: bool) -> str | None:
-        """Why a request is refused; None if it is allowed.
-
-        Args:
-            headers: The request's.
-            is_visit: Whether it is for the page itself, which links on other sites may lead to.
-        """
-        host = headers.get("host", "")
-        name = _hostname(host)
-        if not self.is_known_host(name):
-            return (
-                f"This studio isn't reached by the name “{(name or host)[:80]}”. Use its own "
-                "address, or add the name to TABLEREAD_ALLOWED_HOSTS."
-            )
-        if is_visit and headers.get("sec-fetch-mode") in _NAVIGATES:
-            return None
-        is_foreign = headers.get("sec-fetch-site", "none") not in _OWN_PAGES
-        if is_foreign or not self._is_own_page(headers, host):
-            return "Pages of other sites can't use this studio."
-        return None
-
-    def _is_own_page(self, headers: Headers, host: str) -> bool:
-        origin = headers.get("origin")
-        if origin is None:
-            return True
-        try:
-            parts = urlsplit(origin)
-            port = parts.port
-        except ValueError:
-            return False
-        if parts.scheme not in {"http", "https"} or parts.hostname is None:
-            return False
-        default = 443 if parts.scheme == "https" else 80
-        asked = urlsplit(f"//{host}")
-        return parts.hostname == asked.hostname and (port or default) in {asked.port or default}
-
-
-def _hostname(host: str) -> str | None:
-    """The host name in a Host header, without the port; None if the header is malformed."""
-    if not host or any(char in host for char in "/\\@?# ,"):
-        return None
-    try:
-        parts = urlsplit(f"//{host}")
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts.hostname
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
 
 # Gradio's page has inline scripts and compiles templates, so those two can't be forbidden; the
 # page may load nothing from other sites, and send nothing there.
@@ -142,6 +35,7 @@ class SecurityMiddleware:
         hosts: OriginGuard,
         policies: RoutePolicies,
         *,
+        prefix: str = "",
         framed_by_hub: bool = False,
     ) -> None:
         """Wrap an application.
@@ -150,10 +44,12 @@ class SecurityMiddleware:
             app: All routes.
             hosts: The allowed host names.
             policies: Of the routes; a request without one gets 404.
+            prefix: The path under which a reverse proxy has the studio; "" for the root.
             framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
         """
         self._app = app
         self._hosts = hosts
+        self._proxy = ReverseProxy(hosts, prefix)
         self._policies = policies
         self._headers = _headers(framed_by_hub=framed_by_hub)
 
@@ -162,6 +58,8 @@ class SecurityMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
+            scope = self._proxy.read(scope)
+            send = self._proxy.respond(scope, send)
             await self._http(scope, receive, self._add_headers(send))
         else:
             await send({"type": "websocket.close", "code": 1008})
@@ -188,6 +86,8 @@ class SecurityMiddleware:
         reason = self._hosts.find_refusal(headers, is_visit=is_visit)
         if reason is not None:
             return _reject(path, 403, reason)
+        if path == "":
+            return RedirectResponse(f"{self._proxy.prefix}/")
         if policy is None:
             if path.startswith("/studio/"):  # as the router itself responds
                 return JSONResponse({"detail": "Not Found"}, 404, {"Connection": "close"})

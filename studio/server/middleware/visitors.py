@@ -19,6 +19,7 @@ from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
+"""Name of the visitor's cookie, which an underscore and the port may follow."""
 
 
 class VisitorMiddleware:
@@ -139,20 +140,26 @@ class VisitorMiddleware:
         return send_with_cookie
 
     def _cookie(self, token: str, scope: Scope) -> str:
-        parts = [f"{COOKIE}={token}", "Path=/", f"Max-Age={KEPT_S:.0f}", "HttpOnly"]
-        if self._framed:
-            parts += ["SameSite=None", "Secure", "Partitioned"]
-        else:
-            parts.append("SameSite=Lax")
-            if _is_secure(scope):
-                parts.append("Secure")
-        return "; ".join(parts)
+        # A Space has its host for itself.
+        name = COOKIE if self._framed else _cookie_name(Headers(scope=scope))
+        same_site = "SameSite=None; Secure; Partitioned" if self._framed else "SameSite=Lax"
+        return f"{name}={token}; Path=/; Max-Age={KEPT_S:.0f}; HttpOnly; {same_site}"
 
 
 def token_of(connection: HTTPConnection) -> str | None:
-    """The session token in a request's cookies."""
+    """The session token in a request's cookies.
+
+    A visitor who came before the cookie's name held the port has it under the name alone.
+    """
     # Starlette's own parser: the standard library's drops all cookies at the first malformed one.
-    return connection.cookies.get(COOKIE)
+    cookies = connection.cookies
+    return cookies.get(_cookie_name(connection.headers)) or cookies.get(COOKIE)
+
+
+def _cookie_name(headers: Headers) -> str:
+    """The cookie's name with the port, because browsers send cookies to all ports of a host."""
+    _, colon, port = headers.get("host", "").rpartition(":")
+    return f"{COOKIE}_{port}" if colon and port.isdecimal() else COOKIE
 
 
 async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
@@ -177,7 +184,3 @@ def studio_of_visitor(request: Request) -> Studio:
     visitor = request.scope["state"]["visitor"]
     assert isinstance(visitor, VisitorSession)
     return visitor.studio
-
-
-def _is_secure(scope: Scope) -> bool:
-    return "https" in {scope["scheme"], Headers(scope=scope).get("x-forwarded-proto")}
