@@ -192,6 +192,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
 
 def _server_config(settings: Settings) -> ServerConfig:
     return ServerConfig(
+        auth=settings.auth.get_secret_value() if settings.auth else None,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,

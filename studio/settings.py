@@ -22,7 +22,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from studio.errors import SettingError
 from studio.storage.workspace import default_workspace
 
-_SECRETS = ("TTS_REMOTE_KEY", "TTS_REMOTE_URLS", "TABLEREAD_API_KEY")  # a URL may hold a password
+_SECRETS = (
+    "TTS_REMOTE_KEY",
+    "TTS_REMOTE_URLS",  # a URL may hold a password
+    "TABLEREAD_API_KEY",
+    "TABLEREAD_AUTH",
+)
+_FILE = "_FILE"
+_MAX_SECRET_CHARS = 10_000
 
 
 def _listed(value: object) -> object:
@@ -224,8 +231,20 @@ class Settings(BaseSettings):
     Not set: `workspace` next to `launch.py`; for a package `Tableread` in the user's home.
     """
 
+    auth: SecretStr | None = Field(default=None, validation_alias="TABLEREAD_AUTH")
+    """`NAME:PASSWORD`: the page asks for these; not set: it asks for nothing.
+
+    As `--auth`, which every user of the machine can read in the list of processes.
+    """
+
+    auth_file: Path | None = Field(default=None, validation_alias="TABLEREAD_AUTH_FILE")
+    """A file that holds the same, in place of the variable."""
+
     api_key: _Key = Field(default=None, validation_alias="TABLEREAD_API_KEY")
     """What programs send as bearer key; not set: they need what the page needs."""
+
+    api_key_file: Path | None = Field(default=None, validation_alias="TABLEREAD_API_KEY_FILE")
+    """A file that holds the same, in place of the variable."""
 
     allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")
     """Further host names by which the studio may be reached, separated by commas."""
@@ -265,9 +284,19 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_blank(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """A variable that is empty or blank counts as not set."""
-        return {name: value for name, value in given.items() if str(value).strip()}
+    def _as_given(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """A variable that is empty or blank counts as not set; files of secrets are read.
+
+        Raises:
+            SettingError: A secret is given twice, or its file can't be read.
+        """
+        filled = {name: value for name, value in given.items() if str(value).strip()}
+        secrets = {name: name.removesuffix(_FILE) for name in filled if name.endswith(_FILE)}
+        for file, name in secrets.items():
+            if name in filled:
+                raise SettingError(f"{name} and {file} are both set; unset one of them.")
+            filled[name] = _read_secret(file, Path(str(filled[file]).strip()))
+        return filled
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -280,6 +309,18 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             raise SettingError(" ".join(_sentence(detail) for detail in error.errors())) from None
+
+
+def _read_secret(variable: str, path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MAX_SECRET_CHARS).strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it isn't text"
+        raise SettingError(f"{variable}={path} can't be read ({reason}).") from error
+    if not text:
+        raise SettingError(f"{variable}={path} can't be used: the file is empty.")
+    return text
 
 
 def _sentence(detail: Mapping[str, object]) -> str:

@@ -24,6 +24,7 @@ import pytest
 
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 ROOT = Path(__file__).parents[1]
+_CLOSED = "--no-browser"
 _START_TIMEOUT_S = 120
 
 
@@ -111,7 +112,7 @@ def free_port() -> int:
 
 
 def _arguments(workspace: Path, *options: str) -> list[str]:
-    fixed = ["serve", "--no-browser", "--backend", "draft", "--workspace", str(workspace)]
+    fixed = ["serve", _CLOSED, "--backend", "draft", "--workspace", str(workspace)]
     return [*fixed, *options]
 
 
@@ -126,11 +127,13 @@ def serving(
     environ: Mapping[str, str] | None = None,
     wait_for: str = "The studio:",
     fresh: bool = False,
+    opens: bool = False,
 ) -> Iterator[tuple[httpx.Client, Process | FreshProcess]]:
     """Start a server; a client of it, and its process. What it says is beside its workspace.
 
     Args:
         fresh: With an interpreter of its own, for what is read or done while modules are imported.
+        opens: Whether it opens the page in a browser, as it does for people.
     """
     port = free_port()
     workspace.mkdir(parents=True, exist_ok=True)
@@ -142,7 +145,7 @@ def serving(
     if fresh:
         with log.open("ab") as output:
             process = FreshProcess(
-                command(workspace, *options),
+                [one for one in command(workspace, *options) if not (opens and one == _CLOSED)],
                 cwd=ROOT,
                 env=settings,
                 stdout=output,

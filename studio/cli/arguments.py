@@ -43,15 +43,20 @@ def parse_voice(text: str) -> tuple[str, Path]:
     return name.strip(), Path(path.strip())
 
 
-def parse_auth(text: str) -> tuple[str, str]:
+def parse_auth(text: str, source: str = "--auth", sign: str = " ") -> tuple[str, str]:
     """Read `NAME:PASSWORD`.
+
+    Args:
+        text: What was given.
+        source: The option or variable that holds it, for the message.
+        sign: What stands between the source and its value.
 
     Raises:
         SettingError: There is no name or no password.
     """
     name, colon, password = text.partition(":")
     if not (name and colon and password):
-        raise SettingError("--auth can't be used: write --auth NAME:PASSWORD.")
+        raise SettingError(f"{source} can't be used: write {source}{sign}NAME:PASSWORD.")
     return name, password
 
 
@@ -68,7 +73,12 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="H", default=None, help="address (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="P", type=int, default=None, help="port (default: 7860)")
     parser.add_argument("--share", action="store_true", help="also open a public Gradio link")
-    parser.add_argument("--auth", metavar="NAME:PASSWORD", help="ask for this name and password")
+    parser.add_argument(
+        "--auth",
+        metavar="NAME:PASSWORD",
+        help="ask for this name and password; every user of the machine sees them in the list "
+        "of processes, TABLEREAD_AUTH or TABLEREAD_AUTH_FILE keeps them out of it",
+    )
     parser.add_argument("--no-browser", action="store_true", help="don't open the page")
     parser.add_argument(
         "--no-models", action="store_true", help="don't install the model packages beside it"

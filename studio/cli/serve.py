@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import socket
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from studio.cli.arguments import parse_auth
@@ -25,6 +27,7 @@ class ServerConfig:
     """The server's configuration from the environment.
 
     Attributes:
+        auth: `NAME:PASSWORD` that the page asks for; None if it asks for nothing.
         api_key: The key that programs send; None if there is none.
         allowed_hosts: Host names by which the studio may be reached, besides its own.
         space_port: The port on which a Hugging Face Space serves; None if it isn't a Space.
@@ -32,6 +35,7 @@ class ServerConfig:
         visitor_bytes: Most disk space of one visitor of a shared studio.
     """
 
+    auth: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     space_port: int | None = None
@@ -67,10 +71,20 @@ class ServeArguments:
     host: str | None
     port: int | None
     share: bool
-    auth: tuple[str, str] | None
+    auth: tuple[str, str] | None = field(repr=False)
     open_browser: bool
     made_password: bool = False
     config: ServerConfig = ServerConfig()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it, and it asks for no password."""
+        host = (self.host or os.environ.get("GRADIO_SERVER_NAME") or DEFAULT_HOST).strip("[]")
+        try:
+            is_local = ip_address(host).is_loopback
+        except ValueError:
+            is_local = host == "localhost"
+        return not (is_local or self.auth or self.config.is_space)
 
     @property
     def is_shared(self) -> bool:
@@ -89,7 +103,7 @@ class ServeArguments:
         port = arguments.port or config.space_port
         if port is not None:
             _check_port(host or DEFAULT_HOST, port)
-        auth = parse_auth(arguments.auth) if arguments.auth else None
+        auth = _choose_auth(arguments.auth, config.auth)
         make_password = arguments.share and auth is None and not is_space
         return cls(
             host=host,
@@ -100,6 +114,12 @@ class ServeArguments:
             made_password=make_password,
             config=config,
         )
+
+
+def _choose_auth(option: str | None, variable: str | None) -> tuple[str, str] | None:
+    if option:
+        return parse_auth(option)
+    return parse_auth(variable, "TABLEREAD_AUTH", "=") if variable else None
 
 
 def _check_port(host: str, port: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import secrets
 import sys
-import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from studio.cli.serve import ServeArguments
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotAllowed
+from studio.server.announcement import announced
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
@@ -30,7 +30,7 @@ from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
-from studio.server.policies import ENTER, RoutePolicies, StudioOf, holds_key, key_guard
+from studio.server.policies import RoutePolicies, StudioOf, holds_key, key_guard
 from studio.server.route_table import service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
@@ -171,8 +171,16 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         with page:
             offer_speak(lambda: _studio_of_event(entry))
         _launch(page, arguments, StudioServer(entry, setup))
-        _announce(page, arguments, entry)
-        wait_for_interrupt()
+        if page.share_url:
+            entry.hosts.add(page.share_url)
+        with announced(
+            page.local_url or "",
+            arguments,
+            share_url=page.share_url,
+            sessions=entry.sessions,
+            workspace=studio.options.workspace,
+        ):
+            wait_for_interrupt()
         page.close()
         if entry.sessions is not None:
             entry.sessions.close()
@@ -302,39 +310,6 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         _app=server,
         **launch_look(server.page_assets.head),
     )
-
-
-def _announce(page: Blocks, arguments: ServeArguments, entry: ServerEntry) -> None:
-    """Print the studio's URLs, and open the page."""
-    local_url = f"{(page.local_url or '').rstrip('/')}{entry.prefix}/"
-    if page.share_url:
-        entry.hosts.add(page.share_url)
-    for line in _lines(page.share_url, arguments):
-        _say(line)
-    if entry.sessions is not None and not arguments.config.is_space:
-        local_url = f"{local_url.rstrip('/')}{ENTER}?key={entry.sessions.owner_token}"
-    _say(f"The studio: {local_url}")
-    if arguments.open_browser:
-        webbrowser.open(local_url)
-
-
-def _lines(share_url: str | None, arguments: ServeArguments) -> list[str]:
-    if not arguments.share:
-        return []
-    if share_url is None:
-        return [
-            "The share link can't be made: Gradio's tunnel service wasn't reached. Check the "
-            "network, then start again; until then the studio runs on this machine only."
-        ]
-    lines = [f"The share link: {share_url}"]
-    if arguments.made_password and arguments.auth is not None:
-        lines.append(f"Guests sign in as {arguments.auth[0]} with {arguments.auth[1]}")
-    return lines
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def _studio_of_event(entry: ServerEntry) -> Studio:

@@ -111,9 +111,7 @@ def _apt(say: Say) -> bool:
     return False
 
 
-def succeeds(
-    command: list[str], limit_s: float, say: Say, *, folder: Path | None = None
-) -> bool:
+def succeeds(command: list[str], limit_s: float, say: Say, *, folder: Path | None = None) -> bool:
     """Run a command without its output, and say why it failed if it did.
 
     Args:

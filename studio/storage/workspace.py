@@ -48,6 +48,9 @@ _SPARE = 0.05
 
 EXPORTS = "exports"
 READINGS = "readings"
+OPENING = "opening-"
+"""Prefix of the files that lead the browser to the owner's page."""
+
 TEMP_DIRS = (EXPORTS, READINGS)
 """Folders of a workspace whose files are deleted with the response that they are made for."""
 
@@ -129,9 +132,11 @@ class DiskQuota:
 
 
 def remove_temp_files(workspace: Path) -> None:
-    """Delete temporary files that remain after the process ended in the middle of a response."""
+    """Delete temporary files that remain after the process ended before it could."""
     for name in TEMP_DIRS:
         shutil.rmtree(workspace / name, ignore_errors=True)
+    for file in workspace.glob(f"{OPENING}*.html"):
+        file.unlink(missing_ok=True)
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]

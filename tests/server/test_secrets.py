@@ -1,0 +1,119 @@
+"""Where passwords and keys come from, and that other users of the machine don't see them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from environment import settings_from
+from serving import serving
+from test_sessions import no_tunnel
+
+from studio.cli.serve import ServeArguments, ServerConfig
+from studio.errors import SettingError
+
+SIGN_IN = {"username": "ida", "password": "secret: 1"}
+
+
+def test_a_file_holds_the_password_and_another_the_key(tmp_path: Path) -> None:
+    (tmp_path / "auth").write_text("ida:secret: 1\n")
+    (tmp_path / "key").write_text("sk-owner\n")
+    settings = settings_from(
+        {
+            "TABLEREAD_AUTH_FILE": str(tmp_path / "auth"),
+            "TABLEREAD_API_KEY_FILE": str(tmp_path / "key"),
+        }
+    )
+    assert settings.auth.get_secret_value() == "ida:secret: 1"
+    assert settings.api_key.get_secret_value() == "sk-owner"
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize("name", ["TABLEREAD_AUTH", "TABLEREAD_API_KEY"])
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for file in ("missing", "empty", "bytes", "."):
+        with pytest.raises(SettingError, match=f"{name}_FILE=.*can't be"):
+            settings_from({f"{name}_FILE": str(tmp_path / file)})
+    (tmp_path / "good").write_text("ida:secret")
+    with pytest.raises(SettingError, match=f"{name} and {name}_FILE are both set") as raised:
+        settings_from({f"{name}_FILE": str(tmp_path / "good"), name: "tom:hidden"})
+    assert "hidden" not in str(raised.value)
+
+
+def arguments(host: str | None, auth: tuple[str, str] | None = None) -> ServeArguments:
+    return ServeArguments(host=host, port=None, share=False, auth=auth, open_browser=False)
+
+
+@pytest.mark.parametrize("host", [None, "localhost", "127.0.0.1", "127.0.0.9", "::1", "[::1]"])
+def test_an_address_of_this_machine_only_is_not_open(host: str | None, monkeypatch) -> None:
+    monkeypatch.delenv("GRADIO_SERVER_NAME", raising=False)
+    assert not arguments(host).is_open
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "192.168.1.7", "studio.lan"])
+def test_an_address_of_the_network_is_open_without_a_password(host: str) -> None:
+    assert arguments(host).is_open
+    assert not arguments(host, ("ida", "secret")).is_open
+    assert "secret" not in repr(arguments(host, ("ida", "secret")))
+
+
+def test_gradios_variable_opens_it_too(monkeypatch) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
+    assert arguments(None).is_open
+    assert not arguments("127.0.0.1").is_open
+
+
+def test_a_key_is_in_no_representation() -> None:
+    assert "sk-owner" not in repr(ServerConfig(api_key="sk-owner", auth="ida:sk-owner"))
+
+
+@pytest.mark.slow
+def test_an_open_studio_says_who_can_do_what(tmp_path: Path) -> None:
+    environ = {"TABLEREAD_API_KEY": "sk-owner"}
+    with serving(tmp_path / "workspace", "--host", "0.0.0.0", environ=environ) as (_, process):
+        said = process.said()
+    for part in ("without a password", "change and delete", "TABLEREAD_AUTH", "/v1 only"):
+        assert part in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="the browser is a shell script")
+def test_no_argument_of_a_program_holds_a_secret(tmp_path: Path) -> None:
+    """A password from a file, and the owner's link through a file that only this user reads."""
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\nfor one in "$@"; do echo "$one" >> {opened}; done\n')
+    browser.chmod(0o755)
+    (tmp_path / "auth").write_text("ida:secret: 1\n")
+    workspace = tmp_path / "workspace"
+    environ = no_tunnel() | {
+        "TABLEREAD_AUTH_FILE": str(tmp_path / "auth"),
+        "BROWSER": str(browser),
+    }
+    with serving(workspace, "--share", environ=environ, opens=True, fresh=True) as (
+        client,
+        process,
+    ):
+        said = process.said()
+        link = re.search(r"http://\S+/studio/enter\?key=(\S+)", said)
+        running = " ".join(psutil.Process(process.pid).cmdline())
+        assert client.post("/login", data=SIGN_IN).status_code == 200
+        while not (opened.exists() and opened.read_text().endswith("\n")):
+            assert process.poll() is None
+        (argument,) = opened.read_text().split()
+        assert link[1] not in argument
+        assert "secret" not in running
+        assert link[1] not in running
+        file = Path(httpx.URL(argument).path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert link[0] in file.read_text()
+        process.terminate()
+        process.wait(60)
+    assert not file.exists()
+    assert not list(workspace.glob("opening-*"))
