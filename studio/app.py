@@ -52,7 +52,7 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         settings = _settings(arguments)
         return _run(arguments, settings, setup or NothingToSetUp())
     except StudioError as error:
-        print(error, file=sys.stderr)
+        print(error.full_message, file=sys.stderr)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)

@@ -24,16 +24,43 @@ StudioError
 └── Cancelled              the person stopped it
 
 The domain raises; `api/` turns an error into a status and `ui/` into a message.
-Every message is a full sentence for the person at the page and names the remedy.
+Every message is a full sentence for the person at the page and names the remedy. Whoever is at
+another machine sees the names of files, but not where they are: `str(error)` holds no folders.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+
+_WORD = r"""[^/\\\s“”"'<>|:;()]+"""
+_NAME = rf"{_WORD}(?:(?<!,) {_WORD})*"
+_PATH = re.compile(
+    # Not within an address or a relative path, nor an address of the studio's own.
+    r"""(?<![\w.:/\\~-])(?:/(?!(?:v1|studio|gradio_api|healthz|metrics)\b)|[A-Za-z]:[\\/])"""
+    rf"""(?:{_NAME}[/\\])+([^/\\\s“”"'<>|:;,()]*)"""
+)
+
+
+def hide_folders(message: str) -> str:
+    """A message with the last name of each absolute path in it, for whoever may read it."""
+    return _PATH.sub(lambda path: path[1] or "a folder", message)
 
 
 class StudioError(Exception):
-    """Base of every error the studio raises on purpose."""
+    """Base of every error the studio raises on purpose.
+
+    As text it names files without their folders, because it may be shown to a visitor.
+    """
+
+    def __str__(self) -> str:
+        """The message with the last name of each absolute path."""
+        return hide_folders(self.full_message)
+
+    @property
+    def full_message(self) -> str:
+        """The message with whole paths, for the terminal and the log."""
+        return super().__str__()
 
 
 class BadInput(StudioError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import socket
 from dataclasses import dataclass, field
@@ -79,7 +78,7 @@ class ServeArguments:
     @property
     def is_open(self) -> bool:
         """Whether other machines reach it, and it asks for no password."""
-        host = (self.host or os.environ.get("GRADIO_SERVER_NAME") or DEFAULT_HOST).strip("[]")
+        host = (self.host or DEFAULT_HOST).strip("[]")
         try:
             is_local = ip_address(host).is_loopback
         except ValueError:

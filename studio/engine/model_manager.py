@@ -23,7 +23,7 @@ import psutil
 
 from studio.backends.base import Backend, LoadProgress, ReportsMemory
 from studio.engine.event_log import StateChange
-from studio.errors import Cancelled, ModelInUse, StudioError
+from studio.errors import Cancelled, ModelInUse, StudioError, hide_folders
 
 
 class ModelState(StrEnum):
@@ -441,4 +441,4 @@ def _retrieve_exception(transition: asyncio.Task[None]) -> None:
 def _describe_failure(backend: Backend, error: BaseException) -> str:
     if isinstance(error, StudioError):
         return str(error)
-    return f"{backend.title} failed: {type(error).__name__}: {error}"
+    return hide_folders(f"{backend.title} failed: {type(error).__name__}: {error}")

@@ -34,7 +34,14 @@ from studio.engine.event_log import StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
-from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+from studio.errors import (
+    Cancelled,
+    ModelUnavailable,
+    OutOfMemory,
+    SpeechFailed,
+    StudioError,
+    hide_folders,
+)
 from studio.quality.checks import QualityReport, build_expected_speech, check_take, score_issues
 
 log = logging.getLogger(__name__)
@@ -445,4 +452,4 @@ def _decode_audio(job: Job, segment: AudioSegment) -> Clip:
 
 def describe_fault(who: str, error: Exception) -> str:
     """The message of a line for an unexpected error."""
-    return f"{who} failed on this line ({type(error).__name__}: {error})."
+    return hide_folders(f"{who} failed on this line ({type(error).__name__}: {error}).")

@@ -14,7 +14,14 @@ from studio.dialog.planning import plan
 from studio.engine.engine import Render, generate_job_id
 from studio.engine.job import JobEvent, JobSpec, SegmentState
 from studio.engine.renderer import derive_quality_retry_seed
-from studio.errors import AudioRejected, BadInput, LimitReached, StorageFailed, StudioError
+from studio.errors import (
+    AudioRejected,
+    BadInput,
+    LimitReached,
+    StorageFailed,
+    StudioError,
+    hide_folders,
+)
 from studio.project import folder as layout
 from studio.project.document import LineKind, ProjectLine, check_audio_name
 from studio.project.document_editor import DocumentEditor
@@ -303,7 +310,7 @@ class ProjectRenderer:
                 return
             reason = f"{type(error).__name__}: {error}"
             message = f"The studio failed on this line ({reason}). Read it again."
-            self._queue.fail(line_id, line_job.spec.key, message)
+            self._queue.fail(line_id, line_job.spec.key, hide_folders(message))
             self.submit_lines()
             core.events.append(LineEvent(line_id))
             if not self._queue.queued:

@@ -51,11 +51,16 @@ FAULT = "The studio failed at this, and its log says why. Try again, or reload t
 
 
 class PlainJson(JSONResponse):
-    """JSON in ASCII: a message may quote half of a surrogate pair, which UTF-8 can't encode."""
+    """JSON of what a request may have held: half a surrogate pair, or a number that is none."""
 
     def render(self, content: Any) -> bytes:
-        """Escape everything that isn't ASCII."""
-        return json.dumps(content, separators=(",", ":")).encode("ascii")
+        """Escape everything that isn't ASCII, and write NaN and infinities as null."""
+        try:
+            text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+        except ValueError:
+            finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
+            text = json.dumps(finite, separators=(",", ":"))
+        return text.encode("ascii")
 
 
 class SpeechErrorDetail(BaseModel):

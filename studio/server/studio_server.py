@@ -6,7 +6,7 @@ import ctypes
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fastapi import FastAPI, HTTPException, Request
@@ -175,7 +175,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             entry.hosts.add(page.share_url)
         with announced(
             page.local_url or "",
-            arguments,
+            replace(arguments, host=page.server_name),  # which a variable of Gradio's may set
             share_url=page.share_url,
             sessions=entry.sessions,
             workspace=studio.options.workspace,

@@ -145,10 +145,10 @@ class Launcher:
                 return 0
             return self._run(request, argv)
         except BadInput as error:
-            self._console.say(str(error))
+            self._console.say(error.full_message)
             return EXIT_BAD_INPUT
         except SetupFailed as error:
-            self._console.say(str(error))
+            self._console.say(error.full_message)
             return EXIT_SETUP_FAILED
         except KeyboardInterrupt:
             self._console.say("Stopped. The next start goes on from here.")

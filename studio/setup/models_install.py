@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from studio.errors import Cancelled, SetupFailed
+from studio.errors import Cancelled, SetupFailed, hide_folders
 from studio.setup.installer import Installer, NoSpace
 from studio.setup.pip import InstallProgress, Report
 
@@ -132,7 +132,7 @@ class ModelsInstall:
         except Cancelled as stopped:
             self._end("missing", InstallProgress(str(stopped)))
         except (SetupFailed, OSError) as error:
-            first, _, rest = str(error).partition("\n")
+            first, _, rest = hide_folders(str(error)).partition("\n")
             self._end(
                 "failed",
                 InstallProgress(f"The model packages can't be installed. {first}", None, rest),

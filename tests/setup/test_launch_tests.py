@@ -30,6 +30,7 @@ def _run(*argv: str) -> int:
 
 def test_fast_needs_no_browser_and_no_models(runs, monkeypatch):
     monkeypatch.setattr(launcher, "find_browser", lambda _: pytest.fail("it looked for one"))
+    monkeypatch.setattr(launcher, "find_nginx", lambda: pytest.fail("it looked for one"))
     assert _run("test", "--fast", "tests/dialog") == 0
     marks = "not browser and not models and not slow and not campaign"
     suite = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", marks]
@@ -38,6 +39,7 @@ def test_fast_needs_no_browser_and_no_models(runs, monkeypatch):
 
 def test_without_it_the_whole_suite_runs_or_what_is_named(runs, monkeypatch):
     monkeypatch.setattr(launcher, "find_browser", lambda _: "/usr/bin/chromium")
+    monkeypatch.setattr(launcher, "find_nginx", lambda: "/usr/sbin/nginx")
     assert _run("test") == 0
     assert _run("test", "tests/dialog", "-k", "chat") == 0
     whole = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]

@@ -1,0 +1,236 @@
+"""No answer holds a path of this machine, and none fails at what the request itself held."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from addresses import PAGE_ADDRESSES, filled
+from fastapi.testclient import TestClient
+from shared_studio import app_of_front, front_of, visitor_of
+from test_sessions import uploaded
+
+from studio.engine.renderer import describe_fault
+from studio.errors import BadInput, ScriptError, StudioError
+from studio.services.studio import Studio
+
+pytestmark = pytest.mark.slow
+
+LINES = "Ida: Good evening.\nTom: Good evening, Ida."
+NO_NUMBER = ("NaN", "Infinity", "-Infinity", r'"\ud800"', r'{"\udfff": NaN}')
+
+
+@pytest.fixture
+def client(studio: Studio) -> TestClient:
+    return visitor_of(app_of_front(front_of(studio, apart=False)))
+
+
+def refuse_constant(name: str) -> None:
+    pytest.fail(f"{name} is no JSON")
+
+
+@pytest.mark.parametrize("odd", NO_NUMBER)
+def test_a_conflict_over_what_is_no_json_is_a_conflict(client: TestClient, odd: str) -> None:
+    made = client.post("/studio/projects", json={"text": LINES}).json()
+    line, path = made["lines"][0]["line_id"], f"/studio/projects/{made['project_id']}"
+    headers = {"Content-Type": "application/json"}
+
+    def edit(client_name: str, fields: str, rev: int) -> httpx.Response:
+        op = f'{{"op": "set", "line_ids": ["{line}"], "fields": {fields}}}'
+        body = f'{{"base_rev": {rev}, "client": "{client_name}", "ops": [{op}]}}'
+        return client.post(f"{path}/edits", content=body, headers=headers)
+
+    assert edit("tom", '{"text": "Mine.", "params": {"speed": 1.5}}', made["rev"]).is_success
+    for fields in (
+        f'{{"text": {odd}}}',
+        f'{{"params": {odd}}}',
+        f'{{"params": {{"speed": {odd}}}}}',
+    ):
+        answer = edit("ida", fields, made["rev"])
+        assert answer.status_code in {400, 409, 422}, (fields, answer.text)
+        json.loads(answer.content, parse_constant=refuse_constant)
+        answer.content.decode()
+    surrogate = edit("ida", r'{"text": "Oh \ud800."}', made["rev"])
+    assert surrogate.status_code in {409, 422}
+    assert surrogate.json()["error"]["message"]
+
+
+def test_what_a_message_quotes_is_json_all_the_same(client: TestClient) -> None:
+    made = client.post("/studio/projects", json={"text": LINES}).json()
+    project = f"/studio/projects/{made['project_id']}"
+    for method, path, body in (
+        ("POST", "/studio/projects", r'{"name": "a\ud800", "text": "Ida: \ud800."}'),
+        ("PATCH", project, r'{"name": "a\ud800"}'),
+        (
+            "PUT",
+            f"{project}/script",
+            r'{"base_rev": 0, "client": "a\ud800", "text": "I\ud800: \udfff"}',
+        ),
+        ("POST", "/studio/speakers", r'{"name": "a\ud800"}'),
+        ("POST", "/studio/backend", r'{"name": "a\ud800"}'),
+        ("POST", f"{project}/hints", r'{"line_ids": ["\ud800"]}'),
+        ("POST", f"{project}/exports", r'{"format": "\ud800", "loudness": NaN}'),
+        ("PUT", f"{project}/place", r'{"line_id": "\ud800", "heard": NaN, "by": "\ud800"}'),
+        ("POST", "/v1/audio/speech", r'{"input": "\ud800", "voice": "\ud800"}'),
+        ("POST", "/v1/audio/speech", r'{"input": "a", "speed": NaN, "model": "\ud800"}'),
+        ("POST", "/v1/dialogs", r'{"input": "I\ud800: \ud800", "seed": NaN}'),
+    ):
+        answer = client.request(
+            method, path, content=body, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code < 500, (path, body, answer.text)
+        if answer.content and answer.headers["content-type"] == "application/json":
+            json.loads(answer.content, parse_constant=refuse_constant)
+    queries = (
+        "",
+        "/script",
+        "/export?format=tableread",
+        "/export?format=txt",
+        "/export?format=csv",
+    )
+    for address in ("/studio/projects", "/studio/speakers", *(project + one for one in queries)):
+        assert client.get(address).status_code < 500, address
+
+
+def spoil_takes(workspace: Path) -> None:
+    for take in workspace.rglob("takes/*.wav"):
+        take.write_bytes(take.read_bytes()[:40])
+
+
+def spoil_sound(workspace: Path) -> None:
+    for sound in workspace.rglob("*.wav"):
+        sound.write_bytes(b"RIFF\xff\xff\xff\x7fWAVEfmt ")
+
+
+def lose_sound(workspace: Path) -> None:
+    for sound in workspace.rglob("*.wav"):
+        sound.unlink()
+
+
+def folders_for_sound(workspace: Path) -> None:
+    lose = list(workspace.rglob("*.wav"))
+    for sound in lose:
+        sound.unlink()
+        sound.mkdir()
+
+
+def spoil_records(workspace: Path) -> None:
+    for record in (*workspace.rglob("*.json"), *workspace.rglob("*.jsonl")):
+        record.write_bytes(b'{"version": 1, "\xff')
+
+
+def folders_for_records(workspace: Path) -> None:
+    for record in (*workspace.rglob("*.json"), *workspace.rglob("*.jsonl")):
+        record.unlink()
+        record.mkdir()
+
+
+def files_for_folders(workspace: Path) -> None:
+    for folder in [one for one in workspace.iterdir() if one.is_dir()]:
+        shutil.rmtree(folder)
+        folder.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        spoil_takes,
+        spoil_sound,
+        lose_sound,
+        folders_for_sound,
+        spoil_records,
+        folders_for_records,
+        files_for_folders,
+    ],
+    ids=lambda spoil: spoil.__name__,
+)
+@pytest.mark.parametrize("opened", [True, False], ids=["open", "opened after"])
+def test_no_answer_shows_a_path_of_the_machine(
+    open_studio, spoil: Callable[[Path], None], opened: bool
+) -> None:
+    studio = open_studio()
+    workspace = studio.options.workspace
+    client = visitor_of(app_of_front(front_of(studio, apart=False)))
+    ids = made_of_everything(client)
+    if not opened:
+        client = visitor_of(app_of_front(front_of(open_studio(), apart=False)))
+    spoil(workspace)
+    answers = list(asked(client, ids))
+    assert any(answer.status_code >= 400 for answer in answers)
+    places = {str(workspace), str(workspace.parent), tempfile.gettempdir(), str(Path.home())}
+    for answer in answers:
+        text = f"{answer.headers} {answer.content.decode('latin-1')}".replace("\\\\", "\\")
+        found = [place for place in places if f"{place}/" in text or f"{place}\\" in text]
+        assert not found, (str(answer.request.url), text[:2_000])
+
+
+def made_of_everything(client: TestClient) -> dict[str, str]:
+    """Ids of a project with takes, and of a speaker with a sample."""
+    made = client.post("/studio/projects", json={"text": LINES}).json()
+    project = f"/studio/projects/{made['project_id']}"
+    line = made["lines"][0]["line_id"]
+    assert client.post(f"{project}/render", json={}).status_code == 200
+    while client.get(project).json()["job"]["state"] == "running":
+        pass
+    takes = client.get(f"{project}/takes/{line}").json()
+    speaker = client.post("/studio/speakers", json={"name": "Ben"}).json()
+    upload = uploaded(client)
+    sample = {"upload_id": upload, "transcript": "So it is."}
+    client.post(f"/studio/speakers/{speaker['speaker_id']}/samples", json=sample)
+    rows = takes["takes"] if isinstance(takes, dict) else takes
+    return {
+        "project_id": made["project_id"],
+        "line_id": line,
+        "take_id": rows[0]["take_id"],
+        "speaker_id": speaker["speaker_id"],
+        "sample_id": "main",
+        "upload_id": uploaded(client),
+    }
+
+
+def asked(client: TestClient, ids: dict[str, str]) -> Iterator[httpx.Response]:
+    """Answers of every address that neither streams without an end nor removes what was made."""
+    bodies = {
+        "/studio/projects": {"like": ids["project_id"]},
+        "/studio/projects/{project_id}/edits": {"base_rev": 0, "client": "ida", "ops": []},
+        "/studio/projects/{project_id}/exports": {"format": "wav", "loudness": "rendered"},
+    }
+    for method, path in PAGE_ADDRESSES:
+        if method == "DELETE" or path.endswith("/events") or "setup" in path:
+            continue
+        query = "?format=tableread&bins=8&takes=" + ids["take_id"] if method == "GET" else ""
+        yield client.request(method, filled(path, ids) + query, json=bodies.get(path, {}))
+    for path in ("/healthz", "/healthz/ready", "/metrics", "/v1/models", "/v1/audio/voices"):
+        yield client.get(path)
+    for voice in ("Ben", "Ida"):
+        yield client.post("/v1/audio/speech", json={"input": "Good evening.", "voice": voice})
+    yield client.post("/v1/dialogs", json={"input": "Ben: Oh.\nIda: Well."})
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("The take /srv/a b/takes/0.wav can't be read.", "The take 0.wav can't be read."),
+        (r"“x” isn't at C:\Users\Ida M\x.wav.", "“x” isn't at x.wav."),
+        ("[Errno 2] No such file: '/srv/x/'", "[Errno 2] No such file: 'a folder'"),
+        ("GET /v1/models lists them.", "GET /v1/models lists them."),
+        ("See docs/operate/install.md and https://example.com/a/b.", None),
+        ("Either /v1 or /metrics, and/or one of owner/model.", None),
+    ],
+)
+def test_an_error_names_files_without_their_folders(message: str, shown: str | None) -> None:
+    for kind in (StudioError, BadInput, ScriptError):
+        assert str(kind(message)) == (shown or message)
+        assert kind(message).full_message == message
+
+
+def test_a_fault_on_a_line_names_files_without_their_folders() -> None:
+    fault = FileNotFoundError(2, "No such file or directory", "/srv/models/voice.bin")
+    message = describe_fault("The voice", fault)
+    assert "voice.bin" in message
+    assert "/srv" not in message
