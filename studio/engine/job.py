@@ -80,8 +80,8 @@ class SegmentRecord:
         fault: The class name of its error.
         cut: Whether it failed because its speech didn't end, so that its audio is incomplete.
         retry_reason: Why the first try was discarded; None if there was only one.
-        live: Chunks of a speech segment as they are generated; closed after the last one. A retry
-            with another seed has a new log, and the earlier one is withdrawn.
+        live: Chunks of a speech segment as they are generated; closed after the last one. Another
+            reading has a new log, and the earlier one is withdrawn.
         at_s: When each state was reached, in seconds since the job started.
         first_chunk_s: When the first audio arrived.
         last_chunk_s: When the latest audio arrived.
@@ -252,13 +252,17 @@ class Job:
 
     def restart_segment(self, record: SegmentRecord, why: str, seed: int | None) -> None:
         """Discard a segment's try with its audio; the next try has another seed."""
-        previous, record.live = record.live, EventLog()
         record.retry_reason, record.seed = why, seed
-        record.streamed_samples, record.first_chunk_s = 0, None
-        previous.close(withdrawn=True)
+        self.withdraw_audio(record)
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
         self._publish(JobEvent(record.state, self.measure_elapsed_s(), segment_idx, message=why))
+
+    def withdraw_audio(self, record: SegmentRecord) -> None:
+        """Invalidate what was streamed of a segment, which is read from its start again."""
+        previous, record.live = record.live, EventLog()
+        record.streamed_samples, record.first_chunk_s = 0, None
+        previous.close(withdrawn=True)
 
     def release_slot(self) -> None:
         """Record that a segment has released its slot."""

@@ -27,14 +27,22 @@ import numpy as np
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
 from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
+from studio.audio.stream_resume import StreamResume
 from studio.backends.base import Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
-from studio.engine.event_log import StateChange
+from studio.engine.event_log import EventLog, StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
-from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+from studio.errors import (
+    Cancelled,
+    ModelUnavailable,
+    OutOfMemory,
+    ReadingChanged,
+    SpeechFailed,
+    StudioError,
+)
 from studio.quality.checks import QualityReport, build_expected_speech, check_take, score_issues
 
 log = logging.getLogger(__name__)
@@ -273,8 +281,16 @@ class Renderer:
         return spoken
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
+        loop = asyncio.get_running_loop()
         work = partial(synthesize, backend, turn, self._conditioning)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await loop.run_in_executor(self._threads, work)
+        except ReadingChanged as error:
+            # Nothing may be joined to what was streamed, so the whole line is read once more.
+            turn.job.withdraw_audio(turn.record)
+            segment_idx = turn.record.segment.segment_idx
+            log.info("job %s segment %d: %s", turn.job.job_id, segment_idx, error)
+            return await loop.run_in_executor(self._threads, work)
 
     def _fail_job(self, lane: BackendQueue, job: Job, message: str) -> None:
         """Fail all waiting segments of a job at once, if the model can't be loaded."""
@@ -289,10 +305,12 @@ class SynthesisResult:
 
     Attributes:
         clip: At the studio's rate.
+        live: Its chunks as they were streamed; joined, they are the clip.
         cut_error: Why it is incomplete; None if it is complete.
     """
 
     clip: Clip
+    live: EventLog[Samples]
     cut_error: SpeechFailed | None = None
 
 
@@ -310,6 +328,7 @@ def synthesize(
 
     Raises:
         SpeechFailed: There is no audio; speech that was cut off is returned instead.
+        ReadingChanged: It can't be joined to what an earlier try streamed.
         OutOfMemory: The device has no room for it.
         Cancelled: The job was.
     """
@@ -317,27 +336,25 @@ def synthesize(
     if job.cancelled:
         raise Cancelled
     request = _build_request(backend, turn, conditioning)
-    chunks: list[Samples] = []
-    cut = None
-    to_skip = record.streamed_samples  # whoever listens to a retry has heard the first try's audio
+    live, cut = record.live, None
+    # After a lack of memory the first try's audio was streamed already.
+    resume = StreamResume(partial(job.add_chunk, record), live.read())
     try:
         with closing(_generate_chunks(backend, request)) as spoken:
             for chunk in spoken:
                 if job.cancelled:
                     raise Cancelled
-                if len(chunk) > to_skip:
-                    job.add_chunk(record, chunk[to_skip:])
-                to_skip = max(0, to_skip - len(chunk))
-                chunks.append(chunk)
-    except OutOfMemory:
+                resume.take(chunk)
+        resume.end()
+    except (OutOfMemory, ReadingChanged):
         raise
     except SpeechFailed as error:
-        if not chunks:
+        if not resume.chunks:
             raise
         cut = error
-    if not chunks:
+    if not resume.chunks:
         raise SpeechFailed(f"{backend.title} made no sound for this line.")
-    return SynthesisResult(Clip(np.concatenate(chunks)), cut)
+    return SynthesisResult(Clip(np.concatenate(resume.chunks)), live, cut)
 
 
 def derive_cut_retry_seed(seed: int | None) -> int | None:
@@ -392,7 +409,8 @@ async def save_segment(
     record.samples = len(spoken.clip)
     if spoken.cut_error is None:
         job.advance(record, SegmentState.GENERATED)
-    record.live.close()
+    # An earlier try may be the best; who listens to the last one can't be given the rest of it.
+    record.live.close(withdrawn=spoken.live is not record.live)
     path = job.segment_path(record)
     try:
         record.report = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
@@ -434,7 +452,7 @@ async def save_audio_segment(
         job.fail(record, describe_fault("Decoding", error), type(error).__name__)
         return
     job.add_chunk(record, clip.samples)
-    await save_segment(job, record, SynthesisResult(clip), save)
+    await save_segment(job, record, SynthesisResult(clip, record.live), save)
 
 
 def _decode_audio(job: Job, segment: AudioSegment) -> Clip:
