@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import Health
 from studio.backends.device import LOST, card_lost
 from studio.dialog.planning import SpeechSegment
 from studio.engine.engine import Engine
@@ -44,11 +45,14 @@ def health_routes(studio: Studio) -> APIRouter:
     @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def ready() -> JSONResponse:
         reason = await _trouble(engine)
+        health = engine.models.check_health().get(studio.backend_name, Health())
         body = {
             "alive": True,
             "ready": reason is None,
             "reason": reason,
             "up_s": round(time.monotonic() - began_s, 1),
+            "slots": health.slots or None,
+            "max_slots": health.max_slots or None,
         }
         return JSONResponse(body, 200 if reason is None else 503)
 
@@ -203,12 +207,14 @@ _COUNTERS = (
 """Name, field of a model's counters, and help."""
 
 _SLOTS = (
-    (GaugeMetricFamily, "running", "Lines in slots."),
-    (GaugeMetricFamily, "waiting", "Lines without one."),
-    (CounterMetricFamily, "steps", "Frames made together."),
-    (CounterMetricFamily, "faults", "Steps that failed."),
+    (GaugeMetricFamily, "running", "running", "Lines in slots."),
+    (GaugeMetricFamily, "waiting", "waiting", "Lines without one."),
+    (GaugeMetricFamily, "usable", "slots", "Lines that may run at once now."),
+    (GaugeMetricFamily, "most", "max_slots", "Lines that may run at once where no step failed."),
+    (CounterMetricFamily, "steps", "steps", "Frames made together."),
+    (CounterMetricFamily, "faults", "faults", "Steps that failed."),
 )
-"""Kind, field of a model's `Health`, and help."""
+"""Kind, name, field of a model's `Health`, and help."""
 
 
 class _EngineState(Collector):
@@ -233,9 +239,9 @@ class _EngineState(Collector):
             counts = {model: getattr(one.counters, field) for model, one in known.items()}
             yield _by_model(CounterMetricFamily, f"model_{name}", what, counts)
         health = models.check_health()
-        for kind, field, what in _SLOTS:
+        for kind, name, field, what in _SLOTS:
             now = {model: getattr(one, field) for model, one in health.items()}
-            yield _by_model(kind, f"slots_{field}", what, now)
+            yield _by_model(kind, f"slots_{name}", what, now)
 
     def _count_slots(self, name: str) -> int:
         backend = self._engine.models.get_manager(name).backend
