@@ -37,6 +37,7 @@ from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.errors import (
     Cancelled,
+    DiskFull,
     ModelUnavailable,
     OutOfMemory,
     ReadingChanged,
@@ -113,7 +114,7 @@ class Renderer:
         lane.add(job, job.queue_speech())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
-                self._start(save_audio_segment(job, record, record.segment, self._save))
+                self._start(self._render_audio(job, record, record.segment))
         self._start_ready(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -165,10 +166,28 @@ class Renderer:
         try:
             spoken = await self._generate(lane, turn)
             if spoken is not None:
-                await save_segment(turn.job, turn.record, spoken, self._save)
+                await self._save_or_stop(turn.job, turn.record, spoken)
         finally:
             lane.unsaved -= 1
             self._start_ready(lane)
+
+    async def _render_audio(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
+        """Save a recording's audio with the other segments."""
+        spoken = await decode_audio_segment(job, record, segment)
+        if spoken is not None:
+            await self._save_or_stop(job, record, spoken)
+
+    async def _save_or_stop(self, job: Job, record: SegmentRecord, spoken: SynthesisResult) -> None:
+        """Save a segment; the first for which the disk has no room stops its job."""
+        try:
+            await save_segment(job, record, spoken, self._save)
+        except DiskFull as error:
+            if job.fatal_message is not None:
+                job.advance(record, SegmentState.CANCELLED)
+                return
+            job.fatal_message = str(error)
+            self.cancel(job)
+            job.fail(record, str(error), type(error).__name__)
 
     async def _generate(self, lane: BackendQueue, turn: QueuedSegment) -> SynthesisResult | None:
         """Speak a segment in a thread, with a slot and a lease; None if there is no audio."""
@@ -405,15 +424,20 @@ def _generate_chunks(backend: Backend, request: SpeechRequest) -> Generator[Samp
 async def save_segment(
     job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
 ) -> None:
-    """Write generated audio to disk in a thread; a segment that was cut off is saved and fails."""
+    """Write generated audio to disk in a thread; a segment that was cut off is saved and fails.
+
+    Raises:
+        DiskFull: The disk has no room for it, and the job can't do without.
+    """
     record.samples = len(spoken.clip)
     if spoken.cut_error is None:
         job.advance(record, SegmentState.GENERATED)
     # An earlier try may be the best; who listens to the last one can't be given the rest of it.
     record.live.close(withdrawn=spoken.live is not record.live)
-    path = job.segment_path(record)
     try:
-        record.report = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
+        record.report = await asyncio.to_thread(_keep_and_check, job, record, spoken, save)
+    except DiskFull:
+        raise
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
     # Broad, as the job would otherwise never learn that this segment has ended.
@@ -421,7 +445,6 @@ async def save_segment(
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Saving", error), type(error).__name__)
     else:
-        record.path = path
         if spoken.cut_error is None:
             job.advance(record, SegmentState.SAVED)
         else:
@@ -429,30 +452,40 @@ async def save_segment(
             job.fail(record, str(spoken.cut_error), type(spoken.cut_error).__name__)
 
 
-def _write_and_check(
-    path: Path, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+def _keep_and_check(
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
 ) -> QualityReport | None:
-    """Write a clip and check its quality; runs in a thread."""
-    save(path, spoken.clip)
+    """Write a clip, or keep it in memory, and check its quality; runs in a thread."""
+    try:
+        if job.spec.folder is None:
+            record.clip = spoken.clip
+        else:
+            path = job.segment_path(record)
+            save(path, spoken.clip)
+            record.path = path
+    except DiskFull:
+        if not job.spec.survives_full_disk:
+            raise
+        record.clip = spoken.clip
     is_whole = spoken.cut_error is None and isinstance(record.segment, SpeechSegment)
     return check_take(spoken.clip, build_expected_speech(record.segment)) if is_whole else None
 
 
-async def save_audio_segment(
-    job: Job, record: SegmentRecord, segment: AudioSegment, save: SaveClip
-) -> None:
-    """Convert an audio line to the studio's rate, and save it with the other segments."""
+async def decode_audio_segment(
+    job: Job, record: SegmentRecord, segment: AudioSegment
+) -> SynthesisResult | None:
+    """Convert an audio line to the studio's rate; None if it failed."""
     try:
         clip = await asyncio.to_thread(_decode_audio, job, segment)
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
-        return
+        return None
     except Exception as error:
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Decoding", error), type(error).__name__)
-        return
+        return None
     job.add_chunk(record, clip.samples)
-    await save_segment(job, record, SynthesisResult(clip, record.live), save)
+    return SynthesisResult(clip, record.live)
 
 
 def _decode_audio(job: Job, segment: AudioSegment) -> Clip:

@@ -536,7 +536,7 @@ def test_health(client: httpx.Client) -> None:
     answer = client.get("/healthz")
     assert answer.status_code == 200
     body = answer.json()
-    assert body.keys() == {"alive", "ready", "reason", "up_s", "slots", "max_slots"}
+    assert body.keys() == {"alive", "ready", "reason", "up_s", "slots", "max_slots", "storage"}
     assert (body["alive"], body["ready"], body["reason"]) == (True, True, None)
     assert client.get("/healthz/live").json() == {"alive": True}
 

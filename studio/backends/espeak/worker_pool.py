@@ -204,7 +204,8 @@ class WorkerPool:
             ModelUnavailable: A new worker was needed and didn't start.
             SpeechFailed: One after the other was ended from outside.
         """
-        for kills in range(1, MAX_KILLS + 1):
+        name = ""
+        for _ in range(MAX_KILLS):
             try:
                 with self._worker() as worker:
                     return use(worker)
@@ -212,9 +213,9 @@ class WorkerPool:
                 name = killed.args[0]
                 log.warning("a process of the draft voice was ended from outside (%s)", name)
         raise SpeechFailed(
-            f"The speech process of the draft voice was ended from outside {kills} times ({name}). "
-            "The system does that when memory is short, and so may another program: close what "
-            "you don't need, then render this line again."
+            f"The speech process of the draft voice was ended from outside {MAX_KILLS} times "
+            f"({name}). The system does that when memory is short, and so may another program: "
+            "close what you don't need, then render this line again."
         )
 
     @contextmanager

@@ -22,6 +22,7 @@ from studio.engine.job import Job, SegmentState
 from studio.engine.model_manager import ModelState
 from studio.server.policies import Access, RequestClass, RoutePolicy
 from studio.services.studio import Studio
+from studio.storage.disk import is_full
 
 _STUCK_S = 60.0
 """After that long without a step a model is stuck: a step takes milliseconds, and the capture of a
@@ -53,6 +54,7 @@ def health_routes(studio: Studio) -> APIRouter:
             "up_s": round(time.monotonic() - began_s, 1),
             "slots": health.slots or None,
             "max_slots": health.max_slots or None,
+            "storage": _storage_trouble(studio),
         }
         return JSONResponse(body, 200 if reason is None else 503)
 
@@ -90,6 +92,13 @@ async def _trouble(engine: Engine) -> str | None:
                 f"A line has been with {status.name} for {silent_s:.0f} s without a sound; restart "
                 "the studio."
             )
+    return None
+
+
+def _storage_trouble(studio: Studio) -> str | None:
+    """Why nothing can be saved; that is no reason to send no work, as speech needs no disk."""
+    if studio.projects.waits_for_room or is_full(studio.options.workspace):
+        return "The disk is full: renders wait until there is room. Free some space."
     return None
 
 
