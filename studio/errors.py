@@ -17,9 +17,11 @@ StudioError
 ├── NotAllowed             only the owner of the studio may do that
 ├── ModelUnavailable       a package, weights or device is missing; names the remedy
 ├── SpeechFailed           one segment could not be spoken
-│   └── OutOfMemory
+│   ├── OutOfMemory
+│   └── ReadingChanged     it began again, and differs from what was played of it
 ├── SetupFailed            the environment can't be made or completed
 ├── StorageFailed          the workspace can't be read or written
+│   ├── DiskFull           the disk has no room left
 │   └── NoRoom             a visitor's workspace is as large as it may be
 └── Cancelled              the person stopped it
 
@@ -163,12 +165,20 @@ class OutOfMemory(SpeechFailed):
     """The device had no memory left for this segment, also on a second, smaller try."""
 
 
+class ReadingChanged(SpeechFailed):
+    """A segment had to begin again, and its audio differs from what was delivered of it."""
+
+
 class SetupFailed(StudioError):
     """The environment can't be made or completed; the message names the remedy."""
 
 
 class StorageFailed(StudioError):
     """The workspace can't be read or written."""
+
+
+class DiskFull(StorageFailed):
+    """The disk has no room, or the user's share of it is used up."""
 
 
 class NoRoom(StorageFailed):

@@ -187,6 +187,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         job = studio.render(parsed.dialog, options)
         print_report(job.spec.plan.notices)
         _watch(job, studio)
+        _check_saved(job, folder)
         loudness = _write(job, arguments, folder)
     written = Written(arguments.output, loudness, arguments.sound) if loudness else None
     report(job, len(parsed.dialog), written, as_json=arguments.as_json)
@@ -236,6 +237,20 @@ def _watch(job: Job, studio: Studio) -> None:
         print("Stopping: the lines being spoken end at their next step.", file=sys.stderr)
         studio.engine.cancel(job)
         raise
+
+
+def _check_saved(job: Job, folder: Path) -> None:
+    """Check that the render wasn't stopped for lack of room.
+
+    Raises:
+        StorageFailed: It was; its folder stays.
+    """
+    saved = sum(record.path is not None for record in job.records)
+    if job.fatal_message is not None and any(one.fault == "DiskFull" for one in job.records):
+        raise _Kept(
+            f"The render was stopped after {saved} of {len(job.records)} segments: "
+            f"{job.fatal_message} Those that were made are in {folder}."
+        )
 
 
 def _show_progress(done: int, total: int) -> None:

@@ -425,7 +425,8 @@ class Render:
 
     def remove_folder(self) -> None:
         """Delete the folder of a render that has ended."""
-        self._remove_folder(self.job.spec.folder)
+        if self.job.spec.folder is not None:
+            self._remove_folder(self.job.spec.folder)
 
     async def __aenter__(self) -> Render:
         """Do nothing yet."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.export import Caption
 from studio.audio.scene_file import Scene
 from studio.audio.timeline import (
@@ -76,12 +76,13 @@ class SegmentRecord:
         samples: Length at the studio's rate, known once it is generated.
         path: The saved WAV; None for silence, and until it is saved. That of a failed segment has
             the audio before it was cut off.
+        clip: What would be in the WAV, where the disk had no room for one.
         message: Why it failed.
         fault: The class name of its error.
         cut: Whether it failed because its speech didn't end, so that its audio is incomplete.
         retry_reason: Why the first try was discarded; None if there was only one.
-        live: Chunks of a speech segment as they are generated; closed after the last one. A retry
-            with another seed has a new log, and the earlier one is withdrawn.
+        live: Chunks of a speech segment as they are generated; closed after the last one. Another
+            reading has a new log, and the earlier one is withdrawn.
         at_s: When each state was reached, in seconds since the job started.
         first_chunk_s: When the first audio arrived.
         last_chunk_s: When the latest audio arrived.
@@ -94,6 +95,7 @@ class SegmentRecord:
     state: SegmentState = SegmentState.PLANNED
     samples: int | None = None
     path: Path | None = None
+    clip: Clip | None = None
     message: str | None = None
     fault: str | None = None
     cut: bool = False
@@ -110,6 +112,11 @@ class SegmentRecord:
     def is_final(self) -> bool:
         """Whether it has been saved, has failed or was cancelled."""
         return self.state in FINAL_STATES
+
+    @property
+    def has_audio(self) -> bool:
+        """Whether its audio is in a file or in memory."""
+        return self.path is not None or self.clip is not None
 
 
 log = logging.getLogger(__name__)
@@ -169,22 +176,25 @@ class JobSpec:
         plan: The segments.
         backend_name: The backend.
         cast: The voice of each speaker.
-        folder: An existing folder for the segments' files.
+        folder: An existing folder for the segments' files; None keeps their audio in memory.
         resolve_audio: Finds the file of a path in the script; raises `AudioRejected` for one that
             may not be read.
         notify: Called with each event on the engine's loop, so it must not block.
         is_part: Whether it is one of many jobs of a render, whose owner reports them as one.
         tries: Most tries of a segment with quality issues; the best one is used.
+        survives_full_disk: Whether a segment for which the disk has no room stays in memory; if
+            not, the job is stopped there.
     """
 
     plan: Plan
     backend_name: str
     cast: Cast
-    folder: Path
+    folder: Path | None
     resolve_audio: Callable[[str], Path] = refuse_audio
     notify: Callable[[JobEvent], None] = lambda _: None
     is_part: bool = False
     tries: int = 1
+    survives_full_disk: bool = False
 
 
 class Job:
@@ -193,7 +203,8 @@ class Job:
     Only the engine's loop changes it; other threads read it.
 
     Attributes:
-        fatal_message: Why no segment can be spoken, such as a model that can't be loaded.
+        fatal_message: Why no segment can be spoken, such as a model that can't be loaded, or why
+            none can be saved.
     """
 
     def __init__(
@@ -241,7 +252,8 @@ class Job:
         return speech
 
     def segment_path(self, record: SegmentRecord) -> Path:
-        """The path of a segment's WAV."""
+        """The path of a segment's WAV, in a job with a folder."""
+        assert self.spec.folder is not None
         return self.spec.folder / f"{record.segment.segment_idx:05d}.wav"
 
     def start_segment(self, record: SegmentRecord) -> None:
@@ -252,13 +264,17 @@ class Job:
 
     def restart_segment(self, record: SegmentRecord, why: str, seed: int | None) -> None:
         """Discard a segment's try with its audio; the next try has another seed."""
-        previous, record.live = record.live, EventLog()
         record.retry_reason, record.seed = why, seed
-        record.streamed_samples, record.first_chunk_s = 0, None
-        previous.close(withdrawn=True)
+        self.withdraw_audio(record)
         segment_idx = record.segment.segment_idx
         log.info("job %s segment %d starts again: %s", self.job_id, segment_idx, why)
         self._publish(JobEvent(record.state, self.measure_elapsed_s(), segment_idx, message=why))
+
+    def withdraw_audio(self, record: SegmentRecord) -> None:
+        """Invalidate what was streamed of a segment, which is read from its start again."""
+        previous, record.live = record.live, EventLog()
+        record.streamed_samples, record.first_chunk_s = 0, None
+        previous.close(withdrawn=True)
 
     def release_slot(self) -> None:
         """Record that a segment has released its slot."""
@@ -474,7 +490,7 @@ class SegmentAudio:
         """Open a segment; nothing is read yet."""
         self._record = record
         # The log before the path: once the log is replaced, the path is set.
-        self._live, self._path = record.live, record.path
+        self._live, self._path, self._clip = record.live, record.path, record.clip
 
     @property
     def is_withdrawn(self) -> bool:
@@ -494,6 +510,9 @@ class SegmentAudio:
             StorageFailed: Its file is missing or broken.
         """
         segment = self._record.segment
+        if self._clip is not None:
+            yield self._clip.samples
+            return
         if self._path is not None:
             part: TimelinePart = TakePart(segment.segment_idx, self._path)
         elif isinstance(segment, SilenceSegment):

@@ -27,17 +27,20 @@ import numpy as np
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
 from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
+from studio.audio.stream_resume import StreamResume
 from studio.backends.base import Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
-from studio.engine.event_log import StateChange
+from studio.engine.event_log import EventLog, StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.errors import (
     Cancelled,
+    DiskFull,
     ModelUnavailable,
     OutOfMemory,
+    ReadingChanged,
     SpeechFailed,
     StudioError,
     hide_folders,
@@ -112,7 +115,7 @@ class Renderer:
         lane.add(job, job.queue_speech())
         for record in job.records:
             if isinstance(record.segment, AudioSegment):
-                self._start(save_audio_segment(job, record, record.segment, self._save))
+                self._start(self._render_audio(job, record, record.segment))
         self._start_ready(lane)
 
     def focus(self, job: Job, segment_idx: int) -> None:
@@ -164,10 +167,28 @@ class Renderer:
         try:
             spoken = await self._generate(lane, turn)
             if spoken is not None:
-                await save_segment(turn.job, turn.record, spoken, self._save)
+                await self._save_or_stop(turn.job, turn.record, spoken)
         finally:
             lane.unsaved -= 1
             self._start_ready(lane)
+
+    async def _render_audio(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
+        """Save a recording's audio with the other segments."""
+        spoken = await decode_audio_segment(job, record, segment)
+        if spoken is not None:
+            await self._save_or_stop(job, record, spoken)
+
+    async def _save_or_stop(self, job: Job, record: SegmentRecord, spoken: SynthesisResult) -> None:
+        """Save a segment; the first for which the disk has no room stops its job."""
+        try:
+            await save_segment(job, record, spoken, self._save)
+        except DiskFull as error:
+            if job.fatal_message is not None:
+                job.advance(record, SegmentState.CANCELLED)
+                return
+            job.fatal_message = str(error)
+            self.cancel(job)
+            job.fail(record, str(error), type(error).__name__)
 
     async def _generate(self, lane: BackendQueue, turn: QueuedSegment) -> SynthesisResult | None:
         """Speak a segment in a thread, with a slot and a lease; None if there is no audio."""
@@ -280,8 +301,16 @@ class Renderer:
         return spoken
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
+        loop = asyncio.get_running_loop()
         work = partial(synthesize, backend, turn, self._conditioning)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await loop.run_in_executor(self._threads, work)
+        except ReadingChanged as error:
+            # Nothing may be joined to what was streamed, so the whole line is read once more.
+            turn.job.withdraw_audio(turn.record)
+            segment_idx = turn.record.segment.segment_idx
+            log.info("job %s segment %d: %s", turn.job.job_id, segment_idx, error)
+            return await loop.run_in_executor(self._threads, work)
 
     def _fail_job(self, lane: BackendQueue, job: Job, message: str) -> None:
         """Fail all waiting segments of a job at once, if the model can't be loaded."""
@@ -296,10 +325,12 @@ class SynthesisResult:
 
     Attributes:
         clip: At the studio's rate.
+        live: Its chunks as they were streamed; joined, they are the clip.
         cut_error: Why it is incomplete; None if it is complete.
     """
 
     clip: Clip
+    live: EventLog[Samples]
     cut_error: SpeechFailed | None = None
 
 
@@ -317,6 +348,7 @@ def synthesize(
 
     Raises:
         SpeechFailed: There is no audio; speech that was cut off is returned instead.
+        ReadingChanged: It can't be joined to what an earlier try streamed.
         OutOfMemory: The device has no room for it.
         Cancelled: The job was.
     """
@@ -324,27 +356,25 @@ def synthesize(
     if job.cancelled:
         raise Cancelled
     request = _build_request(backend, turn, conditioning)
-    chunks: list[Samples] = []
-    cut = None
-    to_skip = record.streamed_samples  # whoever listens to a retry has heard the first try's audio
+    live, cut = record.live, None
+    # After a lack of memory the first try's audio was streamed already.
+    resume = StreamResume(partial(job.add_chunk, record), live.read())
     try:
         with closing(_generate_chunks(backend, request)) as spoken:
             for chunk in spoken:
                 if job.cancelled:
                     raise Cancelled
-                if len(chunk) > to_skip:
-                    job.add_chunk(record, chunk[to_skip:])
-                to_skip = max(0, to_skip - len(chunk))
-                chunks.append(chunk)
-    except OutOfMemory:
+                resume.take(chunk)
+        resume.end()
+    except (OutOfMemory, ReadingChanged):
         raise
     except SpeechFailed as error:
-        if not chunks:
+        if not resume.chunks:
             raise
         cut = error
-    if not chunks:
+    if not resume.chunks:
         raise SpeechFailed(f"{backend.title} made no sound for this line.")
-    return SynthesisResult(Clip(np.concatenate(chunks)), cut)
+    return SynthesisResult(Clip(np.concatenate(resume.chunks)), live, cut)
 
 
 def derive_cut_retry_seed(seed: int | None) -> int | None:
@@ -395,14 +425,20 @@ def _generate_chunks(backend: Backend, request: SpeechRequest) -> Generator[Samp
 async def save_segment(
     job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
 ) -> None:
-    """Write generated audio to disk in a thread; a segment that was cut off is saved and fails."""
+    """Write generated audio to disk in a thread; a segment that was cut off is saved and fails.
+
+    Raises:
+        DiskFull: The disk has no room for it, and the job can't do without.
+    """
     record.samples = len(spoken.clip)
     if spoken.cut_error is None:
         job.advance(record, SegmentState.GENERATED)
-    record.live.close()
-    path = job.segment_path(record)
+    # An earlier try may be the best; who listens to the last one can't be given the rest of it.
+    record.live.close(withdrawn=spoken.live is not record.live)
     try:
-        record.report = await asyncio.to_thread(_write_and_check, path, record, spoken, save)
+        record.report = await asyncio.to_thread(_keep_and_check, job, record, spoken, save)
+    except DiskFull:
+        raise
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
     # Broad, as the job would otherwise never learn that this segment has ended.
@@ -410,7 +446,6 @@ async def save_segment(
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Saving", error), type(error).__name__)
     else:
-        record.path = path
         if spoken.cut_error is None:
             job.advance(record, SegmentState.SAVED)
         else:
@@ -418,30 +453,40 @@ async def save_segment(
             job.fail(record, str(spoken.cut_error), type(spoken.cut_error).__name__)
 
 
-def _write_and_check(
-    path: Path, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+def _keep_and_check(
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
 ) -> QualityReport | None:
-    """Write a clip and check its quality; runs in a thread."""
-    save(path, spoken.clip)
+    """Write a clip, or keep it in memory, and check its quality; runs in a thread."""
+    try:
+        if job.spec.folder is None:
+            record.clip = spoken.clip
+        else:
+            path = job.segment_path(record)
+            save(path, spoken.clip)
+            record.path = path
+    except DiskFull:
+        if not job.spec.survives_full_disk:
+            raise
+        record.clip = spoken.clip
     is_whole = spoken.cut_error is None and isinstance(record.segment, SpeechSegment)
     return check_take(spoken.clip, build_expected_speech(record.segment)) if is_whole else None
 
 
-async def save_audio_segment(
-    job: Job, record: SegmentRecord, segment: AudioSegment, save: SaveClip
-) -> None:
-    """Convert an audio line to the studio's rate, and save it with the other segments."""
+async def decode_audio_segment(
+    job: Job, record: SegmentRecord, segment: AudioSegment
+) -> SynthesisResult | None:
+    """Convert an audio line to the studio's rate; None if it failed."""
     try:
         clip = await asyncio.to_thread(_decode_audio, job, segment)
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
-        return
+        return None
     except Exception as error:
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Decoding", error), type(error).__name__)
-        return
+        return None
     job.add_chunk(record, clip.samples)
-    await save_segment(job, record, SynthesisResult(clip), save)
+    return SynthesisResult(clip, record.live)
 
 
 def _decode_audio(job: Job, segment: AudioSegment) -> Clip:

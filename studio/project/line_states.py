@@ -238,7 +238,7 @@ class LineStates:
             return LineState.READY, None
         queue = self._core.render_queue
         line_job = queue.line_jobs.get(line.line_id)
-        if line_job is not None and line_job.has_started:
+        if line_job is not None and line_job.has_started and line_job not in queue.unsaved:
             return LineState.GENERATING, None
         if line.line_id in queue.queued:
             return LineState.QUEUED, None

@@ -17,16 +17,25 @@ from studio.engine.renderer import derive_quality_retry_seed
 from studio.errors import (
     AudioRejected,
     BadInput,
+    DiskFull,
     LimitReached,
     StorageFailed,
     StudioError,
     hide_folders,
 )
 from studio.project import folder as layout
+from studio.project.disk_wait import DiskWait
 from studio.project.document import LineKind, ProjectLine, check_audio_name
 from studio.project.document_editor import DocumentEditor
 from studio.project.history import EntryKind
-from studio.project.line_states import STUDIO_AUTHOR, Autosave, LineEvent, ProjectState, RenderEvent
+from studio.project.line_states import (
+    STUDIO_AUTHOR,
+    Autosave,
+    LineEvent,
+    ProjectState,
+    RenderEvent,
+    StorageEvent,
+)
 from studio.project.render_context import choose_stable_seed
 from studio.project.render_queue import LineJob, LineJobSpec, write_take
 from studio.project.takes import Take
@@ -64,6 +73,9 @@ class ProjectRenderer:
         # By line, its request for further takes; and the requests that have made their step.
         self._requests: dict[str, str] = {}
         self._requests_in_history: set[str] = set()
+        self._disk_wait = DiskWait(
+            core, save=self._save_take, drop=self._drop_job, submit=self.submit_lines
+        )
 
     def render(
         self, line_ids: Iterable[str] | None, *, again: bool, listen_from: str | None
@@ -91,6 +103,8 @@ class ProjectRenderer:
         self._enqueue(wanted)
         if listen_from is not None and listen_from in core.document.lines:
             self._set_play_head(listen_from)
+        if self._queue.shortage is not None:
+            core.deps.threads.submit(self.save_waiting)
         self.submit_lines()
         core.publish_lines(wanted)
         core.events.append(RenderEvent())
@@ -116,6 +130,10 @@ class ProjectRenderer:
         for line_id in list(self._queue.line_jobs):
             self._drop_job(line_id)
 
+    def save_waiting(self) -> None:
+        """Go on with a render that waits for room, if there is some; without the lock."""
+        self._disk_wait.save_waiting()
+
     def focus(self, line_id: str) -> None:
         """Move the play-head: that line goes first.
 
@@ -135,8 +153,10 @@ class ProjectRenderer:
         self.submit_lines()
 
     def submit_lines(self) -> None:
-        """Submit as many lines as the engine can take."""
+        """Submit as many lines as the engine can take; none while the disk has no room."""
         core, queue = self._state, self._queue
+        if queue.shortage is not None:
+            return
         settled = []
         for line_id in queue.list_waiting(core.document.order):
             spec = self._build_spec(line_id, queue.queued[line_id])
@@ -152,6 +172,9 @@ class ProjectRenderer:
             except LimitReached as error:
                 # The lines after this one would be refused, too, one by one.
                 settled += self._clear_queue(str(error))
+                break
+            except DiskFull as error:
+                self._disk_wait.set_shortage(error)
                 break
             except StudioError as error:
                 queue.fail(line_id, spec.key, str(error))
@@ -176,14 +199,21 @@ class ProjectRenderer:
     def _drop_job(self, line_id: str) -> None:
         """Stop the job of a line, which stays queued."""
         line_job = self._queue.line_jobs.pop(line_id, None)
-        if line_job is not None:
-            line_job.is_dropped = True
-            line_job.render.stop()
+        if line_job is None:
+            return
+        line_job.is_dropped = True
+        line_job.render.stop()
+        if line_job in self._queue.unsaved:
+            self._queue.unsaved.remove(line_job)
+            line_job.remove_segments()
 
     def _clear_queue(self, message: str | None) -> list[str]:
         """Empty the queue; returns its lines."""
         self.close()
+        had_room = self._queue.shortage is None
         dropped = self._queue.clear(message)
+        if not had_room:
+            self._state.events.append(StorageEvent())
         self._report_end()
         return dropped
 
@@ -282,6 +312,7 @@ class ProjectRenderer:
             self._resolve_audio,
             notify=follow,
             is_part=True,
+            survives_full_disk=True,
         )
         remove_folder = core.folder.disk.remove
         render = Render(self._engine, job_spec, job_id=job_id, remove_folder=remove_folder)
@@ -363,34 +394,52 @@ class ProjectRenderer:
     def _save_take(self, line_job: LineJob) -> None:
         """Save a line's take, or record why there is none. Writes without the lock."""
         core, line_id = self._state, line_job.line_id
-        take, message = None, line_job.message
-        if message is None or line_job.is_cut:
-            try:
-                take = write_take(line_job, core.take_store)
-                line_job.render.remove_folder()
-            except StorageFailed as error:
-                message = f"{message or ''} {error}".strip()
-            else:
-                message = f"{message} {_PARTIAL_TAKE_MESSAGE}" if message else None
-        if take is None:
-            line_job.render.remove_folder()
+        message = line_job.message
+        try:
+            if line_job.take is None and (message is None or line_job.is_cut):
+                line_job.take = write_take(line_job, core.take_store)
+        except DiskFull as error:
+            self._disk_wait.hold(line_job, error)
+            return
+        except StorageFailed as error:
+            message = f"{message or ''} {error}".strip()
+        if line_job.take is not None and message is not None:
+            message = f"{message} {_PARTIAL_TAKE_MESSAGE}"
+        line_job.remove_segments()
         with core.lock:
-            if core.closed:
+            if core.closed or not self._choose_new(line_job):
                 return
-            if take is not None and not take.cut:
-                self._try_to_choose(take, again=line_job.spec.is_extra_take)
             if self._queue.line_jobs.get(line_id) is line_job:
-                self._queue.record_first_audio(line_job)
-                if take is not None and not take.cut:
-                    audio_s = take.samples / STUDIO_RATE_HZ
-                    self._queue.complete(line_id, audio_s, self._choose_retry_seed(take))
-                else:
-                    self._queue.fail(line_id, line_job.spec.key, message or "")
+                self._complete(line_job, message)
             self.submit_lines()
             core.events.append(LineEvent(line_id))
             if not self._queue.queued:
                 core.publish_lines(core.outliers.refresh())
                 core.events.append(RenderEvent())
+
+    def _choose_new(self, line_job: LineJob) -> bool:
+        """Choose a new take; False if that has to wait for room."""
+        take = line_job.take
+        if take is None or take.cut:
+            return True
+        try:
+            self._choose(take, again=line_job.spec.is_extra_take)
+        except DiskFull as error:
+            self._disk_wait.hold(line_job, error)
+            return False
+        except StorageFailed as error:
+            self._autosave.report(str(error))  # the take still exists
+        return True
+
+    def _complete(self, line_job: LineJob, message: str | None) -> None:
+        """Take a line whose job has ended out of the queue."""
+        take, line_id = line_job.take, line_job.line_id
+        self._queue.record_first_audio(line_job)
+        if take is not None and not take.cut:
+            audio_s = take.samples / STUDIO_RATE_HZ
+            self._queue.complete(line_id, audio_s, self._choose_retry_seed(take))
+        else:
+            self._queue.fail(line_id, line_job.spec.key, message or "")
 
     def _try_to_choose(self, take: Take, *, again: bool) -> None:
         """Choose a take; if the disk is full the take still exists."""
@@ -417,10 +466,12 @@ class ProjectRenderer:
         chosen = replace(line, chosen=take.take_id, seed=seed)
         after = replace(core.document, lines={**core.document.lines, line.line_id: chosen})
         # A further take replaces a good one, which can be undone.
-        request = self._requests.pop(line.line_id, None) if again else None
+        request = self._requests.get(line.line_id) if again else None
         is_step = again and is_ready and not self._has_later_edit(request)
         author = replace(STUDIO_AUTHOR, group=request)
         step = core.record(after, author, EntryKind.EDIT if is_step else EntryKind.MADE)
+        if again:
+            self._requests.pop(line.line_id, None)
         if step is not None and is_step:
             self._requests_in_history |= {request} if request else set()
             self._editor.publish_step(step)

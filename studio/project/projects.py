@@ -74,6 +74,11 @@ class OpenProjects:
         """The project, if it is open, without extending the time that it stays open."""
         return self._sessions.get(project_id)
 
+    def list(self) -> list[ProjectSession]:
+        """All open projects."""
+        with self.lock:
+            return [*self._sessions.values()]
+
     def touch(self, project_id: str) -> ProjectSession | None:
         """The project, if it is open, without waiting; it stays open for a while longer."""
         if project_id in self._sessions:
@@ -134,9 +139,7 @@ class OpenProjects:
             if time.monotonic() - swept_s >= _SWEEP_INTERVAL_S:
                 swept_s = time.monotonic()
                 self._sweep()
-            with self.lock:
-                sessions = list(self._sessions.values())
-            for session in sessions:
+            for session in self.list():
                 session.save()
             self._close_idle()
 
@@ -252,6 +255,11 @@ class Projects:
             StorageFailed: It can't be written; the project isn't created.
         """
         return self._create_from_lines(clean_project_name(name), create_lines(dialog or ()))
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether a render waits for room on the disk."""
+        return any(session.waits_for_room for session in self._open.list())
 
     def get_open(self, project_id: str) -> ProjectSession | None:
         """A project that is open already, without waiting; None if it isn't."""

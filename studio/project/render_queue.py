@@ -6,6 +6,7 @@ or moved to the front.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from studio.audio.clip import Clip
-from studio.audio.timeline import SilencePart, TakePart, TimelinePart, lay_out
+from studio.audio.timeline import SilencePart, TakePart, lay_out_part
 from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
 from studio.engine.engine import Render
@@ -24,6 +25,8 @@ from studio.errors import StorageFailed
 from studio.project.document import LineKind, ProjectLine
 from studio.project.takes import Take, TakeStore, generate_take_id
 from studio.quality.checks import QualityReport, merge_reports
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class LineJob:
     Attributes:
         is_finished: Whether a thread is handling its end.
         is_dropped: Whether its result isn't needed any more.
+        take: Its take, once that is saved.
     """
 
     spec: LineJobSpec
@@ -63,6 +67,7 @@ class LineJob:
     has_started: bool = False
     is_finished: bool = False
     is_dropped: bool = False
+    take: Take | None = None
 
     @property
     def line_id(self) -> str:
@@ -83,9 +88,21 @@ class LineJob:
     def is_cut(self) -> bool:
         """Whether its speech was cut off, with audio up to there."""
         return any(
-            record.state is SegmentState.FAILED and record.path is not None
-            for record in self.job.records
+            record.state is SegmentState.FAILED and record.has_audio for record in self.job.records
         )
+
+    def remove_segments(self) -> None:
+        """Delete its files, which a take has by now or nobody needs."""
+        try:
+            self.render.remove_folder()
+        except StorageFailed as error:
+            log.warning("line %s: %s", self.line_id, error)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the engine has begun to generate it."""
+        waiting = (SegmentState.PLANNED, SegmentState.QUEUED)
+        return any(record.state not in waiting for record in self.job.records)
 
     @property
     def report(self) -> QualityReport | None:
@@ -99,11 +116,14 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
 
     Raises:
         StorageFailed: It can't be written, or its segments are missing.
+        DiskFull: There is no room for it; it can be saved later.
     """
     spec, records, line = line_job.spec, line_job.job.records, line_job.spec.line
     audio: Path | Clip
     if len(records) == 1 and records[0].path is not None:
         audio, samples = records[0].path, records[0].samples or 0
+    elif len(records) == 1 and records[0].clip is not None:
+        audio, samples = records[0].clip, len(records[0].clip)
     else:
         audio = _join_segments(line_job.job)
         samples = len(audio)
@@ -130,17 +150,16 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
 
 def _join_segments(job: Job) -> Clip:
     """Join the segments of a line that have audio, and the pauses between them."""
-    parts: list[TimelinePart] = []
+    blocks = [np.zeros(0, dtype=np.float32)]
     for record in job.records:
         segment = record.segment
         if isinstance(segment, SilenceSegment):
-            parts.append(SilencePart(segment.segment_idx, segment.duration_s))
+            silence = SilencePart(segment.segment_idx, segment.duration_s)
+            blocks += lay_out_part(silence).blocks()
+        elif record.clip is not None:
+            blocks.append(record.clip.samples)
         elif record.path is not None:
-            parts.append(TakePart(segment.segment_idx, record.path))
-    timeline = lay_out(parts)
-    if timeline.skipped:
-        raise StorageFailed(timeline.skipped[0].message)
-    blocks = [*timeline.blocks(), np.zeros(0, dtype=np.float32)]
+            blocks += lay_out_part(TakePart(segment.segment_idx, record.path)).blocks()
     return Clip(np.concatenate(blocks))
 
 
@@ -182,6 +201,8 @@ class RenderQueue:
         failures: Why lines have no take.
         progress: The running render, or the last one.
         play_head: The line at the play-head: it and those after it go first.
+        unsaved: Jobs whose result waits for room on the disk.
+        shortage: Why the render waits for room; None while it doesn't.
     """
 
     def __init__(self) -> None:
@@ -191,6 +212,8 @@ class RenderQueue:
         self.failures: dict[str, LineFailure] = {}
         self.progress: RenderProgress | None = None
         self.play_head: str | None = None
+        self.unsaved: list[LineJob] = []
+        self.shortage: str | None = None
 
     def enqueue(self, lines: Mapping[str, int | None]) -> bool:
         """Queue lines, each with a new seed or its own; those queued already don't change.
@@ -247,6 +270,7 @@ class RenderQueue:
         """Empty the queue; returns its lines."""
         dropped = list(self.queued)
         self.queued.clear()
+        self.shortage = None
         if self.progress is not None and self.progress.ended_s is None:
             self.progress.cancelled, self.progress.message = True, message
         return dropped

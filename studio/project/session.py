@@ -105,8 +105,13 @@ class ProjectSession:
 
     @property
     def storage_message(self) -> str | None:
-        """Why it can't be saved to disk; None while it can."""
-        return self._autosave.message
+        """Why it or its takes can't be saved to disk; None while they can."""
+        return self._state.render_queue.shortage or self._autosave.message
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether the render waits for room on the disk."""
+        return self._state.render_queue.shortage is not None
 
     @property
     def cast(self) -> Cast:
@@ -334,6 +339,7 @@ class ProjectSession:
                 self._refresh_context()
         # Without the lock, so that typing never waits for the disk.
         self._autosave.flush(task)
+        self._renderer.save_waiting()
 
     def close(self) -> None:
         """Save everything and release the folder; a render can be resumed later."""

@@ -197,20 +197,29 @@ class TakeStore:
             audio: Its audio: a finished WAV on the same disk, which is moved, or a clip.
 
         Raises:
-            StorageFailed: It can't be written; the take isn't added or restored.
+            StorageFailed: It can't be written; the take isn't added or restored, and a WAV is where
+                it was.
         """
         target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
-        if isinstance(audio, Clip):
-            self._disk.write_whole(target, encode(audio, AudioFormat.WAV))
-        else:
-            self._disk.move(audio, target)
         try:
+            if isinstance(audio, Clip):
+                self._disk.write_whole(target, encode(audio, AudioFormat.WAV))
+            else:
+                self._disk.move(audio, target)
             self._disk.write_whole(target.with_suffix(".json"), encode_take(take))
         except StorageFailed:
-            self._disk.remove(target)
+            self._take_back(target, audio)
             raise
         self._put(take)
+
+    def _take_back(self, target: Path, audio: Path | Clip) -> None:
+        """Leave no audio without a record, and lose none that was generated."""
+        if isinstance(audio, Path) and target.exists() and not audio.exists():
+            # The rename itself needs no room.
+            with suppress(OSError):
+                target.replace(audio)
+        self._disk.remove(target)
 
     def free(self, take: Take) -> int:
         """Delete a take's audio and keep its record; needs no disk space.

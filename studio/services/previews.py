@@ -16,7 +16,7 @@ from studio.dialog.planning import MOOD, plan
 from studio.engine.engine import Render, SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState, build_scene
 from studio.engine.voice_conversion import check_can_convert
-from studio.errors import BadInput, Cancelled, SpeechFailed
+from studio.errors import BadInput, Cancelled, DiskFull, SpeechFailed
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 
@@ -132,6 +132,8 @@ class VoicePreviews:
         async with Render(self._engine, JobSpec(planned, backend_name, cast, folder)) as render:
             await asyncio.to_thread(render.start, listen=True)
             await render.wait()
+            if render.job.fatal_message is not None and render.job.cancelled:
+                raise DiskFull(render.job.fatal_message)
             if render.job.state is JobState.CANCELLED:
                 raise Cancelled("The preview was stopped.")
             failures = render.job.list_failures()
@@ -141,6 +143,7 @@ class VoicePreviews:
 
 
 def _whole(job: Job) -> Clip:
+    assert job.spec.folder is not None
     path = job.spec.folder / "preview.wav"
     build_scene(job).write(path)
     return decode(path)

@@ -22,6 +22,7 @@ from studio.errors import (
     AudioRejected,
     BadInput,
     Cancelled,
+    DiskFull,
     ModelUnavailable,
     OutOfMemory,
     SampleRejected,
@@ -29,6 +30,7 @@ from studio.errors import (
     StudioError,
 )
 from studio.services.studio import Studio
+from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
 from studio.voices.cast import Cast
 from studio.voices.speaker import Voice
@@ -37,7 +39,14 @@ QUEUE_LIMIT = QueueLimit(5_000, "The queue is full; try again in half a minute."
 
 _KINDS: dict[str, type[StudioError]] = {
     kind.__name__: kind
-    for kind in (AudioRejected, ModelUnavailable, OutOfMemory, SampleRejected, SpeechFailed)
+    for kind in (
+        AudioRejected,
+        DiskFull,
+        ModelUnavailable,
+        OutOfMemory,
+        SampleRejected,
+        SpeechFailed,
+    )
 }
 """The error that a segment's failure is raised as, by its recorded name."""
 
@@ -64,13 +73,23 @@ class SpeechOptions:
 class SpeechStream:
     """A render whose audio is read while it runs; its owner has to close it."""
 
-    def __init__(self, studio: Studio, dialog: Dialog, options: SpeechOptions) -> None:
+    def __init__(
+        self, studio: Studio, dialog: Dialog, options: SpeechOptions, *, needs_files: bool = True
+    ) -> None:
         """Submit the job; returns at once.
+
+        Args:
+            studio: Speaks.
+            dialog: The lines.
+            options: How to speak them.
+            needs_files: Whether more is done than to read the audio once; if not, nothing fails
+                because the disk is full.
 
         Raises:
             BadInput: No line can be spoken.
             EngineBusy: Too much is queued already.
             SettingError: There is no such backend.
+            StorageFailed: There is no room for its files.
         """
         self.mastering = options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
@@ -85,10 +104,9 @@ class SpeechStream:
             pronounce=options.pronounce,
         )
         _check_speakable(planned.segments)
-        readings = studio.options.workspace / READINGS
-        readings.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="reading-", dir=readings))
-        self.render = Render(studio.engine, JobSpec(planned, backend_name, cast, folder))
+        folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
+        spec = JobSpec(planned, backend_name, cast, folder, survives_full_disk=not needs_files)
+        self.render = Render(studio.engine, spec)
         self.job = self.render.job
         self.render.start()
 
@@ -122,6 +140,18 @@ class SpeechStream:
             return [chunk async for chunk in self.chunks()]
 
         return Clip(np.concatenate(asyncio.run(joined())))
+
+
+def _make_folder(readings: Path, *, is_needed: bool) -> Path | None:
+    """A folder for a job's files; None if the disk has no room for it and it isn't needed."""
+    try:
+        with storage_errors(readings):
+            readings.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix="reading-", dir=readings))
+    except DiskFull:
+        if is_needed:
+            raise
+        return None
 
 
 def _check_speakable(segments: tuple[object, ...]) -> None:

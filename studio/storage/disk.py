@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
-from studio.errors import StorageFailed
+from studio.errors import DiskFull, StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,24 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
+_FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+_LEAST_FREE_BYTES = 1_000_000
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk of a folder has hardly room for a line; asks no more than its free space."""
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE_BYTES
+    except OSError:
+        return False
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Raise a `StorageFailed` that names the file for an `OSError` in the block.
+
+    It is a `DiskFull` if the disk has no room, or no more for this user.
 
     The folder's path goes to the log only, as the message may be shown to a visitor.
     """
@@ -46,7 +62,8 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         log.info("%s: %s", path, error)
         reason = error.strerror or str(error)
-        raise StorageFailed(
+        kind = DiskFull if error.errno in _FULL else StorageFailed
+        raise kind(
             f"“{path.name}” can't be written: {reason}. Free some space or choose a folder you may"
             " write to."
         ) from error

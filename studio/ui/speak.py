@@ -48,7 +48,9 @@ class SpeakHandler:
             raise BadInput(f"The text has {len(text):,} characters; {MAX_CHARS:,} are the most.")
         name = clean_name(voice)
         dialog = Dialog((Speech(name, paragraph(text), line_number=1),))
-        reading = SpeechStream(self.studio_of_caller(), dialog, SpeechOptions(seed=seed))
+        reading = SpeechStream(
+            self.studio_of_caller(), dialog, SpeechOptions(seed=seed), needs_files=False
+        )
         try:
             data = encode(reading.clip(), AudioFormat.WAV)
         finally:

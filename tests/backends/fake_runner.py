@@ -66,6 +66,7 @@ class PaperCore:
         before_step: Called with the bucket; may raise.
         before_admit: Called with the admissions; may raise.
         steps: Buckets of all steps so far.
+        codes_of: What a line with a seed is made of.
     """
 
     def __init__(self, slots: int = 8, *, late: bool = True) -> None:
@@ -74,6 +75,7 @@ class PaperCore:
         self.before_step: Callable[[int], None] = lambda _bucket: None
         self.before_admit: Callable[[Sequence[TalkerAdmission]], None] = lambda _lines: None
         self.steps: list[int] = []
+        self.codes_of = codes_of
         self.closed = False
         self._late = late
         self._slots: dict[int, _Slot] = {}
@@ -93,7 +95,7 @@ class PaperCore:
             raise ValueError("a slot isn't free")
         for line in lines:
             frames = round(float(line.prompt.trailing.item()))
-            self._slots[line.slot] = _Slot(line, frames, codes_of(line.seed, frames))
+            self._slots[line.slot] = _Slot(line, frames, self.codes_of(line.seed, frames))
 
     def step(self, bucket: int) -> None:
         assert bucket in self.buckets

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.errors import SpeechFailed, StorageFailed
+from studio.storage.disk import Disk
 
 ASSETS = Path(__file__).parents[2] / "assets" / "dialogs"
 
@@ -326,3 +329,36 @@ def test_the_same_seed_gives_the_same_bytes(command: Command) -> None:
         assert command.run(script, "--seed", "7") == 0
         made.append(command.out.read_bytes())
     assert made[0] == made[1]
+
+
+def test_a_disk_that_runs_full_stops_the_render_with_one_message(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[str] = []
+    rename = Disk._rename
+
+    def refuse(self: Disk, source: Path, target: Path) -> None:
+        if target.suffix == ".wav":
+            if len(saved) == 3:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            saved.append(target.name)
+        rename(self, source, target)
+
+    spoken: list[str] = []
+    speak = DraftBackend.speak
+
+    def counted(self: DraftBackend, request: SpeechRequest) -> Iterator[Samples]:
+        spoken.append(request.text)
+        return speak(self, request)
+
+    monkeypatch.setattr(Disk, "_rename", refuse)
+    monkeypatch.setattr(DraftBackend, "speak", counted)
+    script = command.write("".join(f"Ida: This is line {n}.\n" for n in range(80)))
+    assert command.run(script) == 2
+    assert command.stderr.count("No space left on device") == 1
+    assert "stopped after 3 of 80 segments" in command.stderr
+    assert not command.out.exists()
+    assert len(spoken) < 20
+    folder = Path(command.stderr.rsplit(" are in ", 1)[1].strip().rstrip("."))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(saved)
+    shutil.rmtree(folder)

@@ -1,7 +1,7 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { chipWords, countDown, isNews } from "../../assets/page/panels/engine_state.js";
+import { chipWords, countDown, isNews, slotWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
@@ -12,6 +12,15 @@ describe("the studio's state", () => {
     assert.equal(chipWords(countDown(described, 30_000)), "unloads in 1:00");
     assert.equal(chipWords(countDown(described, 300_000)), "unloads in 0:00");
     assert.equal(described.unload_in_s, 90);
+  });
+
+  it("says how many lines an engine reads at once, and when they are fewer than it could", () => {
+    assert.equal(slotWords({ slots: null, usable_slots: null }), "");
+    assert.equal(slotWords({ slots: 8, usable_slots: null }), slotWords({ slots: 8, usable_slots: 8 }));
+    assert.match(slotWords({ slots: 8, usable_slots: 8 }), /up to 8 lines in one pass/);
+    const narrowed = slotWords({ slots: 8, usable_slots: 1 });
+    assert.match(narrowed, /1 of 8 lines at once since it ran out of memory/);
+    assert.match(narrowed, /widens again by itself/);
   });
 
   it("counts nothing where nothing is unloaded", () => {

@@ -342,7 +342,9 @@ def test_keys_of_the_state(client: httpx.Client) -> None:
     }  # fmt: skip
     assert state["backends"][0].keys() >= {"name", "title", "reason", "to_fetch"}
     assert state["model"].keys() >= MODEL
-    assert state["engine"].keys() >= {"in_flight", "queued", "max_concurrency", "slots"}
+    assert state["engine"].keys() >= {
+        "in_flight", "queued", "max_concurrency", "slots", "usable_slots",
+    }  # fmt: skip
     assert state["speakers"][0].keys() >= {"speaker_id", "name", "colour", "moods", "stamp"}
     assert {one["name"] for one in state["backends"]} >= {
         "remote", "qwen3", "chatterbox", "chatterbox-multilingual", "chatterbox-turbo", "draft",
@@ -503,6 +505,8 @@ def test_names_of_the_metrics(client: httpx.Client) -> None:
         "tableread_model_resident_seconds_total": "counter",
         "tableread_slots_running": "gauge",
         "tableread_slots_waiting": "gauge",
+        "tableread_slots_usable": "gauge",
+        "tableread_slots_most": "gauge",
         "tableread_slots_steps_total": "counter",
         "tableread_slots_faults_total": "counter",
         "tableread_segments_total": "counter",
@@ -532,7 +536,7 @@ def test_health(client: httpx.Client) -> None:
     answer = client.get("/healthz")
     assert answer.status_code == 200
     body = answer.json()
-    assert body.keys() == {"alive", "ready", "reason", "up_s"}
+    assert body.keys() == {"alive", "ready", "reason", "up_s", "slots", "max_slots", "storage"}
     assert (body["alive"], body["ready"], body["reason"]) == (True, True, None)
     assert client.get("/healthz/live").json() == {"alive": True}
 

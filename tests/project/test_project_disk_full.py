@@ -35,7 +35,8 @@ def words(session: ProjectSession) -> list[tuple[str, str]]:
 class Day:
     """A day's work on a full disk: what was acknowledged, and what was said of the rest."""
 
-    def __init__(self, projects: Projects) -> None:
+    def __init__(self, projects: Projects, *, for_good: bool) -> None:
+        self._for_good = for_good
         self.acknowledged: dict[str, list[tuple[str, str]]] = {}
         self.messages: list[str] = []
         self.removed: str | None = None
@@ -49,9 +50,7 @@ class Day:
         first = session.document.order[0]
         self._tried(lambda: session.edit(ops(text_edit(first, "Once.")), IDA, session.rev))
         self._note(session)
-        self._tried(lambda: session.render(None))
-        until(lambda: not session.busy)
-        self.messages += [view.message for view in session.list_views() if view.message]
+        self._render(session)
         session.save(now=True)
         self._tried(lambda: session.edit(ops(text_edit(first, "Twice.")), IDA, session.rev))
         if session.can_undo:
@@ -77,9 +76,19 @@ class Day:
         freed = reclaim_space(self._projects, trash=False)
         self.messages += [message for _, message in freed.failures]
         self._tried(lambda: session.undo(IDA, session.rev))
+        self._render(session)
+
+    def _render(self, session: ProjectSession) -> None:
+        """Render all lines; where the disk stays full, until the render waits for it."""
         self._tried(lambda: session.render(None))
-        until(lambda: not session.busy)
+        until(lambda: session.save() or self._is_over(session))
         self.messages += [view.message for view in session.list_views() if view.message]
+        if session.busy:
+            self.messages.append(session.storage_message)
+            self._tried(session.cancel)
+
+    def _is_over(self, session: ProjectSession) -> bool:
+        return not session.busy or (self._for_good and session.waits_for_room)
 
     def _note(self, session: ProjectSession) -> None:
         self.acknowledged[session.project_id] = words(session)
@@ -107,7 +116,7 @@ def test_a_disk_full_at_any_write_leaves_whole_projects_and_a_clear_message(
         root = tmp_path / f"disk-{fails_at}"
         disk = FullDisk(fails_at, for_good=for_good)
         projects = projects_on(disk, root, studio.engine)
-        day = Day(projects)
+        day = Day(projects, for_good=for_good)
         day.work()
         projects.close()
         if disk.writes < fails_at:

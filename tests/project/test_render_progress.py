@@ -40,6 +40,7 @@ def test_a_render_begins_and_ends_in_the_log_and_its_lines_are_details(
     script = "\n".join(f"Ida: This is line {idx}." for idx in range(7)) + "\nIda:"
     session = studio.projects.create("Scene", read_dialog_text(script).dialog)
     rendered(session)
+    until(lambda: len(told(caplog)) == 2)
     begin, end = told(caplog)
     assert begin == f"project {session.project_id}: a render of 8 lines begins"
     assert end.startswith(f"project {session.project_id}: the render is done: 7 of 8 lines, ")

@@ -13,8 +13,10 @@ from scenes import OpenStudio, dialog_of, finish
 from studio.backends.base import Health
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Dialog, Speech
+from studio.engine.event_log import StateChange
 from studio.server.route_table import service_routes
 from studio.server.routes.monitoring import health_routes
+from studio.server.routes.state_feed import StateReader
 from studio.services.studio import Studio
 
 
@@ -120,6 +122,23 @@ def test_a_backend_whose_thread_is_dead_or_stuck_is_not_ready(
         assert answer.status_code == (503 if reason else 200)
         assert (reason or "") in (answer.json()["reason"] or "")
         assert figures(client)["tableread_slots_running/draft"] == now.running
+
+
+def test_the_width_of_a_batched_engine_is_given(open_studio: OpenStudio) -> None:
+    backend = Threaded()
+    studio = open_studio(backend)
+    with client_of(studio) as client:
+        answer = client.get("/healthz").json()
+        assert (answer["slots"], answer["max_slots"]) == (None, None), "nothing is loaded"
+        studio.engine.load(studio.backend_name)
+        for slots in (8, 1):
+            backend.now = Health(slots=slots, max_slots=8)
+            answer = client.get("/healthz").json()
+            assert (answer["slots"], answer["max_slots"], answer["ready"]) == (slots, 8, True)
+            assert figures(client)["tableread_slots_usable/draft"] == slots
+            assert figures(client)["tableread_slots_most/draft"] == 8
+            engine = StateReader(None, list).read(studio, {StateChange.WORK})["engine"]
+            assert engine["usable_slots"] == slots
 
 
 def test_a_line_that_never_ends_makes_it_not_ready(

@@ -76,7 +76,13 @@ def test_the_state_names_what_the_page_shows(client: TestClient, studio: Studio)
     state = client.get("/studio/state").json()
     assert state["backend"]["name"] == "draft"
     assert {param["name"] for param in state["backend"]["params"]} >= {"speed", "pitch"}
-    assert state["engine"] == {"in_flight": 0, "queued": 0, "max_concurrency": 3, "slots": None}
+    assert state["engine"] == {
+        "in_flight": 0,
+        "queued": 0,
+        "max_concurrency": 3,
+        "slots": None,
+        "usable_slots": None,
+    }
     assert [speaker["name"] for speaker in state["speakers"]] == ["Ida"]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import logging
@@ -20,13 +21,13 @@ import soundfile
 from fastapi.testclient import TestClient
 from gated import GatedDraft
 from live import live
-from scenes import OpenStudio
+from scenes import OpenStudio, dialog_of, finish
 from speech_client import FORMATS, TEXT, app_of, curl, duration_s, events_of
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
-from studio.backends.base import Capabilities, Conditioning
+from studio.backends.base import Capabilities, Conditioning, SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
-from studio.errors import OutOfMemory
+from studio.errors import DiskFull, OutOfMemory
 from studio.services import speech_requests
 from studio.services.speech_requests import QUEUE_LIMIT
 from studio.services.studio import Studio
@@ -381,3 +382,45 @@ def test_a_body_without_an_end_is_no_stall(address: str) -> None:
     with socket.create_connection((host, int(port))) as half:
         half.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
         assert httpx.get(f"{address}/v1/models", timeout=60).status_code == 200
+
+
+def test_a_full_disk_breaks_no_speech_off(
+    open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TestClient(app_of(open_studio())) as client:
+        expected = speak(client, input=TEXT * 10)
+
+    def refuse(path: Path, clip: Clip) -> None:
+        raise DiskFull(f"“{path.name}” can't be written: No space left on device.")
+
+    def refuse_folder(**_: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    studio = open_studio(save=refuse)
+    with TestClient(app_of(studio)) as client:
+        assert speak(client, input=TEXT * 10) == expected
+        monkeypatch.setattr(speech_requests.tempfile, "mkdtemp", refuse_folder)
+        assert speak(client, input=TEXT * 10) == expected
+        answer = client.post("/v1/dialogs", json={"input": "Ida: A dialog is kept."})
+        assert answer.status_code == 507
+        assert "No space left" in answer.json()["error"]["message"]
+
+
+def test_a_dialog_stops_at_the_first_line_that_finds_no_room(open_studio: OpenStudio) -> None:
+    spoken: list[str] = []
+
+    class Counting(DraftBackend):
+        def speak(self, request: SpeechRequest) -> Iterator[object]:
+            spoken.append(request.text)
+            return super().speak(request)
+
+    def refuse(path: Path, clip: Clip) -> None:
+        raise DiskFull(f"“{path.name}” can't be written: No space left on device.")
+
+    studio = open_studio(Counting(), save=refuse)
+    job = studio.render(dialog_of(80))
+    finish(job)
+    assert (job.state, len(job.list_failures())) == ("cancelled", 1)
+    assert "No space left" in job.fatal_message
+    assert job.records[79].state == "cancelled"
+    assert len(spoken) < 20

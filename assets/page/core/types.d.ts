@@ -338,7 +338,7 @@ export interface StudioState {
   backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
   backends: BackendChoice[];
   model: ModelStatus;
-  engine: { in_flight: number; queued: number; max_concurrency: number; slots: number | null };
+  engine: { in_flight: number; queued: number; max_concurrency: number; slots: number | null; usable_slots: number | null };
   setup: { state: string; message: string; fraction: number | null; detail: string | null };
   speakers: { speaker_id: string; name: string; moods: string[] }[];
   auto_reason: string | null;

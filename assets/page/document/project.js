@@ -94,7 +94,7 @@ export class Project {
   }
 
   get rendering() {
-    return this.job?.state === "running";
+    return isRunning(this.job);
   }
 
   /** Lines in order. @returns {Line[]} */
@@ -261,7 +261,7 @@ export class Project {
 
   /** Whether a state was asked for before an edit, or a render, that was answered meanwhile. @param {ProjectBody} body */
   #isBehind({ rev, job }) {
-    return rev < this.#base.rev || (this.rendering && job?.state !== "running");
+    return rev < this.#base.rev || (this.rendering && !isRunning(job));
   }
 
   #adopt(body) {
@@ -333,6 +333,11 @@ export class Project {
     if (this.#engine !== null && this.#engine !== name) this.look();
     this.#engine = name;
   }
+}
+
+/** A render that waits for room on the disk goes on by itself. */
+function isRunning(job) {
+  return job?.state === "running" || job?.state === "waiting";
 }
 
 function sameOrder(a, b) {

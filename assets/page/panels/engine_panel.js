@@ -229,7 +229,7 @@ export class EnginePanel {
       ["State", chipWords(model)],
       ["Memory", used],
       ["Last load or unload", memoryChange(model)],
-      ["Being read", `${engine.in_flight} of at most ${engine.slots ?? engine.max_concurrency}`],
+      ["Being read", `${engine.in_flight} of at most ${engine.usable_slots ?? engine.slots ?? engine.max_concurrency}`],
       ["Waiting", String(engine.queued)],
       ["So far", `${formatCount(model.loads, "load")}, ${formatCount(model.unloads, "unload")}`],
     ]);

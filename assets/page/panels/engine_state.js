@@ -45,7 +45,10 @@ export function chipWords(model) {
 }
 
 /** An engine with slots renders many lines in one pass, and the number above doesn't apply to it. */
-export function slotWords({ slots }) {
+export function slotWords({ slots, usable_slots: usable }) {
+  if (slots && usable && usable < slots) {
+    return `This voice reads ${usable} of ${slots} lines at once since it ran out of memory or failed; it widens again by itself.`;
+  }
   return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
 }
 

@@ -16,10 +16,14 @@ export function showSaveStatus(project, commands) {
     showUnsaved(project);
   };
   bus.on("project.saving", show);
+  let storage = null;
+  const showStorage = () => showNotice("storage", { ...storageWords(project.job), text: storage });
   bus.on("project.storage", (text) => {
-    showNotice("storage", { kind: "error", title: "The project can’t be kept at the moment.", text });
+    storage = text;
+    showStorage();
   });
   bus.on("project.job", () => {
+    showStorage();
     const text = project.rendering ? null : (project.job?.summary?.message ?? null);
     showNotice("render", { kind: "warning", title: "The reading ended early.", text });
   });
@@ -43,6 +47,11 @@ export function showSaveStatus(project, commands) {
   byId("undo").addEventListener("click", () => commands.travel("undo"));
   byId("redo").addEventListener("click", () => commands.travel("redo"));
   show();
+}
+
+function storageWords(job) {
+  if (job?.state === "waiting") return { kind: "warning", title: "The reading waits for room on the disk." };
+  return { kind: "error", title: "The project can’t be kept at the moment." };
 }
 
 function showUnsaved({ saving, trouble, kept }) {

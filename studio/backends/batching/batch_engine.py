@@ -232,7 +232,7 @@ class BatchEngine:
         return next(size for size in self._core.buckets if size >= self._scheduler.span)
 
     def _shrink_slots(self) -> None:
-        """Restart the running lines in the next smaller bucket; no audio is sent twice."""
+        """Restart the running lines in the next smaller bucket; see `TtsSequence.restart`."""
         smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
         if not smaller:
             self._fail_running(self._explain_no_memory())

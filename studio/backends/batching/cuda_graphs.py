@@ -12,6 +12,11 @@ from studio.backends.device import CARD_TURN, give_back
 
 log = logging.getLogger(__name__)
 
+MAX_GRAPHS = 64
+"""Graphs of one step. What warming captures is at most 18 of 64 slots; sampling parameters and long
+lines bring further shapes, in any number, and each graph's nodes take megabytes of the card's
+driver."""
+
 ShapeT = TypeVar("ShapeT", bound=Hashable)
 
 GraphPool = tuple[int, int]
@@ -20,6 +25,8 @@ GraphPool = tuple[int, int]
 
 class CudaGraphRunner(Generic[ShapeT]):
     """Runs a step as a CUDA graph or eagerly, with the same result.
+
+    At most `max_graphs` are kept: the one that was used longest ago gives way to the next.
 
     A frame of few lines takes as long as its kernels take to launch (1,501 of Qwen3-TTS's 0.6B
     model), and a replay launches them all at once.
@@ -32,6 +39,7 @@ class CudaGraphRunner(Generic[ShapeT]):
         *,
         product: str = "frames",
         high_priority: bool = True,
+        max_graphs: int = MAX_GRAPHS,
     ) -> None:
         """Capture nothing yet.
 
@@ -40,14 +48,18 @@ class CudaGraphRunner(Generic[ShapeT]):
             device: Where they are.
             product: What it makes, for messages.
             high_priority: Whether its kernels go before those of graphs that aren't.
+            max_graphs: At least 2, as the memory pool of all goes with the last graph.
         """
+        assert max_graphs >= 2
+        self._max_graphs = max_graphs
         self._step = step
         self._device = device
         self._product = product
         self._high_priority = high_priority
         self._captures = device.type == "cuda"
+        # Both by use, the latest last.
         self._graphs: dict[ShapeT, torch.cuda.CUDAGraph] = {}
-        self._met: set[ShapeT] = set()
+        self._met: dict[ShapeT, None] = {}
         self._pool: GraphPool | None = None  # of memory, shared by graphs that take turns
         self._stream: torch.cuda.Stream | None = None
 
@@ -66,12 +78,14 @@ class CudaGraphRunner(Generic[ShapeT]):
             torch.OutOfMemoryError: There is too little for this shape. No step was made.
         """
         if self._captures and shape in self._met and shape not in self._graphs:
+            self._drop_oldest()
             self._try_capture(shape)
-        self._met.add(shape)
-        graph = self._graphs.get(shape)
+        graph = self._graphs.pop(shape, None)
         if graph is None:
+            self._note(shape)
             self._step(shape)
         else:
+            self._graphs[shape] = graph
             graph.replay()
 
     def prepare(self, shape: ShapeT) -> None:
@@ -90,9 +104,29 @@ class CudaGraphRunner(Generic[ShapeT]):
         self._pool = self._stream = None
         self._step = _refuse_step
 
+    def _note(self, shape: ShapeT) -> None:
+        """Remember a shape, which is captured when it is needed again before too many others."""
+        self._met.pop(shape, None)
+        self._met[shape] = None
+        if len(self._met) > self._max_graphs:
+            del self._met[next(iter(self._met))]
+
+    def _drop_oldest(self) -> None:
+        """Make room for one graph more.
+
+        One that is still running is freed by the driver when it has ended (`cudaGraphExecDestroy`).
+        Its tensors lie in the pool of all graphs, and are the next one's.
+        """
+        while len(self._graphs) >= self._max_graphs:
+            oldest = next(iter(self._graphs))
+            with CARD_TURN:
+                self._graphs.pop(oldest).reset()
+            log.debug("the graph of %s is dropped", oldest)
+
     def _try_capture(self, shape: ShapeT) -> None:
         try:
             self._graphs[shape] = self._capture(shape)
+            del self._met[shape]  # once it is dropped, it has to be needed twice again
         except torch.OutOfMemoryError:
             raise
         except RuntimeError:

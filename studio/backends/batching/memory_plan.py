@@ -27,7 +27,8 @@ rare long one."""
 _POSITION_MULTIPLE = 64  # of positions
 _RESERVE_BYTES = {"cuda": 2_000_000_000, "mps": 1_000_000_000, "cpu": 500_000_000}
 """For prompts while they are read, what the frames' graphs compute with, the nodes of all graphs,
-and a library's workspace of each thread and stream: 32 MB each on Hopper."""
+which are at most `MAX_GRAPHS` of a step, and a library's workspace of each thread and stream: 32 MB
+each on Hopper."""
 
 _USED_SHARE = 0.9
 _SOUND_SHARE = 0.15

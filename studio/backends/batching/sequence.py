@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.audio.clip import Samples
+from studio.audio.stream_resume import StreamResume
 from studio.backends.base import Priority
-from studio.errors import Cancelled, StudioError
+from studio.errors import Cancelled, ReadingChanged, StudioError
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,14 @@ class TtsSequence:
         self.steps = 0  # of the engine since it was admitted
         self._deliver = deliver
         self._lock = threading.Lock()  # guards what follows: two threads may end a line
-        self._delivered_samples = 0
-        self._made_samples = 0
+        self._resume = StreamResume(deliver)
         self.ended = False
         self._closed = threading.Event()
+
+    @property
+    def has_delivered(self) -> bool:
+        """Whether audio of it was delivered, or is on its way."""
+        return self.sent_frames > 0 or bool(self._resume.chunks)
 
     @property
     def is_unwanted(self) -> bool:
@@ -84,29 +89,40 @@ class TtsSequence:
         self._closed.set()
 
     def deliver(self, samples: Samples) -> None:
-        """Deliver audio that wasn't delivered before: a restart makes the same samples again."""
+        """Deliver audio that wasn't delivered before; ends the line if a restart made another."""
         with self._lock:
             if self.ended:
                 return
-            begin = max(0, self._delivered_samples - self._made_samples)
-            self._made_samples += len(samples)
-            fresh = samples[begin:]
-            if len(fresh):
-                self._delivered_samples += len(fresh)
-                self._deliver(fresh)
+            try:
+                self._resume.take(samples)
+            except ReadingChanged as error:
+                self._end(error)
 
     def end(self, error: StudioError | None = None) -> None:
         """End it, complete or with an error; only the first call counts."""
         with self._lock:
-            if not self.ended:
-                self.ended = True
-                self._deliver(SequenceEnd(error))
+            if self.ended:
+                return
+            try:
+                self._resume.end()
+            except ReadingChanged as changed:
+                error = error or changed
+            self._end(error)
+
+    def _end(self, error: StudioError | None) -> None:
+        self.ended = True
+        self._deliver(SequenceEnd(error))
 
     def restart(self) -> TtsSequence:
-        """The same line from its first frame, for the same reader; it replaces this one."""
+        """The same line from its first frame, for the same reader; it replaces this one.
+
+        Its reader gets what goes on from where this one ended. In another batch the last bits may
+        differ, and with them the reading: then the line ends with `ReadingChanged`.
+        """
         with self._lock:
             again = TtsSequence(self.task, self._deliver)
-            again._delivered_samples = self._delivered_samples
+            again._resume = self._resume
+            again._resume.begin()
             again._closed = self._closed
             self.ended = True
             return again

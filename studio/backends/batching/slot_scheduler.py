@@ -25,6 +25,10 @@ MAX_ADMITTED = 16
 class Schedulable(Protocol):
     """What the scheduler needs to know about a line."""
 
+    @property
+    def has_delivered(self) -> bool:
+        """Whether audio of it was delivered, so that it should not begin again."""
+
     def priority(self) -> Priority:
         """Its present priority."""
 
@@ -110,8 +114,8 @@ class SlotScheduler(Generic[SchedulableT]):
     def find_preemptible(self, frames_of: Callable[[int], int]) -> int | None:
         """The slot to preempt for a line at the play-head; None if none has to be.
 
-        It is that of the line with the fewest frames to which nobody listens: that loses the
-        least work, and its seed brings the same line back.
+        It is that of the line with the fewest frames to which nobody listens or has listened: that
+        loses the least work, and its seed brings the same line back.
 
         Args:
             frames_of: Returns the frames of the line in a slot.
@@ -120,7 +124,11 @@ class SlotScheduler(Generic[SchedulableT]):
             return None
         if not any(map(_is_at_play_head, self._waiting)):
             return None
-        idle = [slot for slot, line in self._running.items() if not line.priority().is_listened]
+        idle = [
+            slot
+            for slot, line in self._running.items()
+            if not line.priority().is_listened and not line.has_delivered
+        ]
         return min(idle, key=frames_of, default=None)
 
     def preempt(self, slot: int, line: SchedulableT) -> None:

@@ -208,15 +208,18 @@ class DraftBackend:
         """Start the first process, which proves that the library runs here.
 
         Raises:
-            ModelUnavailable: The package is missing or broken, or doesn't fit this system.
+            ModelUnavailable: The package is missing or broken, or doesn't fit this system; or the
+                process is ended from outside each time.
         """
         if self._pool is not None:
             return
         progress(LoadProgress("Starting eSpeak NG", 0.0))
         package = find_package()
         pool = WorkerPool(lambda: EspeakWorker(package), size=self._workers)
-        with pool.worker() as worker:
-            version = worker.version
+        try:
+            version = pool.run(lambda worker: worker.version)
+        except SpeechFailed as error:
+            raise ModelUnavailable(str(error)) from error
         self._pool = pool
         progress(LoadProgress(f"eSpeak NG {version} is ready", 1.0))
 
@@ -256,9 +259,12 @@ class DraftBackend:
         text = plain_text(request.text)
         utterance, shift = utterance_for(text, request, self._language(request.language, text))
         patience_s = _PATIENCE_S + _PATIENCE_S_PER_CHAR * len(text)
-        with self._pool.worker() as worker:
+
+        def speak(worker: EspeakWorker) -> tuple[npt.NDArray[np.int16], int]:
             _stop_if_cancelled(request)  # the wait for a free worker may have been long
-            pcm, rate_hz = worker.speak(utterance, timeout_s=patience_s), worker.rate_hz
+            return worker.speak(utterance, timeout_s=patience_s), worker.rate_hz
+
+        pcm, rate_hz = self._pool.run(speak)
         samples = finish_clip(pcm, rate_hz, shift=shift)
         if not len(samples):
             raise SpeechFailed(

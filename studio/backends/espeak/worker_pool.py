@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +23,23 @@ from studio.errors import ModelUnavailable, SpeechFailed
 
 START_TIMEOUT_S = 20.0
 
+MAX_KILLS = 5
+"""Workers that are lost to one line before it fails; where memory is short, more would only make
+it shorter."""
+
+_CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL"})
+"""Signals by which a process ends itself; all others come from outside."""
+
 _NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open a console
+
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class WorkerKilled(Exception):
+    """A worker was ended from outside; its argument is the signal's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +76,14 @@ class EspeakWorker:
 
         Raises:
             ModelUnavailable: The process or the library doesn't start here.
+            WorkerKilled: It was ended from outside meanwhile.
         """
         self._process = _start_process(package)
         self._is_in_step = True
+        self._has_timed_out = False
         hello = self._answer_within(START_TIMEOUT_S)
         if hello is None or hello.code:
-            self.close()
+            self._end()
             reason = hello.payload.decode() if hello else "its process ended at once"
             raise ModelUnavailable(
                 f"eSpeak NG can't start on this system ({reason}). "
@@ -85,11 +106,12 @@ class EspeakWorker:
 
         Raises:
             SpeechFailed: eSpeak NG refused it, or the process crashed or hung, and was ended.
+            WorkerKilled: The process was ended from outside.
         """
         self._is_in_step = False  # also when this is interrupted before the answer is read
         answer = self._ask(utterance, timeout_s)
         if answer is None:
-            self.close()
+            self._end()
             raise SpeechFailed(
                 "The draft voice stopped while it spoke this line, and has been restarted. "
                 "Try the line again; if it stops again, shorten the line or write it differently."
@@ -112,6 +134,22 @@ class EspeakWorker:
             with suppress(OSError):
                 stream.close()
 
+    def _end(self) -> None:
+        """End a process that gave no answer.
+
+        Raises:
+            WorkerKilled: It was ended from outside.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)  # its pipe is closed, so it is ending
+        code = self._process.returncode
+        self.close()
+        if code is None or code >= 0 or self._has_timed_out:
+            return
+        name = signal.Signals(-code).name
+        if name not in _CRASHES:
+            raise WorkerKilled(name)
+
     def _ask(self, utterance: Utterance, timeout_s: float) -> _Answer | None:
         body = json.dumps(asdict(utterance)).encode()
         stdin = self._process.stdin
@@ -125,13 +163,17 @@ class EspeakWorker:
 
     def _answer_within(self, timeout_s: float) -> _Answer | None:
         # Pipes have no time-out on every system, but a read ends when the process does.
-        watchdog = threading.Timer(timeout_s, self._process.kill)
+        watchdog = threading.Timer(timeout_s, self._give_up)
         watchdog.daemon = True
         watchdog.start()
         try:
             return self._read_answer()
         finally:
             watchdog.cancel()
+
+    def _give_up(self) -> None:
+        self._has_timed_out = True
+        self._process.kill()
 
     def _read_answer(self) -> _Answer | None:
         stdout = self._process.stdout
@@ -155,13 +197,29 @@ class WorkerPool:
         self._idle: list[EspeakWorker] = []
         self._is_closed = False
 
-    @contextmanager
-    def worker(self) -> Iterator[EspeakWorker]:
-        """Borrow a worker, waiting while all are busy; one that died is replaced by the next.
+    def run(self, use: Callable[[EspeakWorker], T]) -> T:
+        """Use a worker, waiting while all are busy; one that is ended from outside is replaced.
 
         Raises:
             ModelUnavailable: A new worker was needed and didn't start.
+            SpeechFailed: One after the other was ended from outside.
         """
+        name = ""
+        for _ in range(MAX_KILLS):
+            try:
+                with self._worker() as worker:
+                    return use(worker)
+            except WorkerKilled as killed:
+                name = killed.args[0]
+                log.warning("a process of the draft voice was ended from outside (%s)", name)
+        raise SpeechFailed(
+            f"The speech process of the draft voice was ended from outside {MAX_KILLS} times "
+            f"({name}). The system does that when memory is short, and so may another program: "
+            "close what you don't need, then render this line again."
+        )
+
+    @contextmanager
+    def _worker(self) -> Iterator[EspeakWorker]:
         with self._free_places:
             worker = self._take() or self._start()
             try:

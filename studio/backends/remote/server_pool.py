@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 
-import numpy as np
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -23,7 +22,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.stream_resume import StreamResume
 from studio.backends.options import RemoteOptions
 from studio.backends.remote.discovery import RemoteVoice, ServerCapabilities
 from studio.backends.remote.server_faults import (
@@ -37,7 +36,7 @@ from studio.backends.remote.server_faults import (
 )
 from studio.backends.remote.speech_request import RemoteLine
 from studio.backends.remote.speech_server import OnChunk, SpeechServer
-from studio.errors import ModelUnavailable, SpeechFailed
+from studio.errors import ModelUnavailable, ReadingChanged, SpeechFailed
 
 log = logging.getLogger(__name__)
 
@@ -260,66 +259,6 @@ def _soon_free(able: Sequence[SpeechServer], avoid: Collection[SpeechServer], no
     )
 
 
-_SAME_SOUND = 0.01  # energy of the difference to that of the sound; -20 dB
-
-
-class Differs(Exception):
-    """A second try doesn't begin with the samples of the first one, so they can't be joined."""
-
-
-class StreamResume:
-    """Passes on only those samples of a try that earlier tries haven't delivered.
-
-    A second try with the same seed should begin with the same samples: those are skipped.
-    """
-
-    def __init__(self, deliver: OnChunk) -> None:
-        """Deliver nothing yet."""
-        self._deliver = deliver
-        self._chunks: list[Samples] = []
-        self._again: list[Samples] = []
-        self._to_skip = 0
-
-    @property
-    def delivered_s(self) -> float:
-        """Seconds that were passed on."""
-        return sum(map(len, self._chunks)) / STUDIO_RATE_HZ
-
-    def begin(self) -> None:
-        """Begin a try: the next samples are the line's first."""
-        self._to_skip = sum(map(len, self._chunks))
-        self._again = []
-
-    def take(self, chunk: Samples) -> None:
-        """Take the next samples of the try.
-
-        Raises:
-            Differs: It isn't what was delivered here.
-        """
-        known, fresh = chunk[: self._to_skip], chunk[self._to_skip :]
-        if len(known):
-            self._again.append(known)
-            self._to_skip -= len(known)
-            if not self._to_skip and not self._same():
-                raise Differs
-        if len(fresh):
-            self._chunks.append(fresh)
-            self._deliver(fresh)
-
-    def end(self) -> None:
-        """End a try that is complete.
-
-        Raises:
-            Differs: It ended before the last sample delivered.
-        """
-        if self._to_skip:
-            raise Differs
-
-    def _same(self) -> bool:
-        one, other = np.concatenate(self._again), np.concatenate(self._chunks)
-        return bool(np.sum((one - other) ** 2) <= _SAME_SOUND * np.sum(other**2))
-
-
 MAX_FAULTS = 4
 BUSY_PATIENCE_S = 300.0
 """How long a line waits for servers that say they are full."""
@@ -367,7 +306,7 @@ class LineTries:
             ) from None
         except Refused as error:
             raise SpeechFailed(f"{self._who} {error}.") from None
-        except Differs:
+        except ReadingChanged:
             raise SpeechFailed(
                 f"{self._who} broke off after {self._resume.delivered_s:.1f} s, and a second try "
                 "sounded different. Render this line again."

@@ -217,8 +217,9 @@ def job_body(session: ProjectSession) -> dict[str, Any] | None:
     if run is None:
         return None
     ended = "cancelled" if run.cancelled else "done"
+    running = "waiting" if session.waits_for_room else "running"
     summary = {name: getattr(run, name) for name in _PROGRESS_FIELDS}
-    return {"state": "running" if run.ended_s is None else ended, "summary": summary}
+    return {"state": running if run.ended_s is None else ended, "summary": summary}
 
 
 def edit_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import Health
 from studio.backends.device import LOST, card_lost
 from studio.dialog.planning import SpeechSegment
 from studio.engine.engine import Engine
@@ -21,6 +22,7 @@ from studio.engine.job import Job, SegmentState
 from studio.engine.model_manager import ModelState
 from studio.server.policies import Access, RequestClass, RoutePolicy
 from studio.services.studio import Studio
+from studio.storage.disk import is_full
 
 _STUCK_S = 60.0
 """After that long without a step a model is stuck: a step takes milliseconds, and the capture of a
@@ -44,11 +46,15 @@ def health_routes(studio: Studio) -> APIRouter:
     @RoutePolicy(Access.ANYBODY, request_class=RequestClass.UNCOUNTED)
     async def ready() -> JSONResponse:
         reason = await _trouble(engine)
+        health = engine.models.check_health().get(studio.backend_name, Health())
         body = {
             "alive": True,
             "ready": reason is None,
             "reason": reason,
             "up_s": round(time.monotonic() - began_s, 1),
+            "slots": health.slots or None,
+            "max_slots": health.max_slots or None,
+            "storage": _storage_trouble(studio),
         }
         return JSONResponse(body, 200 if reason is None else 503)
 
@@ -86,6 +92,13 @@ async def _trouble(engine: Engine) -> str | None:
                 f"A line has been with {status.name} for {silent_s:.0f} s without a sound; restart "
                 "the studio."
             )
+    return None
+
+
+def _storage_trouble(studio: Studio) -> str | None:
+    """Why nothing can be saved; that is no reason to send no work, as speech needs no disk."""
+    if studio.projects.waits_for_room or is_full(studio.options.workspace):
+        return "The disk is full: renders wait until there is room. Free some space."
     return None
 
 
@@ -203,12 +216,14 @@ _COUNTERS = (
 """Name, field of a model's counters, and help."""
 
 _SLOTS = (
-    (GaugeMetricFamily, "running", "Lines in slots."),
-    (GaugeMetricFamily, "waiting", "Lines without one."),
-    (CounterMetricFamily, "steps", "Frames made together."),
-    (CounterMetricFamily, "faults", "Steps that failed."),
+    (GaugeMetricFamily, "running", "running", "Lines in slots."),
+    (GaugeMetricFamily, "waiting", "waiting", "Lines without one."),
+    (GaugeMetricFamily, "usable", "slots", "Lines that may run at once now."),
+    (GaugeMetricFamily, "most", "max_slots", "Lines that may run at once where no step failed."),
+    (CounterMetricFamily, "steps", "steps", "Frames made together."),
+    (CounterMetricFamily, "faults", "faults", "Steps that failed."),
 )
-"""Kind, field of a model's `Health`, and help."""
+"""Kind, name, field of a model's `Health`, and help."""
 
 
 class _EngineState(Collector):
@@ -233,9 +248,9 @@ class _EngineState(Collector):
             counts = {model: getattr(one.counters, field) for model, one in known.items()}
             yield _by_model(CounterMetricFamily, f"model_{name}", what, counts)
         health = models.check_health()
-        for kind, field, what in _SLOTS:
+        for kind, name, field, what in _SLOTS:
             now = {model: getattr(one, field) for model, one in health.items()}
-            yield _by_model(kind, f"slots_{field}", what, now)
+            yield _by_model(kind, f"slots_{name}", what, now)
 
     def _count_slots(self, name: str) -> int:
         backend = self._engine.models.get_manager(name).backend

@@ -70,6 +70,7 @@ class StateReader:
                 "queued": studio.engine.renderer.queued,
                 "max_concurrency": studio.engine.max_concurrency,
                 "slots": backend.capabilities.slots or None,
+                "usable_slots": _count_usable_slots(studio),
             }
         if StateChange.SETUP in changes:
             body["setup"] = self._setup.snapshot()
@@ -78,6 +79,12 @@ class StateReader:
         if StateChange.EXPORTS in changes:
             body["exports"] = self._list_exports(studio)
         return body
+
+
+def _count_usable_slots(studio: Studio) -> int | None:
+    """Slots that the chosen backend uses now, fewer after faults; None without slots."""
+    health = studio.engine.models.check_health().get(studio.backend_name)
+    return (health.slots or None) if health else None
 
 
 def _offer_bodies(studio: Studio) -> list[dict[str, str | None]]:

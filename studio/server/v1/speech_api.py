@@ -105,7 +105,7 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
     language = language_for(backend, body.language)
     line = Speech(voice.speaker, paragraph(body.input), language, line_number=1)
     options = SpeechOptions(backend.name, body.seed, {voice.speaker: voice})
-    return SpeechStream(studio, Dialog((line,)), options)
+    return SpeechStream(studio, Dialog((line,)), options, needs_files=False)
 
 
 class SpokenAudio:

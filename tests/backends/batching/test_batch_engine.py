@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -32,7 +32,14 @@ from studio.backends.batching.slot_scheduler import SlotScheduler
 from studio.backends.qwen3.batched_codec import BatchedCodec, CodecInput, Qwen3CodecWorker
 from studio.backends.qwen3.prompt import Qwen3Voice
 from studio.backends.qwen3.talker_slots import TalkerRequest
-from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
+from studio.errors import (
+    Cancelled,
+    ModelUnavailable,
+    OutOfMemory,
+    ReadingChanged,
+    SpeechFailed,
+    StudioError,
+)
 
 pytestmark = pytest.mark.models
 
@@ -261,6 +268,65 @@ def test_out_of_memory_at_a_bucket_means_the_next_smaller_one():
         for seed, samples in enumerate(spoken):
             assert_same(samples, expected(seed, 20))  # and nothing is heard twice
         assert rig.scheduler.slots == 2
+
+
+def played_until_memory_fails(
+    rig: Rig, codes_again: Callable[[int, int], torch.Tensor]
+) -> tuple[list[Samples], StudioError | None]:
+    """What a listener gets of a line that begins again in a smaller bucket after ten frames."""
+
+    def before_step(bucket: int) -> None:
+        if bucket > 1 and len(rig.core.steps) == 10:
+            rig.core.codes_of = codes_again
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    rig.core.before_step = before_step
+    asked: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(rig.speak, paper_task(2, 60))
+        task = paper_task(1, 40, priority=lambda: Priority(1))
+        rig.engine.submit(TtsSequence(task, asked.put))
+        given: list[Samples] = []
+        while not isinstance(one := asked.get(timeout=PATIENCE_S), SequenceEnd):
+            given.append(one)
+        other.exception(PATIENCE_S)
+    return given, one.error
+
+
+def test_a_line_that_is_played_goes_on_where_it_was_when_it_begins_again_as_the_same():
+    with Rig(2, max_wait_s=PATIENCE_S) as rig:
+        given, error = played_until_memory_fails(rig, codes_of)
+        assert rig.scheduler.slots == 1
+    assert error is None
+    assert len(given[0]) == SAMPLES_PER_FRAME, "it was played from its first frame"
+    assert_same(np.concatenate(given), expected(1, 40))
+
+
+def test_a_line_that_is_played_is_not_continued_from_another_reading():
+    with Rig(2, max_wait_s=PATIENCE_S) as rig:
+        given, error = played_until_memory_fails(rig, lambda seed, n: codes_of(seed + 100, n))
+    assert isinstance(error, ReadingChanged)
+    joined = np.concatenate(given)
+    assert 0 < len(joined) < 40 * SAMPLES_PER_FRAME
+    assert_same(joined, expected(1, 40)[: len(joined)])
+
+
+def test_a_line_that_was_played_gives_its_slot_to_none():
+    listens = threading.Event()
+    listens.set()
+    with Rig(1) as rig:
+        admitted: list[int] = []
+        rig.core.before_admit = lambda lines: admitted.extend(line.seed for line in lines)
+        first: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
+        task = paper_task(1, 300, priority=lambda: Priority(0) if listens.is_set() else Priority())
+        rig.engine.submit(TtsSequence(task, first.put))
+        given = [first.get(timeout=PATIENCE_S)]
+        listens.clear()
+        assert_same(rig.speak(paper_task(2, 9, priority=lambda: Priority(0))), expected(2, 9))
+        while not isinstance(one := first.get(timeout=PATIENCE_S), SequenceEnd):
+            given.append(one)
+    assert admitted == [1, 2]
+    assert_same(np.concatenate(given), expected(1, 300))
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("no"), torch.OutOfMemoryError("CUDA: no memory")])

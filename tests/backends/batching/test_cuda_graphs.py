@@ -73,6 +73,70 @@ def test_a_shape_is_captured_at_its_second_step_and_replayed_from_then_on(monkey
     assert replays.captured == 0
 
 
+class Captures:
+    """Captures graphs that are none, and keeps count of those that live."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[StepShape, Played]] = []
+        monkeypatch.setattr(
+            CudaGraphRunner, "_record", lambda runner, shape, _: self(runner, shape)
+        )
+
+    def __call__(self, runner: CudaGraphRunner, shape: StepShape) -> Played:
+        graph = Played(runner._step, shape)
+        self.made.append((shape, graph))
+        return graph
+
+    @property
+    def alive(self) -> list[StepShape]:
+        return [shape for shape, graph in self.made if not graph.closed]
+
+
+def test_of_many_shapes_the_64_used_last_are_kept_as_graphs(monkeypatch):
+    captures, ran = Captures(monkeypatch), []
+    replays = CudaGraphRunner(ran.append, torch.device("cuda"))
+    shapes = [StepShape(1, 64 * n) for n in range(1, 201)]
+    most = 0
+    for shape in shapes:
+        replays.prepare(shape)
+        replays.run(shapes[0])
+        most = max(most, len(captures.alive))
+    assert most == replays.captured == 64
+    assert captures.alive == [shapes[0], *shapes[-63:]], "the one used all the time stays"
+    assert len(captures.made) == 200
+    assert ran.count(shapes[0]) == 202
+    replays.close()
+    assert captures.alive == []
+
+
+def test_a_shape_whose_graph_was_dropped_runs_plainly_and_is_captured_again_when_needed_twice(
+    monkeypatch,
+):
+    captures, ran = Captures(monkeypatch), []
+    replays = CudaGraphRunner(ran.append, torch.device("cuda"), max_graphs=2)
+    first, second, third = (StepShape(1, 64 * n) for n in (1, 2, 3))
+    for shape in (first, second, third):
+        replays.prepare(shape)
+    assert captures.alive == [second, third]
+    replays.run(first)
+    assert captures.alive == [second, third], "one step more is no reason for a capture"
+    replays.run(second)
+    replays.run(first)
+    assert captures.alive == [second, first]
+    assert ran.count(first) == 4, "no step is left out or made twice"
+
+
+def test_shapes_that_come_once_are_not_remembered_for_ever(monkeypatch):
+    captures = Captures(monkeypatch)
+    replays = CudaGraphRunner(lambda _shape: None, torch.device("cuda"))
+    for n in range(1, 201):
+        replays.run(StepShape(1, 64 * n))
+    replays.run(StepShape(1, 64))
+    assert captures.made == [], "it came once, long ago, and now"
+    replays.run(StepShape(1, 64))
+    assert [shape for shape, _ in captures.made] == [StepShape(1, 64)]
+
+
 def test_two_threads_never_capture_at_the_same_time(monkeypatch):
     under_way, most = 0, 0
     both = threading.Barrier(2)

@@ -25,6 +25,7 @@ class Line:
     name: str
     frames: int = 10
     ahead: int | None = None
+    has_delivered: bool = False
 
     def priority(self) -> Priority:
         return Priority(order=(-self.frames,)) if self.ahead is None else Priority(self.ahead)
@@ -167,6 +168,19 @@ def test_a_line_at_the_play_head_gets_the_slot_that_made_least(clock):
     assert scheduler.find_preemptible(frames) is None  # one slot is enough
     assert admitted(scheduler) == {2: "now"}
     assert scheduler.waiting[0].name == "near again"
+
+
+def test_a_line_that_somebody_has_listened_to_keeps_its_slot(clock):
+    scheduler = made(clock, 2)
+    played, other = Line("played", has_delivered=True), Line("other")
+    submit(scheduler, played, other)
+    admitted = dict(scheduler.admit())
+    submit(scheduler, Line("now", ahead=0))
+    slot = scheduler.find_preemptible(lambda slot: 1 if admitted[slot] is played else 50)
+    assert slot is not None
+    assert admitted[slot] is other
+    other.has_delivered = True
+    assert scheduler.find_preemptible(lambda _slot: 1) is None
 
 
 def test_no_line_that_is_listened_to_is_given_up(clock):

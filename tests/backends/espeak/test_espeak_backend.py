@@ -2,6 +2,7 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,19 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes import dialog_of
 
 from studio.audio.analysis import estimate_fundamental_hz, measure_levels
 from studio.audio.clip import Clip
 from studio.backends.base import SpeechRequest
+from studio.backends.espeak import worker_pool
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.espeak.espeak_voices import VARIANTS
+from studio.backends.espeak.worker_pool import EspeakWorker
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.voices.speaker import Sample, Voice
 
+start_process = worker_pool._start_process
 LINE = "The old harbour wakes slowly in the morning, and nobody knows why."
 LINES = (
     ("Who left the lantern burning?", "en"),
@@ -42,11 +47,18 @@ def say(backend, text=LINE, *, voice=None, language=None, **params):
     return Clip(np.concatenate(list(backend.speak(request))))
 
 
+def cmdline(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended meanwhile
+        return []
+
+
 def processes():
     return [
         child
         for child in psutil.Process().children()
-        if any(Path(part).parts[-2:] == ("espeak", "espeak_worker.py") for part in child.cmdline())
+        if any(Path(part).parts[-2:] == ("espeak", "espeak_worker.py") for part in cmdline(child))
     ]
 
 
@@ -195,6 +207,29 @@ class TestText:
             assert say(draft, "Anna, 12 ᎣᏏᏲ", language=code).duration_s > 0.3, code
 
 
+def killed_after_their_start(monkeypatch, *, times, backend):
+    """Kill what runs, and so many workers once they are ready; returns those."""
+    lost = []
+
+    def started(package):
+        worker = EspeakWorker(package)
+        if len(lost) < times:
+            lost.append(worker)
+            worker._process.kill()
+        return worker
+
+    for worker in backend._pool._idle:
+        worker.close()
+    monkeypatch.setattr("studio.backends.espeak.backend.EspeakWorker", started)
+    return lost
+
+
+def killed_at_once(package):
+    process = start_process(package)
+    process.kill()
+    return process
+
+
 class TestProcesses:
     def start(self, workers=1):
         backend = DraftBackend(workers=workers)
@@ -228,6 +263,54 @@ class TestProcesses:
         monkeypatch.undo()
         assert np.array_equal(say(backend).samples, expected)
         backend.unload()
+
+    def test_a_worker_that_is_killed_while_it_speaks_is_replaced_and_the_line_is_whole(
+        self, monkeypatch
+    ):
+        backend, _ = self.start()
+        expected = say(backend).samples
+        lost = killed_after_their_start(monkeypatch, times=4, backend=backend)
+        assert np.array_equal(say(backend).samples, expected)
+        assert len(lost) == 4
+        backend.unload()
+
+    def test_a_worker_that_is_killed_again_and_again_is_no_broken_installation(self, monkeypatch):
+        backend, _ = self.start()
+        expected = say(backend).samples
+        lost = killed_after_their_start(monkeypatch, times=5, backend=backend)
+        with pytest.raises(SpeechFailed) as failed:
+            say(backend)
+        assert len(lost) == 5
+        assert "ended from outside 5 times (SIGKILL)" in str(failed.value)
+        assert "memory is short" in str(failed.value)
+        assert "nstall" not in str(failed.value)
+        assert np.array_equal(say(backend).samples, expected)
+        backend.unload()
+
+    def test_a_start_that_is_killed_again_and_again_says_so(self, monkeypatch):
+        backend = DraftBackend(workers=1)
+        monkeypatch.setattr(worker_pool, "_start_process", killed_at_once)
+        with pytest.raises(ModelUnavailable, match="ended from outside 5 times") as failed:
+            backend.load(lambda _progress: None)
+        assert "nstall" not in str(failed.value)
+        monkeypatch.undo()
+        backend.load(lambda _progress: None)
+        assert len(say(backend))
+        backend.unload()
+
+    def test_no_line_of_a_render_fails_while_workers_are_killed_again_and_again(self, studio):
+        known = set(processes())
+        studio.engine.load(studio.backend_name)
+        job = studio.render(dialog_of(60))
+        saved = 0
+        for event in job.events.follow():
+            saved += event.state == "saved"
+            if event.state == "saved" and saved % 5 == 0:
+                for worker in set(processes()) - known:
+                    with suppress(psutil.NoSuchProcess):
+                        worker.kill()
+        assert job.list_failures() == ()
+        assert (job.state, saved) == ("done", 60)
 
     def test_no_more_processes_than_asked_for(self):
         backend, _ = self.start(workers=2)

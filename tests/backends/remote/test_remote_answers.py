@@ -40,7 +40,6 @@ from studio.backends.remote.server_faults import (
     retry_after_s,
     words_of,
 )
-from studio.backends.remote.server_pool import Differs, StreamResume
 from studio.backends.remote.speech_request import Address
 from studio.backends.remote.speech_server import SpeechReader, request_fault
 
@@ -115,31 +114,6 @@ class TestSound:
         for data in (rest, b"RIFF" + rest, wav()[:12] + rest):
             with suppress(Garbled):
                 assert np.isfinite(read(data)).all()
-
-
-class TestHeard:
-    def test_a_second_try_goes_on_where_the_first_ended(self):
-        heard = []
-        line = StreamResume(heard.append)
-        line.begin()
-        line.take(SOUND[:1_000])
-        line.begin()
-        for start in range(0, len(SOUND), 300):
-            line.take(SOUND[start : start + 300] + np.float32(1e-3))
-        line.end()
-        assert len(np.concatenate(heard)) == len(SOUND)
-        assert line.delivered_s == 0.2
-
-    def test_one_that_differs_or_is_shorter_cannot(self):
-        line = StreamResume(lambda _: None)
-        line.begin()
-        line.take(SOUND[:1_000])
-        line.begin()
-        line.take(SOUND[:500])
-        with pytest.raises(Differs):
-            line.end()
-        with pytest.raises(Differs):
-            line.take(-SOUND[500:1_000])
 
 
 class TestErrors:
