@@ -157,7 +157,6 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     tune_process()
     with studio:
         remove_temp_files(studio.options.workspace)
-        studio.projects.resume()
         _add_speakers(studio, opening_script)
         entry = _build_entry(arguments, studio, opening_script)
         if entry.sessions is not None:
@@ -167,6 +166,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             offer_speak(lambda: _studio_of_event(entry))
         _launch(page, arguments, StudioServer(entry, setup))
         _announce(page, arguments, entry)
+        studio.projects.start_resuming()
         wait_for_interrupt()
         page.close()
         if entry.sessions is not None:

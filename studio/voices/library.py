@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
@@ -63,11 +63,31 @@ class SpeakerLibrary:
         A speaker whose `sample.wav` is missing is among them and keeps its path, so that its lines
         fail with the reason instead of taking another voice.
         """
-        return self._scan()[0]
+        return self.scan()[0]
 
     def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
-        return self._scan()[1]
+        return self.scan()[1]
+
+    def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
+        """What `list` and `list_problems` return, from one look at the folders."""
+        speakers: dict[str, Speaker] = {}
+        problems: list[str] = []
+        for folder in self._store.folders():
+            try:
+                speaker = self._store.load(folder.name)
+            except StorageFailed as error:
+                problems.append(str(error))
+                continue
+            first = speakers.setdefault(name_key(speaker.name), speaker)
+            if first is not speaker:
+                problems.append(
+                    f"The speaker at {folder} is left out, since another one is named"
+                    f" “{first.name}”, too. Remove one of the two folders."
+                )
+            else:
+                problems += _find_missing_samples(speaker)
+        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""
@@ -282,12 +302,7 @@ class SpeakerLibrary:
 
     def list_removed(self) -> tuple[RemovedSpeaker, ...]:
         """Speakers in the trash that can be read, the latest first."""
-        found = []
-        for folder, removed_s in self._store.trash.list_removed():
-            with suppress(StorageFailed):  # it can't be restored, and is deleted in time
-                name = read_record(folder / RECORD_FILE).name
-                found.append(RemovedSpeaker(folder.name, name, removed_s))
-        return tuple(found)
+        return tuple(self._store.list_removed())
 
     def restore_removed(self, speaker_id: str) -> Speaker:
         """Restore a speaker from the trash with its id, under its name or, if taken, a free one.
@@ -340,25 +355,6 @@ class SpeakerLibrary:
         if near:
             return f"Did you mean {' or '.join(f'“{names[key]}”' for key in near)}?"
         return "Add it first."
-
-    def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
-        speakers: dict[str, Speaker] = {}
-        problems: list[str] = []
-        for folder in self._store.folders():
-            try:
-                speaker = self._store.load(folder.name)
-            except StorageFailed as error:
-                problems.append(str(error))
-                continue
-            first = speakers.setdefault(name_key(speaker.name), speaker)
-            if first is not speaker:
-                problems.append(
-                    f"The speaker at {folder} is left out, since another one is named"
-                    f" “{first.name}”, too. Remove one of the two folders."
-                )
-            else:
-                problems += _find_missing_samples(speaker)
-        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
 
 
 def _find_missing_samples(speaker: Speaker) -> list[str]:
