@@ -19,6 +19,7 @@ from studio.errors import StorageFailed
 
 log = logging.getLogger(__name__)
 
+
 @contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a new, seekable file that replaces `path` when the block ends without an error.
@@ -196,17 +197,19 @@ def _reject_number(text: str) -> float:
     raise ValueError(f"{text} is no number that can be kept")
 
 
-def list_folders(root: Path) -> list[Path]:
-    """The folders in a folder, in the order of their names, without hidden ones and links.
+def list_folders(root: Path, *, links: bool = False) -> list[Path]:
+    """The folders in a folder, in the order of their names, without hidden ones.
+
+    Args:
+        root: The folder.
+        links: Whether links to folders count, too.
 
     Raises:
         OSError: It can't be read.
     """
     with os.scandir(root) as entries:
         names = [
-            one.name
-            for one in entries
-            if one.name[0] != "." and one.is_dir(follow_symlinks=False)
+            one.name for one in entries if one.name[0] != "." and one.is_dir(follow_symlinks=links)
         ]
     return [root / name for name in sorted(names)]
 

@@ -133,5 +133,5 @@ class TrashFolder:
 
     def _folders(self) -> list[Path]:
         with suppress(FileNotFoundError, NotADirectoryError):
-            return list_folders(self._root)
+            return list_folders(self._root, links=True)
         return []

@@ -69,7 +69,7 @@ def settle(root: Path) -> None:
     """Wait until the last change is older than a tick of the file system's clock."""
     latest_s = max(one.stat().st_ctime for one in (root, *root.rglob("*")))
     while time.time() - latest_s < 0.15:
-        os.stat(root)
+        root.stat()
 
 
 def look(projects: Projects) -> tuple[object, ...]:

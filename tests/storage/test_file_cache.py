@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,10 +39,22 @@ def test_a_file_that_is_gone_has_no_value(tmp_path: Path) -> None:
         cache.get(path, lambda _: 2)
 
 
+class SlowClockPath(type(Path())):
+    """A file on a file system whose clock ticks every 20 ms."""
+
+    def stat(self, **options):
+        status = super().stat(**options)
+        times = {
+            name: getattr(status, name) // 20_000_000 * 20_000_000 + 1
+            for name in ("st_mtime_ns", "st_ctime_ns")
+        }
+        return SimpleNamespace(st_ino=status.st_ino, st_size=status.st_size, **times)
+
+
 def test_a_change_within_a_tick_of_the_clock_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "file"
+    path = SlowClockPath(tmp_path / "file")
     cache: FileCache[str] = FileCache()
-    for number in range(100, 400):  # in place, of one size, mostly within one tick of the last
+    for number in range(100, 200):  # in place, of one size, mostly within one tick of the last
         path.write_text(str(number), "utf-8")
         assert cache.get(path, lambda one: one.read_text("utf-8")) == str(number)
 
@@ -76,13 +90,8 @@ def test_only_a_settled_state_is_believed(tmp_path: Path) -> None:
 
 def test_a_cache_is_bounded(tmp_path: Path) -> None:
     computed: list[int] = []
-
-    def compute(number: int) -> int:
-        computed.append(number)
-        return number
-
-    cache: StateCache[int] = StateCache(max_values=3)
+    cache: StateCache[None] = StateCache(max_values=3)
     state = join_states([None])
     for number in (1, 2, 3, 1, 4, 4, 1):
-        assert cache.get(number, state, lambda: compute(number)) == number
+        cache.get(number, state, partial(computed.append, number))
     assert computed == [1, 2, 3, 4, 1], "the oldest made room"
