@@ -28,6 +28,7 @@ from studio.project.session import ProjectSession
 from studio.project.takes import Take, encode_take
 from studio.services.studio import Studio
 from studio.storage.disk import DiskUsage
+from studio.voices.library import SpeakerLibrary
 
 _OPENED: list[str] = []
 _WATCHED: list[Path] = []
@@ -97,6 +98,22 @@ def test_the_second_look_opens_no_file(studio: Studio, projects: Projects) -> No
         assert look(projects) == seen
         assert second == []
     assert len(projects.list_summaries()) == 11
+
+
+def test_the_second_look_at_voices_opens_no_file(studio: Studio) -> None:
+    library = studio.speakers
+    for name in ("Ida", "Tom", "Una"):
+        library.add(name)
+    library.remove("Tom")
+    with opened_files(studio.options.workspace) as first:
+        seen = library.scan(), library.list_removed()
+        assert len(first) >= 3
+    settle(studio.options.workspace / "speakers")
+    assert (library.scan(), library.list_removed()) == seen
+    with opened_files(studio.options.workspace) as second:
+        assert (library.scan(), library.list_removed()) == seen
+        assert second == []
+    assert [one.name for one in library.list_removed()] == ["Tom"]
 
 
 def test_what_another_studio_changes_is_seen(open_studio: OpenStudio, projects: Projects) -> None:
@@ -200,6 +217,17 @@ def make_large_project(root: Path, lines: int, takes: int) -> None:
         (folder / f"{take.take_id}.wav").write_bytes(bytes(144))
 
 
+def make_speakers(root: Path, count: int) -> None:
+    """That many speakers, and as many removed ones."""
+    first = SpeakerLibrary(root).add("Ida")
+    saved = (root / first.speaker_id / "speaker.json").read_text("utf-8")
+    for number in range(count):
+        for folder in (root / f"{number:012x}", root / ".trash" / f"{number + count:012x}"):
+            folder.mkdir(parents=True)
+            named = saved.replace('"Ida"', f'"Ida {folder.name}"')
+            (folder / "speaker.json").write_text(named, "utf-8")
+
+
 def interrupt_render(root: Path, line_ids: Iterable[str]) -> None:
     pending = {"lines": dict.fromkeys(line_ids)}
     (root / "pending.json").write_text(json.dumps(pending), "utf-8")
@@ -210,15 +238,20 @@ def measure_start_s(workspace: Path) -> float:
         return spent_s(process.pid)
 
 
+_LISTS = ("/studio/projects", "/studio/space", "/studio/space/trash", "/studio/speakers")
+
+
 @pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_thousand_projects_are_listed_in_50_ms(tmp_path: Path) -> None:
     workspace, spent = tmp_path / "many", {}
     large = workspace / "projects" / f"{0xFFFF:012x}"
     make_projects(workspace / "projects", 1_000, 40)
+    make_projects(workspace / "projects" / ".trash", 1_000, 40)
+    make_speakers(workspace / "speakers", 1_000)
     make_large_project(large, 10_000, 6_800)
     with serving(workspace, fresh=True) as (client, process):
-        for path in ("/studio/projects", "/studio/space", "/studio/space/trash"):
+        for path in _LISTS:
             assert client.get(path).status_code == 200
             before_s = spent_s(process.pid)
             for _ in range(20):
