@@ -63,7 +63,7 @@ class SpeakerLibrary:
         A speaker whose `sample.wav` is missing is among them and keeps its path, so that its lines
         fail with the reason instead of taking another voice.
         """
-        return self.scan()[0]
+        return self._scan()[0]
 
     def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
@@ -71,23 +71,7 @@ class SpeakerLibrary:
 
     def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         """What `list` and `list_problems` return, from one look at the folders."""
-        speakers: dict[str, Speaker] = {}
-        problems: list[str] = []
-        for folder in self._store.folders():
-            try:
-                speaker = self._store.load(folder.name)
-            except StorageFailed as error:
-                problems.append(str(error))
-                continue
-            first = speakers.setdefault(name_key(speaker.name), speaker)
-            if first is not speaker:
-                problems.append(
-                    f"The speaker at {folder} is left out, since another one is named"
-                    f" “{first.name}”, too. Remove one of the two folders."
-                )
-            else:
-                problems += _find_missing_samples(speaker)
-        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
+        return self._scan()
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""
@@ -355,6 +339,25 @@ class SpeakerLibrary:
         if near:
             return f"Did you mean {' or '.join(f'“{names[key]}”' for key in near)}?"
         return "Add it first."
+
+    def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
+        speakers: dict[str, Speaker] = {}
+        problems: list[str] = []
+        for folder in self._store.folders():
+            try:
+                speaker = self._store.load(folder.name)
+            except StorageFailed as error:
+                problems.append(str(error))
+                continue
+            first = speakers.setdefault(name_key(speaker.name), speaker)
+            if first is not speaker:
+                problems.append(
+                    f"The speaker at {folder} is left out, since another one is named"
+                    f" “{first.name}”, too. Remove one of the two folders."
+                )
+            else:
+                problems += _find_missing_samples(speaker)
+        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
 
 
 def _find_missing_samples(speaker: Speaker) -> list[str]:
