@@ -13,11 +13,12 @@ voices/          voices of an imported project, until they are in the library
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -138,6 +139,7 @@ class ProjectFolder:
         except Timeout as error:
             message = "This project is open in another studio. Close it there first."
             raise Conflict(message) from error
+        self._mark_lock()
         self.notices: list[str] = []
 
     @staticmethod
@@ -233,7 +235,13 @@ class ProjectFolder:
 
     def close(self) -> None:
         """Release the folder's lock."""
+        self._mark_lock()
         self._file_lock.release()
+
+    def _mark_lock(self) -> None:
+        """Let other processes see by the lock's time that a studio may have changed the files."""
+        with suppress(OSError):
+            os.utime(self.root / LOCK_FILE)
 
     def _read_snapshot_or_empty(self, journal_bytes: int) -> ProjectSnapshot:
         """Read the snapshot; without a usable one the journal alone is read."""
@@ -520,11 +528,22 @@ UNUSED_AFTER_S = 3600.0
 
 def find_unused_audio(audio: Path, document: Document) -> list[Path]:
     """Find recordings that no line plays, except recent ones, whose line may not be added yet."""
+    return select_unused_audio(find_unplayed_audio(audio, document))
+
+
+def find_unplayed_audio(audio: Path, document: Document) -> list[Path]:
+    """Find recordings that no line plays, recent ones too."""
     played = {line.path for line in document}
-    found: list[Path] = []
     with suppress(FileNotFoundError):  # there are none, or the project is being removed
-        for path in audio.iterdir():
-            age_s = time.time() - path.stat().st_mtime
-            if path.name not in played and age_s >= UNUSED_AFTER_S:
-                found.append(path)
-    return found
+        return [path for path in audio.iterdir() if path.name not in played]
+    return []
+
+
+def select_unused_audio(unplayed: Iterable[Path]) -> list[Path]:
+    """Those of some unplayed recordings that are old enough to count as unused."""
+    unused: list[Path] = []
+    for path in unplayed:
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime >= UNUSED_AFTER_S:
+                unused.append(path)
+    return unused

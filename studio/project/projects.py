@@ -27,11 +27,10 @@ from studio.project.folder import (
     FrozenFolder,
     ProjectFolder,
     ProjectSummary,
-    read_saved_document,
-    read_summary,
-    recover_summary,
 )
+from studio.project.history import build_closed_error
 from studio.project.project_file import unpack, validate_import
+from studio.project.project_lists import ProjectLists, ReclaimableProject
 from studio.project.render_context import ProjectDeps
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
@@ -70,6 +69,11 @@ class OpenProjects:
         self._ended = threading.Event()
         self._saver: threading.Thread | None = None
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether all projects have been closed, so that none is opened any more."""
+        return self._ended.is_set()
+
     def get(self, project_id: str) -> ProjectSession | None:
         """The project, if it is open, without extending the time that it stays open."""
         return self._sessions.get(project_id)
@@ -94,10 +98,13 @@ class OpenProjects:
 
         Raises:
             Conflict: Another studio has it open.
+            EngineBusy: All projects have been closed.
             StorageFailed: It can't be read.
         """
         with self.lock:
             session = self._sessions.get(project_id)
+            if session is None and self.is_closed:
+                raise build_closed_error()
             if session is None:
                 session = self._sessions[project_id] = self._start(place())
                 session.resume()
@@ -167,7 +174,6 @@ _ABANDONED_AFTER_S = 24 * 3600.0
 _TRASH_FOLDER = ".trash"
 _DELETED = "This project was deleted for good, so it can't be brought back."
 _UNFINISHED_PREFIX = ".new-"
-_UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
 _MAX_ID_CHARS = 64
 
@@ -196,12 +202,17 @@ class Projects:
         self._root = root
         self._disk = disk or Disk()
         self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
+        self._lists = ProjectLists()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._deps = ProjectDeps(engine, library, backend_name, self._threads)
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
+    def start_resuming(self) -> None:
+        """Begin `resume` in a thread, as opening large projects takes a while."""
+        threading.Thread(target=self.resume, name="resume", daemon=True).start()
+
     def resume(self) -> None:
-        """Resume the renders that the end of the server interrupted.
+        """Resume the renders that the end of the server interrupted; stops when all are closed.
 
         Any other render is resumed when its project is opened.
         """
@@ -210,6 +221,8 @@ class Projects:
                 try:
                     self.open(root.name)
                 except StudioError as error:
+                    if self._open.is_closed:
+                        return
                     log.warning("project %s: %s", root.name, error)
 
     def close(self) -> None:
@@ -227,25 +240,21 @@ class Projects:
         cards: list[ProjectSummary] = []
         for root in self._folders():
             session = self._open.get(root.name)
-            try:
-                cards.append(session.summarize() if session else read_summary(root))
-            except _UNREADABLE_ERRORS as error:
-                log.warning("project %s can't be read: %s", root, error)
-                recovered = recover_summary(root)
-                cards += [recovered] if recovered else []
+            card = session.summarize() if session else self._lists.summarize(root)
+            cards += [card] if card else []
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
 
-    def iter_documents(self) -> Iterator[tuple[Path, Document]]:
-        """Folder and document of every readable project; opens none.
-
-        The document of a closed project is the last saved one.
-        """
+    def list_reclaimable(self) -> list[ReclaimableProject]:
+        """The reclaimable files of every readable project; opens none."""
+        found: list[ReclaimableProject] = []
         for root in self._folders():
-            session = self._open.get(root.name)
             try:
-                yield root, session.document if session else read_saved_document(root)
-            except _UNREADABLE_ERRORS as error:
+                one = self._lists.find_reclaimable(root, self._open.get(root.name))
+            except OSError as error:
                 log.warning("project %s can't be read: %s", root, error)
+                continue
+            found += [one] if one else []
+        return found
 
     def create(self, name: str, dialog: Dialog | None = None) -> ProjectSession:
         """Create a project.
@@ -350,10 +359,8 @@ class Projects:
         """Projects in the trash, the last removed first; `edited_at_s` is the time of removal."""
         cards = []
         for root, removed_at_s in self.trash.list_removed():
-            try:
-                cards.append(replace(read_summary(root), edited_at_s=removed_at_s))
-            except _UNREADABLE_ERRORS as error:
-                log.warning("removed project %s can't be read: %s", root, error)
+            card = self._lists.summarize(root)
+            cards += [replace(card, edited_at_s=removed_at_s)] if card else []
         return cards
 
     def restore(self, project_id: str) -> ProjectSession:

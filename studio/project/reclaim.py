@@ -6,26 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from studio.errors import StudioError
-from studio.project import folder as layout
-from studio.project.folder import find_unused_audio
+from studio.project.project_lists import ReclaimableProject
 from studio.project.projects import Projects
-from studio.project.takes import measure_unused_takes
-from studio.storage.disk import DiskUsage, measure_files
-
-
-@dataclass(frozen=True, slots=True)
-class ReclaimableProject:
-    """The reclaimable files of one project."""
-
-    project_id: str
-    name: str
-    takes: DiskUsage
-    recordings: DiskUsage = field(default_factory=DiskUsage)
-
-    @property
-    def total(self) -> DiskUsage:
-        """The sum of both."""
-        return self.takes + self.recordings
+from studio.storage.disk import DiskUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +38,7 @@ class ReclaimableSpace:
 
 def find_reclaimable(projects: Projects) -> ReclaimableSpace:
     """Find what can be reclaimed; looks only at names and sizes of files, and opens no project."""
-    found = [
-        ReclaimableProject(
-            root.name,
-            document.name,
-            measure_unused_takes(root / layout.TAKES_FOLDER, document),
-            measure_files(find_unused_audio(root / layout.AUDIO_FOLDER, document)),
-        )
-        for root, document in projects.iter_documents()
-    ]
+    found = projects.list_reclaimable()
     return ReclaimableSpace(_rank_projects(found), projects.trash.measure())
 
 

@@ -25,7 +25,8 @@ from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
-from studio.storage.disk import FileCache, hash_file
+from studio.storage.disk import hash_file
+from studio.storage.file_cache import FileCache
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Speaker

@@ -25,7 +25,7 @@ from studio.dialog.model import ParamValue
 from studio.errors import NotFound, StorageFailed
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
-from studio.storage.disk import Disk, DiskUsage, measure_files
+from studio.storage.disk import Disk, DiskUsage
 
 _WAV_HEADER_BYTES = 44
 
@@ -128,7 +128,11 @@ _TAKE_FILE_PATTERN = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.par
 
 
 class TakeStore:
-    """All takes of a project; safe from any thread."""
+    """All takes of a project; safe from any thread.
+
+    Attributes:
+        changes: Rises with each take that is added, restored or freed.
+    """
 
     def __init__(self, root: Path, disk: Disk) -> None:
         """Read the takes of a folder, which needn't exist yet."""
@@ -141,6 +145,7 @@ class TakeStore:
         self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
         self._freed: set[str] = set()
         self._torn: list[Path] = []
+        self.changes = 0
         self._find_all()
 
     def find(self, take_id: str) -> Take:
@@ -233,6 +238,7 @@ class TakeStore:
         freed = self._remove(self.get_audio_path(take))
         with self._lock:
             self._freed.add(take.take_id)
+            self.changes += 1
         return freed
 
     def remove_torn(self) -> list[int]:
@@ -254,6 +260,7 @@ class TakeStore:
 
     def _put(self, take: Take) -> None:
         with self._lock:
+            self.changes += 1
             self._takes[take.take_id] = take
             others = self._of_line.get(take.line_id, [])
             self._of_line[take.line_id] = [
@@ -300,8 +307,8 @@ def is_unused_take(document: Document, line_id: str, take_id: str) -> bool:
     return line_id not in document.lines or take_id in document.deleted_takes
 
 
-def measure_unused_takes(takes: Path, document: Document) -> DiskUsage:
-    """Measure the unused takes of a project by the names of its files.
+def find_unused_takes(takes: Path, document: Document) -> list[Path]:
+    """Find the unused takes of a project by the names of its files.
 
     The project needn't be open, as only the folder is read.
     """
@@ -315,7 +322,7 @@ def measure_unused_takes(takes: Path, document: Document) -> DiskUsage:
                     is_torn or is_unused_take(document, folder.name, path.stem)
                 ):
                     found.append(path)
-    return measure_files(found)
+    return found
 
 
 def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:

@@ -1,4 +1,4 @@
-"""Atomic files, strict JSON, a cache by the state of files, and their sizes on disk."""
+"""Atomic files, strict JSON, and the sizes of files on disk."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO
 
 from studio.errors import DiskFull, StorageFailed
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -216,6 +214,23 @@ def _reject_number(text: str) -> float:
     raise ValueError(f"{text} is no number that can be kept")
 
 
+def list_folders(root: Path, *, links: bool = False) -> list[Path]:
+    """The folders in a folder, in the order of their names, without hidden ones.
+
+    Args:
+        root: The folder.
+        links: Whether links to folders count, too.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with os.scandir(root) as entries:
+        names = [
+            one.name for one in entries if one.name[0] != "." and one.is_dir(follow_symlinks=links)
+        ]
+    return [root / name for name in sorted(names)]
+
+
 def hash_file(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits.
 
@@ -224,27 +239,6 @@ def hash_file(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class FileCache(Generic[T]):
-    """Caches values computed from files, for each state of a file; safe from any thread."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._known: dict[Path, tuple[tuple[int, int, int], T]] = {}
-
-    def get(self, path: Path, compute: Callable[[Path], T]) -> T:
-        """The value of `compute` for a file; computed again if the file has changed.
-
-        Raises:
-            OSError: The file doesn't exist.
-        """
-        status = path.stat()
-        state = (status.st_ino, status.st_mtime_ns, status.st_size)
-        known = self._known.get(path)
-        if known is None or known[0] != state:
-            known = self._known[path] = (state, compute(path))
-        return known[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from studio.errors import NotFound
-from studio.storage.disk import Disk, DiskUsage, measure_folder, storage_errors
+from studio.storage.disk import (
+    Disk,
+    DiskUsage,
+    list_folders,
+    measure_folder,
+    storage_errors,
+)
+from studio.storage.file_cache import StateCache, read_state
 
 TRASH_RETENTION_S = 30 * 24 * 3600.0
 """How long a removed folder stays in the trash."""
@@ -39,6 +46,8 @@ class TrashFolder:
         self._now_s = now_s
         # Held during deletions; a folder that is added meanwhile is seen whole or not at all.
         self._emptying = threading.Lock()
+        # By the state of the folder itself, as nothing changes a removed one until it goes whole.
+        self._sizes: StateCache[int] = StateCache()
 
     def put(self, folder: Path) -> None:
         """Move a folder to the trash; its month starts now.
@@ -84,10 +93,13 @@ class TrashFolder:
         return sorted(found, key=lambda one: one[1], reverse=True)
 
     def measure(self) -> DiskUsage:
-        """The number of removed folders, and their bytes."""
-        return sum(
-            (DiskUsage(1, measure_folder(one).size_bytes) for one in self._folders()), DiskUsage()
-        )
+        """The number of removed folders, and their bytes; each is measured once."""
+        folders = self._folders()
+        return DiskUsage(len(folders), sum(map(self._measure_folder, folders)))
+
+    def _measure_folder(self, folder: Path) -> int:
+        state = read_state(folder)
+        return self._sizes.get(folder.name, state, lambda: measure_folder(folder).size_bytes)
 
     def delete(self, name: str) -> None:
         """Delete a removed folder for good.
@@ -108,7 +120,7 @@ class TrashFolder:
         with self._emptying, storage_errors(self._root):
             now_s = self._now_s()
             old = [one for one in self._folders() if now_s - one.stat().st_mtime >= older_than_s]
-            sizes = [measure_folder(one).size_bytes for one in old]
+            sizes = list(map(self._measure_folder, old))
             self._delete(old)
         return DiskUsage(len(old), sum(sizes))
 
@@ -120,6 +132,6 @@ class TrashFolder:
             self._disk.remove(going)
 
     def _folders(self) -> list[Path]:
-        if not self._root.is_dir():
-            return []
-        return [one for one in sorted(self._root.iterdir()) if one.is_dir() and one.name[0] != "."]
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return list_folders(self._root, links=True)
+        return []

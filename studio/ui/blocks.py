@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from inspect import signature
 from typing import Any
@@ -122,11 +123,13 @@ def _icon_names() -> frozenset[str]:
 _HAND_OVER = "element.dataset.openingScript = props.opening_script;"
 
 
-def create_ui(*, opening_script: str) -> gr.Blocks:
+def create_ui(*, opening_script: str, functions: Callable[[], None] | None = None) -> gr.Blocks:
     """Build the page's parts, which the modules of `assets/page/` fill.
 
     Args:
         opening_script: The first project of a workspace that has none.
+        functions: Registers functions for Gradio's client; here, as Gradio makes a whole server
+            each time that its Blocks are left.
     """
     with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:
         _part("header.html", "part-model")
@@ -145,6 +148,8 @@ def create_ui(*, opening_script: str) -> gr.Blocks:
                 _part("cast_panel.html", "part-cast")
         loudness = {"min_lufs": f"{MIN_LUFS:.0f}", "max_lufs": f"{MAX_LUFS:.0f}"}
         _part("player.html", "part-player", **loudness)
+        if functions is not None:
+            functions()
     return page
 
 

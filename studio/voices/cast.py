@@ -12,7 +12,7 @@ from threading import Lock
 from studio.dialog.model import Notice, name_key
 from studio.dialog.planning import Segment, SpeechSegment
 from studio.errors import NotFound, SampleRejected
-from studio.storage.disk import FileCache
+from studio.storage.file_cache import FileCache
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import load_sample
 from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
@@ -67,7 +67,11 @@ class SpeakerLibrary:
 
     def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
-        return self._scan()[1]
+        return self.scan()[1]
+
+    def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
+        """What `list` and `list_problems` return, from one look at the folders."""
+        return self._scan()
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""
@@ -282,12 +286,7 @@ class SpeakerLibrary:
 
     def list_removed(self) -> tuple[RemovedSpeaker, ...]:
         """Speakers in the trash that can be read, the latest first."""
-        found = []
-        for folder, removed_s in self._store.trash.list_removed():
-            with suppress(StorageFailed):  # it can't be restored, and is deleted in time
-                name = read_record(folder / RECORD_FILE).name
-                found.append(RemovedSpeaker(folder.name, name, removed_s))
-        return tuple(found)
+        return tuple(self._store.list_removed())
 
     def restore_removed(self, speaker_id: str) -> Speaker:
         """Restore a speaker from the trash with its id, under its name or, if taken, a free one.

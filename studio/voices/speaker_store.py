@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from filelock import FileLock, Timeout
 
 from studio.audio.clip import Clip, write_wav
 from studio.errors import NotFound, StorageFailed
-from studio.storage.disk import Disk, FileCache, open_atomic, storage_errors
+from studio.storage.disk import Disk, list_folders, open_atomic, storage_errors
+from studio.storage.file_cache import FileCache
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
-from studio.voices.speaker import MoodSample, SampleVersion, Speaker
+from studio.voices.speaker import MoodSample, RemovedSpeaker, SampleVersion, Speaker
 from studio.voices.speaker_record import (
     MAIN_SAMPLE,
     MoodRecord,
@@ -56,6 +57,7 @@ class SpeakerStore:
         )
         self._speakers: FileCache[Speaker] = FileCache()
         self._lengths_s: FileCache[float | None] = FileCache()
+        self._names: FileCache[str] = FileCache()
         self.on_change: Callable[[], None] = lambda: None
 
     def folder(self, speaker_id: str) -> Path:
@@ -69,11 +71,7 @@ class SpeakerStore:
             StorageFailed: The library's folder can't be read.
         """
         try:
-            return tuple(
-                path
-                for path in sorted(self._root.iterdir())
-                if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
-            )
+            return tuple(list_folders(self._root))
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -96,6 +94,14 @@ class SpeakerStore:
             return self._speakers.get(self.folder(speaker_id) / RECORD_FILE, _load_speaker)
         except OSError:
             return build_speaker(self.folder(speaker_id), self.read(speaker_id))
+
+    def list_removed(self) -> Iterator[RemovedSpeaker]:
+        """Speakers in the trash that can be read, the latest first."""
+        for folder, removed_s in self.trash.list_removed():
+            # One that can't be read can't be restored either, and is deleted in time.
+            with suppress(StorageFailed, OSError):
+                name = self._names.get(folder / RECORD_FILE, _read_name)
+                yield RemovedSpeaker(folder.name, name, removed_s)
 
     def measure_length_s(self, sample: Path) -> float | None:
         """Seconds of a stored recording, None if it can't be read; cached by the file's state."""
@@ -252,6 +258,10 @@ class SpeakerEdit:
 
 def _load_speaker(path: Path) -> Speaker:
     return build_speaker(path.parent, read_record(path))
+
+
+def _read_name(path: Path) -> str:
+    return read_record(path).name
 
 
 def _read_length_s(path: Path) -> float | None:

@@ -57,12 +57,16 @@ def test_20_editors_for_a_moment_are_answered(tmp_path: Path, surroundings: dict
 
 @pytest.mark.campaign
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("surroundings", [ONE_WORKSPACE, DESKS], ids=["together", "apart"])
-def test_50_editors_for_10_minutes(tmp_path: Path, surroundings: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("surroundings", "most_ms"), [(ONE_WORKSPACE, 40), (DESKS, 100)], ids=["together", "apart"]
+)
+def test_50_editors_for_10_minutes(
+    tmp_path: Path, surroundings: dict[str, str], most_ms: float
+) -> None:
     seen, (before, after) = drive(tmp_path, 50, 600, surroundings)
     assert set(seen.statuses) == {200}
     assert not seen.broken
-    assert seen.p95_ms() <= 100
+    assert seen.p95_ms() <= most_ms
     assert after - before < 50_000_000
 
 

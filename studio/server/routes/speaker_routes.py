@@ -49,9 +49,10 @@ speaker_routes = APIRouter(prefix="/studio/speakers")
 def list_speakers(studio: StudioDep) -> dict[str, Any]:
     """List the speakers, problems with their files, and the voices that the backend has."""
     backend = studio.engine.models.get_manager(studio.backend_name).backend
+    speakers, problems = studio.speakers.scan()
     return {
-        "speakers": [speaker_body(studio.speakers, one) for one in studio.speakers.list()],
-        "problems": list(studio.speakers.list_problems()),
+        "speakers": [speaker_body(studio.speakers, one) for one in speakers],
+        "problems": list(problems),
         "removed": list(map(asdict, studio.speakers.list_removed())),
         "offer": voice_offer(backend.name, backend.title, backend.capabilities),
     }

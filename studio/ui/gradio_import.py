@@ -1,0 +1,62 @@
+"""Imports Gradio without the work that a start doesn't need.
+
+For every class of a component Gradio writes a `.pyi` file beside its sources, for editors. For that
+it parses the source and the file and compiles a template, each time it is imported, which took a
+third of a start. And it imports pandas for a function that the studio doesn't use: that waits until
+somebody does. No setting turns either off.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import LazyLoader
+from types import ModuleType
+
+_MODULE = "gradio.component_meta"
+_WRITER = "create_or_modify_pyi"
+_UNUSED = "pandas"
+
+
+@contextmanager
+def quick_gradio_import() -> Iterator[None]:
+    """Have Gradio, if it is first imported in the block, write no stub files and load no pandas.
+
+    A Gradio without that function is imported as it is.
+    """
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in (_MODULE, _UNUSED):
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        if found is None or type(found.loader) is not SourceFileLoader:
+            return None
+        if fullname == _UNUSED:
+            found.loader = LazyLoader(found.loader)
+        else:
+            found.loader = _Loader(fullname, found.loader.path)
+        return found
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if hasattr(module, _WRITER):
+            setattr(module, _WRITER, _write_nothing)
+
+
+def _write_nothing(*_: object) -> None:
+    pass
