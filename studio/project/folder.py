@@ -13,30 +13,37 @@ voices/          voices of an imported project, until they are in the library
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.guarded_decode import decode_guarded
-from studio.errors import AudioRejected, Conflict, NotFound, StorageFailed
-from studio.project.delta import apply_delta, read_delta
+from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
 from studio.project.document import Document, check_audio_name, encode_document, read_document
-from studio.project.history import Author, EntryKind, History, Journal, Marks, read_entries
+from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
+from studio.project.journal_repair import (
+    UNFIT_ERRORS,
+    Recovery,
+    build_journal,
+    recover_document,
+)
 from studio.project.ops import LineId
 from studio.project.takes import is_unused_take
-from studio.storage.disk import Disk, hash_file, read_json
+from studio.storage.disk import Disk, hash_file, read_json, storage_errors
+from studio.storage.records import RecordFormat, add_checksum, set_aside
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_FORMAT = RecordFormat("This project")
+PENDING_FORMAT = RecordFormat("The list of lines to render")
+POSITION_FORMAT = RecordFormat("The last position")
 SNAPSHOT_FILE = "project.json"
 JOURNAL_FILE = "edits.jsonl"
 PENDING_FILE = "pending.json"
@@ -58,11 +65,17 @@ _JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """A project's history; `seen` has the ids of edits that took effect, the latest last."""
+    """A project's history.
+
+    Attributes:
+        edit_ids: The ids of edits that took effect, the latest last.
+        is_saved: Whether the snapshot on disk is complete, and of the current version.
+    """
 
     history: History
     journal: Journal
     edit_ids: tuple[str, ...] = ()
+    is_saved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +98,19 @@ class ProjectSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project in a list; `edited_at_s` in seconds since 1970."""
+    """A project in a list.
+
+    Attributes:
+        edited_at_s: In seconds since 1970.
+        problem: Why it can't be read whole, or at all; None if nothing is known to be wrong.
+    """
 
     project_id: str
     name: str
     edited_at_s: float
     lines: int
     audio_s: float
+    problem: str | None = None
 
 
 _Offset = Annotated[int, Field(ge=0)]
@@ -126,9 +145,8 @@ class ProjectFolder:
             NotFound: There is no such project.
             Conflict: Another studio has it open.
         """
-        if not (root / JOURNAL_FILE).is_file() and not (root / SNAPSHOT_FILE).is_file():
-            raise NotFound("This project isn't there any more.")
         self.root = root
+        self._check_presence()
         self.disk = disk
         # The system releases the lock when the process ends in any way. It isn't bound to a thread,
         # as one thread opens a project and another one closes it.
@@ -138,7 +156,19 @@ class ProjectFolder:
         except Timeout as error:
             message = "This project is open in another studio. Close it there first."
             raise Conflict(message) from error
+        try:
+            self._check_presence()  # it may have been removed until the lock was held
+        except NotFound:
+            self.close()
+            with suppress(OSError):
+                (root / LOCK_FILE).unlink(missing_ok=True)
+                root.rmdir()  # the lock may have made it anew
+            raise
         self.notices: list[str] = []
+
+    def _check_presence(self) -> None:
+        if not any((self.root / name).is_file() for name in (JOURNAL_FILE, SNAPSHOT_FILE)):
+            raise NotFound("This project isn't there any more.")
 
     @staticmethod
     def create(root: Path, document: Document, at_s: float, disk: Disk) -> None:
@@ -164,42 +194,68 @@ class ProjectFolder:
             raise
 
     def open_history(self) -> OpenedHistory:
-        """Read the document and its history from disk.
+        """Read the document and its history from disk; what is damaged is mended, with a notice.
 
         Raises:
             StorageFailed: Neither snapshot nor journal can be read.
+            FormatNewer: A newer studio wrote one of them.
         """
+        snapshot, is_saved = self._read_snapshot()
+        if not self._has_intact_journal():
+            snapshot, is_saved = self._repair_journal(snapshot), False
         self.disk.remove(self.root / SEGMENTS_FOLDER)
         journal = Journal(self.root / JOURNAL_FILE, self.disk)
-        snapshot = self._read_snapshot_or_empty(journal.size_bytes)
+        try:
+            history, edit_ids = self._replay(journal, snapshot)
+        except StorageFailed:
+            journal.close()
+            raise
+        self._set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
+        if snapshot.is_truncated or not is_saved:
+            # At once, as it must not point beyond the entries that come next.
+            self.save_snapshot(
+                ProjectSnapshot(history.document, history.marks, journal.size_bytes, edit_ids)
+            )
+        return OpenedHistory(history, journal, edit_ids, is_saved and not snapshot.is_truncated)
+
+    def _replay(
+        self, journal: Journal, snapshot: ProjectSnapshot
+    ) -> tuple[History, tuple[str, ...]]:
+        """Apply the entries after a snapshot; returns also the ids of all known edits."""
         history = History(journal, snapshot.document, snapshot.marks)
-        seen = list(snapshot.edit_ids)
+        edit_ids = list(snapshot.edit_ids)
         try:
             for placed in journal.replay(snapshot.journal_bytes):
                 history.replay(placed.entry, placed.start)
-                seen += [placed.entry["edit_id"]] if "edit_id" in placed.entry else []
-        except (LookupError, ValueError, TypeError, AssertionError) as error:
-            journal.close()
+                edit_ids += [placed.entry["edit_id"]] if "edit_id" in placed.entry else []
+        except UNFIT_ERRORS as error:
             raise StorageFailed(
                 "This project can't be read: its history doesn't fit its lines. Bring its folder "
                 f"({self.root.name}) back from a copy."
             ) from error
-        if journal.damaged_copy is not None:
-            self.notices.append(
-                "A part of the history was damaged and is left out; a copy of all of it is kept in "
-                f"“{journal.damaged_copy.name}”."
-            )
-        opened = OpenedHistory(history, journal, tuple(seen))
-        if snapshot.is_truncated:
-            # At once, as it must not point beyond the entries that come next.
-            self.save_snapshot(replace(snapshot, is_truncated=False))
-        elif journal.size_bytes and not snapshot.journal_bytes:  # it was damaged or missing
-            self.save_snapshot(
-                ProjectSnapshot(
-                    history.document, history.marks, journal.size_bytes, opened.edit_ids
-                )
-            )
-        return opened
+        return history, tuple(edit_ids)
+
+    def _has_intact_journal(self) -> bool:
+        path = self.root / JOURNAL_FILE
+        with storage_errors(path):
+            return not path.exists() or is_intact(path)
+
+    def _repair_journal(self, snapshot: ProjectSnapshot) -> ProjectSnapshot:
+        """Replace a damaged journal, of which a copy is kept; returns a snapshot at its end."""
+        path = self.root / JOURNAL_FILE
+        with storage_errors(path):
+            found = recover_document(path, snapshot.document, snapshot.journal_bytes)
+            old_bytes = path.stat().st_size
+            kept = set_aside(self.disk, path)
+        data, marks = build_journal(found, snapshot.marks)
+        edit_ids = (*snapshot.edit_ids, *found.edit_ids)
+        latest = ProjectSnapshot(found.document, marks, len(data), edit_ids)
+        # Should the process end before the last step, this points beyond either journal.
+        self.save_snapshot(replace(latest, journal_bytes=len(data) + old_bytes))
+        self.disk.write_whole(path, data)
+        self.save_snapshot(latest)
+        self.notices.append(f"{_describe_recovery(found)} A copy is kept in “{kept.name}”.")
+        return latest
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
         """Write a snapshot; the journal has to be synced before.
@@ -207,15 +263,18 @@ class ProjectFolder:
         Raises:
             StorageFailed: It can't be written; the earlier one stays.
         """
-        self.disk.write_whole(self.root / SNAPSHOT_FILE, _encode_snapshot(snapshot))
+        path = self.root / SNAPSHOT_FILE
+        SNAPSHOT_FORMAT.keep_original(self.disk, path)
+        self.disk.write_whole(path, _encode_snapshot(snapshot))
 
     def read_pending(self) -> Mapping[str, int | None]:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
+        self._set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
         try:
-            pending = json.loads((self.root / PENDING_FILE).read_bytes())["lines"]
-        except (OSError, ValueError, KeyError, TypeError):
+            pending = PENDING_FORMAT.decode((self.root / PENDING_FILE).read_bytes())["lines"]
+            return _PENDING_ADAPTER.validate_python(pending)
+        except (OSError, ValueError, LookupError, FormatNewer):
             return {}
-        return {str(line_id): seed for line_id, seed in dict(pending).items()}
 
     def write_pending(self, pending: Mapping[str, int | None]) -> None:
         """Save the lines that a render still has to make.
@@ -227,48 +286,99 @@ class ProjectFolder:
         if not pending:
             self.disk.remove(path)
             return
-        data = json.dumps({"lines": pending}, indent=1).encode() + b"\n"
         # Not synced, as the user is waiting; after a power failure the render isn't resumed.
-        self.disk.write_whole(path, data, synced=False)
+        PENDING_FORMAT.write(self.disk, path, {"lines": dict(pending)}, synced=False)
+
+    def _set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
+        """Rename a small file that is damaged, with a notice; a missing one is none."""
+        path = self.root / name
+        try:
+            kind.decode(path.read_bytes())
+        except FormatNewer as error:
+            self.notices.append(f"{name} is left out. {error}")
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError):
+            with storage_errors(path):
+                kept = set_aside(self.disk, path)
+            self.disk.remove(path)
+            self.notices.append(f"{name} was damaged; it is kept as “{kept.name}”. {remedy}")
 
     def close(self) -> None:
         """Release the folder's lock."""
         self._file_lock.release()
 
-    def _read_snapshot_or_empty(self, journal_bytes: int) -> ProjectSnapshot:
-        """Read the snapshot; without a usable one the journal alone is read."""
+    def _read_snapshot(self) -> tuple[ProjectSnapshot, bool]:
+        """Read the snapshot, an empty one without a usable one; and whether the file may stay."""
         path = self.root / SNAPSHOT_FILE
+        journal = self.root / JOURNAL_FILE
+        journal_bytes = journal.stat().st_size if journal.exists() else 0
         try:
-            snapshot = read_snapshot(path)
+            data = path.read_bytes()
+            snapshot = _decode_snapshot(data)
         except FileNotFoundError:
-            return ProjectSnapshot()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return ProjectSnapshot(), False
+        except FormatNewer:
+            raise
+        except _UNREADABLE_ERRORS as error:
             if not journal_bytes:
                 raise StorageFailed(
                     f"This project can't be read: its {SNAPSHOT_FILE} is damaged and it has "
                     f"no history. Bring its folder ({self.root.name}) back from a copy."
                 ) from error
-            kept = path.with_name(f"{path.stem}.damaged-{zlib.crc32(path.read_bytes()):08x}.json")
-            self.disk.copy(path, kept)
+            with storage_errors(path):
+                kept = set_aside(self.disk, path)
             self.notices.append(
                 f"{SNAPSHOT_FILE} was damaged; it was made again from the history. A copy of it is "
                 f"kept in “{kept.name}”."
             )
-            return ProjectSnapshot()
+            return ProjectSnapshot(), False
         if snapshot.journal_bytes > journal_bytes:
             self.notices.append("The history is shorter than it was; undo goes less far back.")
             marks = Marks(rev=snapshot.marks.rev, at_s=snapshot.marks.at_s)
-            return replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True)
-        return snapshot
+            return (
+                replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True),
+                True,
+            )
+        return snapshot, SNAPSHOT_FORMAT.is_current(data)
+
+
+_HEAD_BYTES = 256
+_UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError)
+_PENDING_ADAPTER: TypeAdapter[dict[LineId, int | None]] = TypeAdapter(dict[LineId, int | None])
+
+
+def _describe_recovery(found: Recovery) -> str:
+    if not found.lost:
+        return f"{JOURNAL_FILE} was damaged; no change is lost, and undo goes less far back."
+    at = datetime.fromtimestamp(found.last_at_s, UTC).isoformat(sep=" ", timespec="seconds")
+    changes = "1 change is" if found.lost == 1 else f"{found.lost} changes are"
+    behind = len(found.entries)
+    return (
+        f"{JOURNAL_FILE} was damaged: {changes} lost, made after {at} UTC; {behind} later ones are "
+        "kept, and undo goes less far back."
+    )
+
+
+def check_version(root: Path) -> None:
+    """Check that this studio knows the format of a project, before anything of it is touched.
+
+    Raises:
+        FormatNewer: A newer studio wrote it.
+    """
+    with suppress(OSError, ValueError), (root / SNAPSHOT_FILE).open("rb") as file:
+        if not SNAPSHOT_FORMAT.is_current(file.read(_HEAD_BYTES)):
+            file.seek(0)
+            SNAPSHOT_FORMAT.decode(file.read())
 
 
 def read_summary(root: Path) -> ProjectSummary:
     """The summary of a project that isn't open.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError: Its snapshot can't be read.
+        OSError, ValueError, LookupError, TypeError, FormatNewer: Its snapshot can't be read.
     """
-    record = _read_record(root / SNAPSHOT_FILE)
+    record = SNAPSHOT_FORMAT.decode((root / SNAPSHOT_FILE).read_bytes())
     edited_at_s = _HistoryRecord.model_validate(record["history"]).at_s
     audio_s = float(record["audio_s"])
     return ProjectSummary(
@@ -276,21 +386,50 @@ def read_summary(root: Path) -> ProjectSummary:
     )
 
 
-def recover_summary(root: Path) -> ProjectSummary | None:
+def recover_summary(root: Path, error: Exception) -> ProjectSummary | None:
     """The summary of a project whose snapshot can't be read, as far as its history goes.
+
+    Args:
+        root: The project's folder.
+        error: Why it can't be read.
 
     Returns:
         None if the folder isn't a project's, or is being removed.
     """
+    if isinstance(error, FormatNewer):
+        return _summarize_newer(root, str(error))
     if not any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE)):
         return None
-    document, at_s = Document(), 0.0
-    with suppress(OSError, LookupError, ValueError, TypeError, AssertionError):
-        for placed in read_entries(root / JOURNAL_FILE):
-            document = apply_delta(document, read_delta(placed.entry["delta"]))
-            at_s = float(placed.entry["at"])
+    problem = f"{SNAPSHOT_FILE} is damaged. Open the project to mend it from its history."
+    found = Recovery(Document())
+    try:
+        found = recover_document(root / JOURNAL_FILE, Document(), 0)
+    except FormatNewer as newer:
+        problem = str(newer)
+    except _UNREADABLE_ERRORS:
+        problem = f"{SNAPSHOT_FILE} is damaged, and {JOURNAL_FILE} can't be read."
+    document = found.document
     name = document.name or f"Damaged project {root.name}"
-    return ProjectSummary(root.name, name, at_s, len(document.order), 0.0)
+    return ProjectSummary(root.name, name, found.latest_at_s, len(document.order), 0.0, problem)
+
+
+def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
+    """What is known of a project of a newer version: as much as is where it is today."""
+    record: Any = {}
+    with suppress(OSError, ValueError):
+        record = read_json((root / SNAPSHOT_FILE).read_bytes())
+    name, lines = record.get("name"), record.get("lines")
+    edited_at_s = 0.0
+    with suppress(OSError):
+        edited_at_s = (root / SNAPSHOT_FILE).stat().st_mtime
+    return ProjectSummary(
+        root.name,
+        name if isinstance(name, str) else f"Project {root.name}",
+        edited_at_s,
+        len(lines) if isinstance(lines, list) else 0,
+        0.0,
+        problem,
+    )
 
 
 def read_saved_document(root: Path) -> Document:
@@ -304,7 +443,10 @@ def read_saved_document(root: Path) -> Document:
 
 def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     marks = snapshot.marks
-    record: dict[str, Any] = {"version": SNAPSHOT_VERSION, **encode_document(snapshot.document)}
+    record: dict[str, Any] = {
+        "version": SNAPSHOT_FORMAT.version,
+        **encode_document(snapshot.document),
+    }
     record["audio_s"] = snapshot.audio_s
     record["history"] = {
         "journal_bytes": snapshot.journal_bytes,
@@ -316,30 +458,7 @@ def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
         "seen": snapshot.edit_ids[-_MAX_SAVED_EDIT_IDS:],
         "gone": sorted(marks.removed_steps),
     }
-    return _add_checksum(_encode_record(record).encode("utf-8"))
-
-
-_OPENING = b"{\n"
-_SUM_ROW = re.compile(rb'\{\n "sum": "([0-9a-f]{8})",\n')
-
-
-def _add_checksum(data: bytes) -> bytes:
-    """Insert a first row with the CRC-32 of all other bytes."""
-    return _OPENING + b' "sum": "%08x",\n' % zlib.crc32(data) + data[len(_OPENING) :]
-
-
-def _read_record(path: Path) -> Any:
-    """Read a snapshot's record; those of the first studios have no checksum.
-
-    Raises:
-        OSError: It can't be read.
-        ValueError: It is malformed, or has changed since it was written.
-    """
-    data = path.read_bytes()
-    row = _SUM_ROW.match(data)
-    if row is not None and int(row[1], 16) != zlib.crc32(_OPENING + data[row.end() :]):
-        raise ValueError("it doesn't fit its checksum")
-    return read_json(data)
+    return add_checksum(_encode_record(record).encode("utf-8"))
 
 
 def _encode_record(record: Mapping[str, Any]) -> str:
@@ -364,11 +483,13 @@ def read_snapshot(path: Path) -> ProjectSnapshot:
 
     Raises:
         OSError, ValueError, KeyError, TypeError: It can't be read.
-        StorageFailed: It was made by a newer studio.
+        FormatNewer: It was made by a newer studio.
     """
-    record = _read_record(path)
-    if record["version"] != SNAPSHOT_VERSION:
-        raise StorageFailed("This project was made by a newer studio. Use that one to open it.")
+    return _decode_snapshot(path.read_bytes())
+
+
+def _decode_snapshot(data: bytes) -> ProjectSnapshot:
+    record = SNAPSHOT_FORMAT.decode(data)
     past = _HistoryRecord.model_validate(record["history"])
     audio_s = float(record["audio_s"])
     return ProjectSnapshot(
@@ -449,8 +570,9 @@ class LastPosition(BaseModel):
 def read_last_position(root: Path) -> LastPosition | None:
     """Read the last position from a project's folder; None if there is none."""
     try:
-        return LastPosition.model_validate_json((root / _POSITION_FILE).read_bytes())
-    except (OSError, ValidationError):
+        record = POSITION_FORMAT.decode((root / _POSITION_FILE).read_bytes())
+        return LastPosition.model_validate(record)
+    except (OSError, ValueError, FormatNewer):
         return None  # the page then starts at the top, and the project opens anyway
 
 
@@ -463,7 +585,7 @@ def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosit
     previous = read_last_position(root)
     number = previous.number + 1 if previous else 1
     kept = place.model_copy(update={"number": number})
-    disk.write_whole(root / _POSITION_FILE, kept.model_dump_json().encode())
+    POSITION_FORMAT.write(disk, root / _POSITION_FILE, kept.model_dump())
     return kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -303,6 +304,7 @@ class ProjectState:
 
     Attributes:
         edit_ids: Ids of recent edits that took effect, the latest last.
+        is_saved: Whether the snapshot on disk was complete when the project was opened.
     """
 
     def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
@@ -317,6 +319,7 @@ class ProjectState:
         opened = folder.open_history()
         self.history, self.journal = opened.history, opened.journal
         self.edit_ids = dict.fromkeys(opened.edit_ids)
+        self.is_saved = opened.is_saved
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
@@ -413,8 +416,8 @@ class Autosave:
         self._write_lock = threading.Lock()
         self._last_sequence = 0
         self._flushed_sequence = 0
-        self._marks = core.history.marks
-        self._kept_s = time.monotonic()
+        self._marks = core.history.marks if core.is_saved else None
+        self._kept_s = time.monotonic() if core.is_saved else -math.inf
         self._pending: Mapping[str, int | None] | None = core.folder.read_pending()
         self._closed = False
         self.message: str | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +28,7 @@ from studio.project.folder import (
     FrozenFolder,
     ProjectFolder,
     ProjectSummary,
+    check_version,
     read_saved_document,
     read_summary,
     recover_summary,
@@ -35,7 +37,7 @@ from studio.project.project_file import unpack, validate_import
 from studio.project.render_context import ProjectDeps
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
-from studio.storage.disk import Disk, measure_folder
+from studio.storage.disk import Disk, FileCache, measure_folder
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.library import SpeakerLibrary
 
@@ -164,6 +166,7 @@ _ABANDONED_AFTER_S = 24 * 3600.0
 _TRASH_FOLDER = ".trash"
 _DELETED = "This project was deleted for good, so it can't be brought back."
 _UNFINISHED_PREFIX = ".new-"
+_SOURCES = (layout.JOURNAL_FILE, layout.SNAPSHOT_FILE)
 _UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError, StorageFailed)
 _ID_CHARS = frozenset("0123456789abcdef")
 _MAX_ID_CHARS = 64
@@ -195,6 +198,7 @@ class Projects:
         self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._deps = ProjectDeps(engine, library, backend_name, self._threads)
+        self._recovered: FileCache[ProjectSummary | None] = FileCache()
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def resume(self) -> None:
@@ -224,13 +228,23 @@ class Projects:
         cards: list[ProjectSummary] = []
         for root in self._folders():
             session = self._open.get(root.name)
-            try:
-                cards.append(session.summarize() if session else read_summary(root))
-            except _UNREADABLE_ERRORS as error:
-                log.warning("project %s can't be read: %s", root, error)
-                recovered = recover_summary(root)
-                cards += [recovered] if recovered else []
+            card = session.summarize() if session else self._read_card(root)
+            cards += [card] if card else []
         return sorted(cards, key=lambda card: card.edited_at_s, reverse=True)
+
+    def _read_card(self, root: Path) -> ProjectSummary | None:
+        """The summary of a project that isn't open; a damaged one is read once for each state."""
+        try:
+            return read_summary(root)
+        except _UNREADABLE_ERRORS as error:
+            reason = error
+        log.warning("project %s can't be read: %s", root, reason)
+        source = next((root / one for one in _SOURCES if (root / one).is_file()), None)
+        if source is None:
+            return None
+        with suppress(FileNotFoundError):  # it is being removed
+            return self._recovered.get(source, lambda _: recover_summary(root, reason))
+        return None
 
     def iter_documents(self) -> Iterator[tuple[Path, Document]]:
         """Folder and document of every readable project; opens none.
@@ -335,18 +349,19 @@ class Projects:
         with self._open.lock:
             root = self._folder(project_id)
             self._open.close_project(project_id)
-            ProjectFolder(root, self._disk).close()  # raises if another studio holds the lock
-            self.trash.put(root)
+            folder = ProjectFolder(root, self._disk)
+            try:
+                if os.name == "nt":  # where a folder with an open file can't be moved
+                    folder.close()
+                self.trash.put(root)
+            finally:
+                folder.close()
 
     def list_removed(self) -> list[ProjectSummary]:
         """Projects in the trash, the last removed first; `edited_at_s` is the time of removal."""
-        cards = []
-        for root, removed_at_s in self.trash.list_removed():
-            try:
-                cards.append(replace(read_summary(root), edited_at_s=removed_at_s))
-            except _UNREADABLE_ERRORS as error:
-                log.warning("removed project %s can't be read: %s", root, error)
-        return cards
+        removed = self.trash.list_removed()
+        cards = ((self._read_card(root), removed_at_s) for root, removed_at_s in removed)
+        return [replace(card, edited_at_s=at_s) for card, at_s in cards if card is not None]
 
     def restore(self, project_id: str) -> ProjectSession:
         """Restore a removed project.
@@ -359,7 +374,11 @@ class Projects:
             raise NotFound(_DELETED)
         with self._open.lock:
             self.trash.restore(project_id, self._root / project_id)
-            return self.open(project_id)
+            try:
+                return self.open(project_id)
+            except StorageFailed:
+                self.trash.put(self._root / project_id)
+                raise
 
     def _create_from(self, fill: Callable[[Path], None]) -> ProjectSession:
         """Create a project's folder elsewhere, and move it into place when it is complete."""
@@ -393,6 +412,7 @@ class Projects:
         return self.open(project_id)
 
     def _open_session(self, root: Path) -> ProjectSession:
+        check_version(root)
         folder = ProjectFolder(root, self._disk)
         try:
             return ProjectSession(folder, self._deps)
