@@ -102,15 +102,17 @@ def recover_document(path: Path, document: Document, known_bytes: int) -> Recove
     entries = [one for one in pieces if isinstance(one, StoredEntry) and one.start > last]
     found = Recovery(*_rewind(document, [one for one in entries if one.start < known_bytes]))
     found.document = document
-    before = (one.entry["at"] for one in pieces if isinstance(one, StoredEntry) and one.start < last)
-    found.last_at_s = float(max(before, default=0.0))
+    before = [one for one in pieces if isinstance(one, StoredEntry) and one.start < last]
+    found.last_at_s = float(before[-1].entry["at"]) if before else 0.0
     for one in entries:
         if one.start >= known_bytes:
             _apply_entry(found, one, is_loose=False)
     return found
 
 
-def _rewind(document: Document, entries: Sequence[StoredEntry]) -> tuple[Document, list[StoredEntry]]:
+def _rewind(
+    document: Document, entries: Sequence[StoredEntry]
+) -> tuple[Document, list[StoredEntry]]:
     """The document before some entries, and those of them that could be reversed."""
     kept: list[StoredEntry] = []
     for one in reversed(entries):

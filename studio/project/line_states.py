@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -248,6 +248,9 @@ class LineStates:
         failure = queue.failures.get(line.line_id)
         if failure is not None and failure.key == self.get_key(line):
             return LineState.FAILED, failure.message
+        chosen = self._core.take_store.get(line.chosen)
+        if chosen is not None and self._core.take_store.is_damaged(chosen):
+            return LineState.FAILED, self._core.take_store.describe_damage(chosen)
         return (LineState.NONE if take is None else LineState.STALE), None
 
 
@@ -321,6 +324,7 @@ class ProjectState:
         self.edit_ids = dict.fromkeys(opened.edit_ids)
         self.is_saved = opened.is_saved
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
+        folder.notices += list(_describe_problems(self.document, self.take_store))
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
         self.voice_resolver = VoiceResolver(tools)
@@ -381,6 +385,20 @@ class ProjectState:
         """Publish that the state of lines changed."""
         for line_id in line_ids:
             self.events.append(LineEvent(line_id))
+
+
+_MAX_TAKE_NOTICES = 20
+
+
+def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
+    """Notices of takes that are left out, with the numbers of their lines."""
+    numbers = {line_id: number for number, line_id in enumerate(document.order, start=1)}
+    for line_id, problem in take_store.problems[:_MAX_TAKE_NOTICES]:
+        place = f"Line {numbers[line_id]}: " if line_id in numbers else ""
+        yield f"{place}{problem} The take is left out; its files are kept."
+    more = len(take_store.problems) - _MAX_TAKE_NOTICES
+    if more > 0:
+        yield f"{more} further takes are left out for such reasons."
 
 
 SNAPSHOT_INTERVAL_S = 5.0

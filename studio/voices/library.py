@@ -67,7 +67,14 @@ class SpeakerLibrary:
 
     def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
-        return self._scan()[1]
+        speakers, problems = self._scan()
+        damaged = (
+            f"“{name}” of {speaker.name} (folder {speaker.speaker_id}) has changed on the disk since "
+            "it was saved. Check this voice, and save it or choose a recording again."
+            for speaker in speakers
+            for name in self._store.find_damaged(speaker)
+        )
+        return (*problems, *damaged)
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""
