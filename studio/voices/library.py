@@ -69,8 +69,8 @@ class SpeakerLibrary:
         """What is wrong with single speakers, one message each; hides none of the others."""
         speakers, problems = self._scan()
         damaged = (
-            f"“{name}” of {speaker.name} (folder {speaker.speaker_id}) has changed on the disk since "
-            "it was saved. Check this voice, and save it or choose a recording again."
+            f"“{name}” of {speaker.name} (folder {speaker.speaker_id}) has changed on the disk "
+            "since it was saved. Check this voice, and save it or choose a recording again."
             for speaker in speakers
             for name in self._store.find_damaged(speaker)
         )
