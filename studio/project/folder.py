@@ -13,6 +13,7 @@ voices/          voices of an imported project, until they are in the library
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -571,7 +572,8 @@ def read_last_position(root: Path) -> LastPosition | None:
     """Read the last position from a project's folder; None if there is none."""
     try:
         record = POSITION_FORMAT.decode((root / _POSITION_FILE).read_bytes())
-        return LastPosition.model_validate(record)
+        known = {name: one for name, one in record.items() if name in LastPosition.model_fields}
+        return LastPosition.model_validate(known)
     except (OSError, ValueError, FormatNewer):
         return None  # the page then starts at the top, and the project opens anyway
 
@@ -590,6 +592,7 @@ def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosit
 
 
 _HASH_CHARS = 8
+_HASHED_NAME = re.compile(r"-([0-9a-f]{8})(?:\.[^.]*)?$")
 _MAX_STEM_BYTES = 150
 
 
@@ -618,6 +621,19 @@ def import_audio(folder: ProjectFolder, name: str, file: BinaryIO) -> str:
     finally:
         folder.disk.remove(arriving)
     return kept
+
+
+def check_recording(path: Path) -> None:
+    """Check that a recording has the content of which `import_audio` made a part of its name.
+
+    Raises:
+        AudioRejected: It has changed since it was added.
+    """
+    found = _HASHED_NAME.search(path.name)
+    if found and path.is_file() and hash_file(path)[:_HASH_CHARS] != found[1]:
+        raise AudioRejected(
+            f"The recording “{path.name}” has changed on the disk since it was added. Add it again."
+        )
 
 
 def _read_blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
