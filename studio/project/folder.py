@@ -352,7 +352,7 @@ _PENDING_ADAPTER: TypeAdapter[dict[LineId, int | None]] = TypeAdapter(dict[LineI
 def _describe_recovery(found: Recovery) -> str:
     if not found.lost:
         return f"{JOURNAL_FILE} was damaged; no change is lost, and undo goes less far back."
-    at = datetime.fromtimestamp(found.last_at_s, UTC).isoformat(sep=" ", timespec="seconds")
+    at = datetime.fromtimestamp(found.last_at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
     changes = "1 change is" if found.lost == 1 else f"{found.lost} changes are"
     behind = len(found.entries)
     return (
