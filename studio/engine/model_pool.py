@@ -296,8 +296,9 @@ class ConditioningStore:
     """LRU store of one safetensors file for each voice.
 
     Its name is `<backend>/<hash of the key>.<version>-<CRC-32>.safetensors`; the first studios
-    wrote no version and checksum, and those of newer versions aren't touched. Only for backends that are `KeepsConditioning`. A full disk or a broken file costs a
-    computation, but never fails a line.
+    wrote no version and checksum, and files of newer ones aren't touched. Only for backends that
+    are `KeepsConditioning`. A full disk or a broken file costs a computation, but never fails a
+    line.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = MAX_STORED_BYTES) -> None:
