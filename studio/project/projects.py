@@ -238,12 +238,16 @@ class Projects:
             return read_summary(root)
         except _UNREADABLE_ERRORS as error:
             reason = error
-        log.warning("project %s can't be read: %s", root, reason)
         source = next((root / one for one in _SOURCES if (root / one).is_file()), None)
         if source is None:
             return None
+
+        def recover(_: Path) -> ProjectSummary | None:
+            log.warning("project %s can't be read: %s", root, reason)
+            return recover_summary(root, reason)
+
         with suppress(FileNotFoundError):  # it is being removed
-            return self._recovered.get(source, lambda _: recover_summary(root, reason))
+            return self._recovered.get(source, recover)
         return None
 
     def iter_documents(self) -> Iterator[tuple[Path, Document]]:

@@ -70,6 +70,8 @@ def export_script(
     Raises:
         ScriptError: There are no lines.
     """
+    if script_format in TIMED:
+        session.check_chosen_takes()
     with session.lock:
         dialog = session.document.to_dialog()
         views = session.list_views() if script_format in TIMED else []

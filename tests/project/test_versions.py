@@ -132,6 +132,41 @@ def test_the_first_voices_are_read_and_kept(tmp_path: Path, head: bytes) -> None
     assert (kept.read_bytes() == first) if not head else not kept.exists()
 
 
+EARLIER = json.loads(Path(__file__).with_name("earlier_studios.json").read_text("utf-8"))
+"""Files by studio: each format that ever was, and the current one at last."""
+
+
+@pytest.mark.parametrize("studio", EARLIER)
+@pytest.mark.parametrize("is_saved", [True, False], ids=["saved", "from its history"])
+def test_every_earlier_format_opens(bench: Bench, studio: str, is_saved: bool) -> None:
+    for name, content in EARLIER[studio].items():
+        path = bench.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    root = bench.root / "0123456789ab"
+    if not is_saved:
+        (root / "project.json").unlink()
+    session = bench.open(root.name)
+    assert session.folder.notices == []
+    assert session.document.name == "Old scene"
+    assert [(line.speaker, line.text) for line in session.document] == [
+        ("Thomas", "This is line 1."),
+        ("Ida", "New."),
+        ("Ida", "One, changed."),
+        ("Ida", "This is line 2."),
+    ]
+    assert session.document.settings.seed == 7
+    (take,) = session.take_store
+    assert (take.text, take.voice) == ("One, changed.", "Ida")
+    assert dict(session.folder.read_pending()) == {f"{2:012x}": None, f"{0:012x}": 5}
+    while session.can_undo:
+        session.undo(IDA, session.rev)
+    assert [line.text for line in session.document] == [f"This is line {n}." for n in range(3)]
+    session.close()
+    (voice,) = SpeakerLibrary(bench.root / "speakers").list()
+    assert (voice.name, voice.transcript, voice.tags) == ("Ida", "Said.", ("low",))
+
+
 def test_every_file_states_its_version(bench: Bench) -> None:
     session = bench.make(document_of(2))
     session.edit(ops(text_edit(session.document.order[0], "New.")), IDA, session.rev)
