@@ -12,13 +12,12 @@ voices/          voices of an imported project, until they are in the library
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO
@@ -29,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.guarded_decode import decode_guarded
 from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
-from studio.project.document import Document, check_audio_name, encode_document, read_document
+from studio.project.document import Document, check_audio_name
 from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
 from studio.project.journal_repair import (
     UNFIT_ERRORS,
@@ -38,11 +37,18 @@ from studio.project.journal_repair import (
     recover_document,
 )
 from studio.project.ops import LineId
+from studio.project.snapshot import (
+    SNAPSHOT_FORMAT,
+    HistoryRecord,
+    ProjectSnapshot,
+    decode_snapshot,
+    encode_snapshot,
+    read_snapshot,
+)
 from studio.project.takes import is_unused_take
 from studio.storage.disk import Disk, hash_file, read_json, storage_errors
-from studio.storage.records import RecordFormat, add_checksum, set_aside
+from studio.storage.records import RecordFormat, set_aside
 
-SNAPSHOT_FORMAT = RecordFormat("This project")
 PENDING_FORMAT = RecordFormat("The list of lines to render")
 POSITION_FORMAT = RecordFormat("The last position")
 SNAPSHOT_FILE = "project.json"
@@ -53,15 +59,6 @@ AUDIO_FOLDER = "audio"
 VOICES_FOLDER = "voices"
 SEGMENTS_FOLDER = ".making"
 LOCK_FILE = ".lock"
-
-MAX_TIME_S = 253_402_300_000.0
-"""In the year 9999, the last that dates can have."""
-
-MAX_SNAPSHOT_BYTES = 64_000_000
-"""Limit for an imported project; thirty thousand lines take a tenth of it."""
-
-_MAX_SAVED_EDIT_IDS = 200
-_JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +77,6 @@ class OpenedHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectSnapshot:
-    """A consistent state of a project; later changes are in the journal from `journal_bytes` on.
-
-    Attributes:
-        edit_ids: As `seen` in `OpenedHistory`.
-        audio_s: Total duration of what could be played.
-        is_truncated: Whether the journal is shorter than `journal_bytes`.
-    """
-
-    document: Document = field(default_factory=Document)
-    marks: Marks = field(default_factory=Marks)
-    journal_bytes: int = 0
-    edit_ids: tuple[str, ...] = ()
-    audio_s: float = 0.0
-    is_truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ProjectSummary:
     """A project in a list.
 
@@ -112,28 +91,6 @@ class ProjectSummary:
     lines: int
     audio_s: float
     problem: str | None = None
-
-
-_Offset = Annotated[int, Field(ge=0)]
-
-
-class _HistoryRecord(BaseModel):
-    """The marks of the history, as a record in a snapshot."""
-
-    model_config = ConfigDict(frozen=True)
-
-    journal_bytes: _Offset
-    rev: _Offset
-    undo: _Offset | None
-    redo: _Offset | None
-    last: tuple[str, str, float] | None
-    at_s: Annotated[float, Field(ge=0, le=MAX_TIME_S)]
-    seen: tuple[str, ...]
-    gone: tuple[_Offset, ...] = ()
-
-    def to_marks(self) -> Marks:
-        gone = frozenset(self.gone)
-        return Marks(self.rev, self.undo, self.redo, self.last, self.at_s, gone)
 
 
 class ProjectFolder:
@@ -189,7 +146,7 @@ class ProjectFolder:
             finally:
                 journal.close()
             snapshot = ProjectSnapshot(document, history.marks, journal.size_bytes)
-            disk.write_whole(root / SNAPSHOT_FILE, _encode_snapshot(snapshot))
+            disk.write_whole(root / SNAPSHOT_FILE, encode_snapshot(snapshot))
         except StorageFailed:
             disk.remove(root)
             raise
@@ -266,7 +223,7 @@ class ProjectFolder:
         """
         path = self.root / SNAPSHOT_FILE
         SNAPSHOT_FORMAT.keep_original(self.disk, path)
-        self.disk.write_whole(path, _encode_snapshot(snapshot))
+        self.disk.write_whole(path, encode_snapshot(snapshot))
 
     def read_pending(self) -> Mapping[str, int | None]:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
@@ -316,7 +273,7 @@ class ProjectFolder:
         journal_bytes = journal.stat().st_size if journal.exists() else 0
         try:
             data = path.read_bytes()
-            snapshot = _decode_snapshot(data)
+            snapshot = decode_snapshot(data)
         except FileNotFoundError:
             return ProjectSnapshot(), False
         except FormatNewer:
@@ -380,24 +337,22 @@ def read_summary(root: Path) -> ProjectSummary:
         OSError, ValueError, LookupError, TypeError, FormatNewer: Its snapshot can't be read.
     """
     record = SNAPSHOT_FORMAT.decode((root / SNAPSHOT_FILE).read_bytes())
-    edited_at_s = _HistoryRecord.model_validate(record["history"]).at_s
+    edited_at_s = HistoryRecord.model_validate(record["history"]).at_s
     audio_s = float(record["audio_s"])
     return ProjectSummary(
         root.name, str(record["name"]), edited_at_s, len(record["lines"]), audio_s
     )
 
 
-def recover_summary(root: Path, error: Exception) -> ProjectSummary | None:
+def recover_summary(root: Path) -> ProjectSummary | None:
     """The summary of a project whose snapshot can't be read, as far as its history goes.
-
-    Args:
-        root: The project's folder.
-        error: Why it can't be read.
 
     Returns:
         None if the folder isn't a project's, or is being removed.
     """
-    if isinstance(error, FormatNewer):
+    try:
+        check_version(root)
+    except FormatNewer as error:
         return _summarize_newer(root, str(error))
     if not any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE)):
         return None
@@ -440,62 +395,6 @@ def read_saved_document(root: Path) -> Document:
         OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
     """
     return read_snapshot(root / SNAPSHOT_FILE).document
-
-
-def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
-    marks = snapshot.marks
-    record: dict[str, Any] = {
-        "version": SNAPSHOT_FORMAT.version,
-        **encode_document(snapshot.document),
-    }
-    record["audio_s"] = snapshot.audio_s
-    record["history"] = {
-        "journal_bytes": snapshot.journal_bytes,
-        "rev": marks.rev,
-        "undo": marks.undo,
-        "redo": marks.redo,
-        "last": list(marks.last) if marks.last else None,
-        "at_s": marks.at_s,
-        "seen": snapshot.edit_ids[-_MAX_SAVED_EDIT_IDS:],
-        "gone": sorted(marks.removed_steps),
-    }
-    return add_checksum(_encode_record(record).encode("utf-8"))
-
-
-def _encode_record(record: Mapping[str, Any]) -> str:
-    """Encode JSON with a row for each line of the dialog.
-
-    Not with `indent`, which takes about twice as long, as it doesn't use the encoder in C.
-    """
-    rows = [
-        f"{_JSON_ENCODER.encode(name)}: {_encode_value(value)}" for name, value in record.items()
-    ]
-    return "{\n " + ",\n ".join(rows) + "\n}\n"
-
-
-def _encode_value(value: Any) -> str:
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return _JSON_ENCODER.encode(value)
-    return "[\n  " + ",\n  ".join(map(_JSON_ENCODER.encode, value)) + "\n ]"
-
-
-def read_snapshot(path: Path) -> ProjectSnapshot:
-    """Read a snapshot from its file.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError: It can't be read.
-        FormatNewer: It was made by a newer studio.
-    """
-    return _decode_snapshot(path.read_bytes())
-
-
-def _decode_snapshot(data: bytes) -> ProjectSnapshot:
-    record = SNAPSHOT_FORMAT.decode(data)
-    past = _HistoryRecord.model_validate(record["history"])
-    audio_s = float(record["audio_s"])
-    return ProjectSnapshot(
-        read_document(record), past.to_marks(), past.journal_bytes, past.seen, audio_s
-    )
 
 
 # A consistent view of a project's files while it is being edited: the snapshot is in memory, the

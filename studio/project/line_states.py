@@ -14,10 +14,11 @@ from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine
-from studio.project.folder import ProjectFolder, ProjectSnapshot
+from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
 from studio.project.render_queue import RenderQueue
+from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, find_outliers
 

@@ -244,7 +244,7 @@ class Projects:
 
         def recover(_: Path) -> ProjectSummary | None:
             log.warning("project %s can't be read: %s", root, reason)
-            return recover_summary(root, reason)
+            return recover_summary(root)
 
         with suppress(FileNotFoundError):  # it is being removed
             return self._recovered.get(source, recover)
