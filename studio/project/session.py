@@ -174,10 +174,11 @@ class ProjectSession:
 
     def check_chosen_takes(self) -> None:
         """Compare the audio of all chosen takes with their checksums, as before an export."""
-        for view in self.list_views():
-            if view.take is not None:
-                with suppress(FileDamaged):
-                    self.check_audio(view.take)
+        with self.lock:
+            chosen = list(map(self._state.line_states.find_chosen, self.document))
+        for take in filter(None, chosen):  # without the lock, as nobody should wait for the disk
+            with suppress(FileDamaged):
+                self.check_audio(take)
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take."""
