@@ -22,7 +22,9 @@ StudioError
 ├── SetupFailed            the environment can't be made or completed
 ├── StorageFailed          the workspace can't be read or written
 │   ├── DiskFull           the disk has no room left
-│   └── NoRoom             a visitor's workspace is as large as it may be
+│   ├── NoRoom             a visitor's workspace is as large as it may be
+│   ├── FileDamaged        a file has changed since the studio wrote it
+│   └── FormatNewer        a newer studio wrote a file
 └── Cancelled              the person stopped it
 
 The domain raises; `api/` turns an error into a status and `ui/` into a message.
@@ -183,6 +185,14 @@ class DiskFull(StorageFailed):
 
 class NoRoom(StorageFailed):
     """A visitor's workspace is as large as it may be."""
+
+
+class FileDamaged(StorageFailed):
+    """A file has changed since the studio wrote it, and nothing can stand in for it."""
+
+
+class FormatNewer(StorageFailed):
+    """A newer studio wrote a file; it isn't touched."""
 
 
 class Cancelled(StudioError):

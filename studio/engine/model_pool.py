@@ -39,6 +39,7 @@ from studio.engine.model_manager import (
     Notify,
 )
 from studio.errors import OutOfMemory
+from studio.storage.disk import measure_checksum
 from studio.voices.speaker import Voice
 
 log = logging.getLogger(__name__)
@@ -288,13 +289,16 @@ def _build_cache_key(backend: Backend, voice: Voice) -> _CacheKey:
 
 
 MAX_STORED_BYTES = 2_000_000_000
+_STORE_VERSION = 1
 
 
 class ConditioningStore:
-    """LRU store of one safetensors file for each voice, `<backend>/<hash of the key>`.
+    """LRU store of one safetensors file for each voice.
 
-    Only for backends that are `KeepsConditioning`. A full disk or a broken file costs a
-    computation, but never fails a line.
+    Its name is `<backend>/<hash of the key>.<version>-<CRC-32>.safetensors`; the first studios
+    wrote no version and checksum, and files of newer ones aren't touched. Only for backends that
+    are `KeepsConditioning`. A full disk or a broken file costs a computation, but never fails a
+    line.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = MAX_STORED_BYTES) -> None:
@@ -306,10 +310,11 @@ class ConditioningStore:
 
     def read(self, backend: Backend, key: Sequence[str | None]) -> Conditioning | None:
         """The stored conditioning of a key; None if there is none, or the file is broken."""
-        path = self._path(backend, key)
-        if not isinstance(backend, KeepsConditioning) or not path.is_file():
+        path = self._find(backend, key)
+        if not isinstance(backend, KeepsConditioning) or path is None:
             return None
         try:
+            _check_stored(path)
             kept = backend.read_conditioning(path)
             os.utime(path)
         except OutOfMemory:
@@ -325,21 +330,23 @@ class ConditioningStore:
         """Store conditioning in a file that is whole or absent."""
         if not isinstance(backend, KeepsConditioning):
             return
-        path = self._path(backend, key)
-        unfinished = path.with_name(f".{secrets.token_hex(8)}.part")
+        folder, digest = self._folder / backend.name, _hash_key(key)
+        unfinished = folder / f".{secrets.token_hex(8)}.part"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             backend.write_conditioning(made, unfinished)
-            unfinished.replace(path)
+            checksum = f"{measure_checksum(unfinished):08x}"
+            unfinished.replace(folder / f"{digest}.{_STORE_VERSION}-{checksum}.safetensors")
             self._trim()
         # Broad, as a failure to store it must not fail the line.
         except Exception:
-            log.warning("conditioning %s can't be kept", path, exc_info=True)
+            log.warning("conditioning %s can't be kept", unfinished, exc_info=True)
             unfinished.unlink(missing_ok=True)
 
-    def _path(self, backend: Backend, key: Sequence[str | None]) -> Path:
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
-        return self._folder / backend.name / f"{digest}.safetensors"
+    def _find(self, backend: Backend, key: Sequence[str | None]) -> Path | None:
+        folder, digest = self._folder / backend.name, _hash_key(key)
+        names = (f"{digest}.{_STORE_VERSION}-*.safetensors", f"{digest}.safetensors")
+        return next((path for name in names for path in folder.glob(name)), None)
 
     def _trim(self) -> None:
         """Delete the least recently used files beyond the bound, and unfinished ones."""
@@ -351,3 +358,18 @@ class ConditioningStore:
                     return
                 path.unlink(missing_ok=True)
                 total_bytes -= status.st_size
+
+
+def _hash_key(key: Sequence[str | None]) -> str:
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()
+
+
+def _check_stored(path: Path) -> None:
+    """Check a file against the checksum in its name, if it has one.
+
+    Raises:
+        ValueError: It has changed since it was written.
+    """
+    _, found, checksum = path.stem.partition(f".{_STORE_VERSION}-")
+    if found and checksum != f"{measure_checksum(path):08x}":
+        raise ValueError("it doesn't fit its checksum")

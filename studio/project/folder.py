@@ -12,32 +12,46 @@ voices/          voices of an imported project, until they are in the library
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.guarded_decode import decode_guarded
-from studio.errors import AudioRejected, Conflict, NotFound, StorageFailed
-from studio.project.delta import apply_delta, read_delta
-from studio.project.document import Document, check_audio_name, encode_document, read_document
-from studio.project.history import Author, EntryKind, History, Journal, Marks, read_entries
+from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
+from studio.project.document import Document, check_audio_name
+from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
+from studio.project.journal_repair import (
+    UNFIT_ERRORS,
+    Recovery,
+    build_journal,
+    recover_document,
+)
 from studio.project.ops import LineId
+from studio.project.snapshot import (
+    SNAPSHOT_FORMAT,
+    HistoryRecord,
+    ProjectSnapshot,
+    decode_snapshot,
+    encode_snapshot,
+    read_snapshot,
+)
 from studio.project.takes import is_unused_take
-from studio.storage.disk import Disk, hash_file, read_json
+from studio.storage.disk import Disk, hash_file, read_json, storage_errors
+from studio.storage.records import RecordFormat, set_aside
 
-SNAPSHOT_VERSION = 1
+PENDING_FORMAT = RecordFormat("The list of lines to render")
+POSITION_FORMAT = RecordFormat("The last position")
 SNAPSHOT_FILE = "project.json"
 JOURNAL_FILE = "edits.jsonl"
 PENDING_FILE = "pending.json"
@@ -47,74 +61,37 @@ VOICES_FOLDER = "voices"
 SEGMENTS_FOLDER = ".making"
 LOCK_FILE = ".lock"
 
-MAX_TIME_S = 253_402_300_000.0
-"""In the year 9999, the last that dates can have."""
-
-MAX_SNAPSHOT_BYTES = 64_000_000
-"""Limit for an imported project; thirty thousand lines take a tenth of it."""
-
-_MAX_SAVED_EDIT_IDS = 200
-_JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
-
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """A project's history; `seen` has the ids of edits that took effect, the latest last."""
+    """A project's history.
+
+    Attributes:
+        edit_ids: The ids of edits that took effect, the latest last.
+        is_saved: Whether the snapshot on disk is complete, and of the current version.
+    """
 
     history: History
     journal: Journal
     edit_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectSnapshot:
-    """A consistent state of a project; later changes are in the journal from `journal_bytes` on.
-
-    Attributes:
-        edit_ids: As `seen` in `OpenedHistory`.
-        audio_s: Total duration of what could be played.
-        is_truncated: Whether the journal is shorter than `journal_bytes`.
-    """
-
-    document: Document = field(default_factory=Document)
-    marks: Marks = field(default_factory=Marks)
-    journal_bytes: int = 0
-    edit_ids: tuple[str, ...] = ()
-    audio_s: float = 0.0
-    is_truncated: bool = False
+    is_saved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project in a list; `edited_at_s` in seconds since 1970."""
+    """A project in a list.
+
+    Attributes:
+        edited_at_s: In seconds since 1970.
+        problem: Why it can't be read whole, or at all; None if nothing is known to be wrong.
+    """
 
     project_id: str
     name: str
     edited_at_s: float
     lines: int
     audio_s: float
-
-
-_Offset = Annotated[int, Field(ge=0)]
-
-
-class _HistoryRecord(BaseModel):
-    """The marks of the history, as a record in a snapshot."""
-
-    model_config = ConfigDict(frozen=True)
-
-    journal_bytes: _Offset
-    rev: _Offset
-    undo: _Offset | None
-    redo: _Offset | None
-    last: tuple[str, str, float] | None
-    at_s: Annotated[float, Field(ge=0, le=MAX_TIME_S)]
-    seen: tuple[str, ...]
-    gone: tuple[_Offset, ...] = ()
-
-    def to_marks(self) -> Marks:
-        gone = frozenset(self.gone)
-        return Marks(self.rev, self.undo, self.redo, self.last, self.at_s, gone)
+    problem: str | None = None
 
 
 class ProjectFolder:
@@ -127,9 +104,8 @@ class ProjectFolder:
             NotFound: There is no such project.
             Conflict: Another studio has it open.
         """
-        if not (root / JOURNAL_FILE).is_file() and not (root / SNAPSHOT_FILE).is_file():
-            raise NotFound("This project isn't there any more.")
         self.root = root
+        self._check_presence()
         self.disk = disk
         # The system releases the lock when the process ends in any way. It isn't bound to a thread,
         # as one thread opens a project and another one closes it.
@@ -139,8 +115,20 @@ class ProjectFolder:
         except Timeout as error:
             message = "This project is open in another studio. Close it there first."
             raise Conflict(message) from error
+        try:
+            self._check_presence()  # it may have been removed until the lock was held
+        except NotFound:
+            self.close()
+            with suppress(OSError):
+                (root / LOCK_FILE).unlink(missing_ok=True)
+                root.rmdir()  # the lock may have made it anew
+            raise
         self._mark_lock()
         self.notices: list[str] = []
+
+    def _check_presence(self) -> None:
+        if not any((self.root / name).is_file() for name in (JOURNAL_FILE, SNAPSHOT_FILE)):
+            raise NotFound("This project isn't there any more.")
 
     @staticmethod
     def create(root: Path, document: Document, at_s: float, disk: Disk) -> None:
@@ -160,48 +148,74 @@ class ProjectFolder:
             finally:
                 journal.close()
             snapshot = ProjectSnapshot(document, history.marks, journal.size_bytes)
-            disk.write_whole(root / SNAPSHOT_FILE, _encode_snapshot(snapshot))
+            disk.write_whole(root / SNAPSHOT_FILE, encode_snapshot(snapshot))
         except StorageFailed:
             disk.remove(root)
             raise
 
     def open_history(self) -> OpenedHistory:
-        """Read the document and its history from disk.
+        """Read the document and its history from disk; what is damaged is mended, with a notice.
 
         Raises:
             StorageFailed: Neither snapshot nor journal can be read.
+            FormatNewer: A newer studio wrote one of them.
         """
+        snapshot, is_saved = self._read_snapshot()
+        if not self._has_intact_journal():
+            snapshot, is_saved = self._repair_journal(snapshot), False
         self.disk.remove(self.root / SEGMENTS_FOLDER)
         journal = Journal(self.root / JOURNAL_FILE, self.disk)
-        snapshot = self._read_snapshot_or_empty(journal.size_bytes)
+        try:
+            history, edit_ids = self._replay(journal, snapshot)
+        except StorageFailed:
+            journal.close()
+            raise
+        self._set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
+        if snapshot.is_truncated or not is_saved:
+            # At once, as it must not point beyond the entries that come next.
+            self.save_snapshot(
+                ProjectSnapshot(history.document, history.marks, journal.size_bytes, edit_ids)
+            )
+        return OpenedHistory(history, journal, edit_ids, is_saved and not snapshot.is_truncated)
+
+    def _replay(
+        self, journal: Journal, snapshot: ProjectSnapshot
+    ) -> tuple[History, tuple[str, ...]]:
+        """Apply the entries after a snapshot; returns also the ids of all known edits."""
         history = History(journal, snapshot.document, snapshot.marks)
-        seen = list(snapshot.edit_ids)
+        edit_ids = list(snapshot.edit_ids)
         try:
             for placed in journal.replay(snapshot.journal_bytes):
                 history.replay(placed.entry, placed.start)
-                seen += [placed.entry["edit_id"]] if "edit_id" in placed.entry else []
-        except (LookupError, ValueError, TypeError, AssertionError) as error:
-            journal.close()
+                edit_ids += [placed.entry["edit_id"]] if "edit_id" in placed.entry else []
+        except UNFIT_ERRORS as error:
             raise StorageFailed(
                 "This project can't be read: its history doesn't fit its lines. Bring its folder "
                 f"({self.root.name}) back from a copy."
             ) from error
-        if journal.damaged_copy is not None:
-            self.notices.append(
-                "A part of the history was damaged and is left out; a copy of all of it is kept in "
-                f"“{journal.damaged_copy.name}”."
-            )
-        opened = OpenedHistory(history, journal, tuple(seen))
-        if snapshot.is_truncated:
-            # At once, as it must not point beyond the entries that come next.
-            self.save_snapshot(replace(snapshot, is_truncated=False))
-        elif journal.size_bytes and not snapshot.journal_bytes:  # it was damaged or missing
-            self.save_snapshot(
-                ProjectSnapshot(
-                    history.document, history.marks, journal.size_bytes, opened.edit_ids
-                )
-            )
-        return opened
+        return history, tuple(edit_ids)
+
+    def _has_intact_journal(self) -> bool:
+        path = self.root / JOURNAL_FILE
+        with storage_errors(path):
+            return not path.exists() or is_intact(path)
+
+    def _repair_journal(self, snapshot: ProjectSnapshot) -> ProjectSnapshot:
+        """Replace a damaged journal, of which a copy is kept; returns a snapshot at its end."""
+        path = self.root / JOURNAL_FILE
+        with storage_errors(path):
+            found = recover_document(path, snapshot.document, snapshot.journal_bytes)
+            old_bytes = path.stat().st_size
+            kept = set_aside(self.disk, path)
+        data, marks = build_journal(found, snapshot.marks)
+        edit_ids = (*snapshot.edit_ids, *found.edit_ids)
+        latest = ProjectSnapshot(found.document, marks, len(data), edit_ids)
+        # Should the process end before the last step, this points beyond either journal.
+        self.save_snapshot(replace(latest, journal_bytes=len(data) + old_bytes))
+        self.disk.write_whole(path, data)
+        self.save_snapshot(latest)
+        self.notices.append(f"{_describe_recovery(found)} A copy is kept in “{kept.name}”.")
+        return latest
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
         """Write a snapshot; the journal has to be synced before.
@@ -209,15 +223,18 @@ class ProjectFolder:
         Raises:
             StorageFailed: It can't be written; the earlier one stays.
         """
-        self.disk.write_whole(self.root / SNAPSHOT_FILE, _encode_snapshot(snapshot))
+        path = self.root / SNAPSHOT_FILE
+        SNAPSHOT_FORMAT.keep_original(self.disk, path)
+        self.disk.write_whole(path, encode_snapshot(snapshot))
 
     def read_pending(self) -> Mapping[str, int | None]:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
+        self._set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
         try:
-            pending = json.loads((self.root / PENDING_FILE).read_bytes())["lines"]
-        except (OSError, ValueError, KeyError, TypeError):
+            pending = PENDING_FORMAT.decode((self.root / PENDING_FILE).read_bytes())["lines"]
+            return _PENDING_ADAPTER.validate_python(pending)
+        except (OSError, ValueError, LookupError, FormatNewer):
             return {}
-        return {str(line_id): seed for line_id, seed in dict(pending).items()}
 
     def write_pending(self, pending: Mapping[str, int | None]) -> None:
         """Save the lines that a render still has to make.
@@ -229,9 +246,23 @@ class ProjectFolder:
         if not pending:
             self.disk.remove(path)
             return
-        data = json.dumps({"lines": pending}, indent=1).encode() + b"\n"
         # Not synced, as the user is waiting; after a power failure the render isn't resumed.
-        self.disk.write_whole(path, data, synced=False)
+        PENDING_FORMAT.write(self.disk, path, {"lines": dict(pending)}, synced=False)
+
+    def _set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
+        """Rename a small file that is damaged, with a notice; a missing one is none."""
+        path = self.root / name
+        try:
+            kind.decode(path.read_bytes())
+        except FormatNewer as error:
+            self.notices.append(f"{name} is left out. {error}")
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError):
+            with storage_errors(path):
+                kept = set_aside(self.disk, path)
+            self.disk.remove(path)
+            self.notices.append(f"{name} was damaged; it is kept as “{kept.name}”. {remedy}")
 
     def close(self) -> None:
         """Release the folder's lock."""
@@ -243,41 +274,78 @@ class ProjectFolder:
         with suppress(OSError):
             os.utime(self.root / LOCK_FILE)
 
-    def _read_snapshot_or_empty(self, journal_bytes: int) -> ProjectSnapshot:
-        """Read the snapshot; without a usable one the journal alone is read."""
+    def _read_snapshot(self) -> tuple[ProjectSnapshot, bool]:
+        """Read the snapshot, an empty one without a usable one; and whether the file may stay."""
         path = self.root / SNAPSHOT_FILE
+        journal = self.root / JOURNAL_FILE
+        journal_bytes = journal.stat().st_size if journal.exists() else 0
         try:
-            snapshot = read_snapshot(path)
+            data = path.read_bytes()
+            snapshot = decode_snapshot(data)
         except FileNotFoundError:
-            return ProjectSnapshot()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return ProjectSnapshot(), False
+        except FormatNewer:
+            raise
+        except _UNREADABLE_ERRORS as error:
             if not journal_bytes:
                 raise StorageFailed(
                     f"This project can't be read: its {SNAPSHOT_FILE} is damaged and it has "
                     f"no history. Bring its folder ({self.root.name}) back from a copy."
                 ) from error
-            kept = path.with_name(f"{path.stem}.damaged-{zlib.crc32(path.read_bytes()):08x}.json")
-            self.disk.copy(path, kept)
+            with storage_errors(path):
+                kept = set_aside(self.disk, path)
             self.notices.append(
                 f"{SNAPSHOT_FILE} was damaged; it was made again from the history. A copy of it is "
                 f"kept in “{kept.name}”."
             )
-            return ProjectSnapshot()
+            return ProjectSnapshot(), False
         if snapshot.journal_bytes > journal_bytes:
             self.notices.append("The history is shorter than it was; undo goes less far back.")
             marks = Marks(rev=snapshot.marks.rev, at_s=snapshot.marks.at_s)
-            return replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True)
-        return snapshot
+            return (
+                replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True),
+                True,
+            )
+        return snapshot, SNAPSHOT_FORMAT.is_current(data)
+
+
+_HEAD_BYTES = 256
+_UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError)
+_PENDING_ADAPTER: TypeAdapter[dict[LineId, int | None]] = TypeAdapter(dict[LineId, int | None])
+
+
+def _describe_recovery(found: Recovery) -> str:
+    if not found.lost:
+        return f"{JOURNAL_FILE} was damaged; no change is lost, and undo goes less far back."
+    at = datetime.fromtimestamp(found.last_at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    changes = "1 change is" if found.lost == 1 else f"{found.lost} changes are"
+    behind = len(found.entries)
+    return (
+        f"{JOURNAL_FILE} was damaged: {changes} lost, made after {at} UTC; {behind} later ones are "
+        "kept, and undo goes less far back."
+    )
+
+
+def check_version(root: Path) -> None:
+    """Check that this studio knows the format of a project, before anything of it is touched.
+
+    Raises:
+        FormatNewer: A newer studio wrote it.
+    """
+    with suppress(OSError, ValueError), (root / SNAPSHOT_FILE).open("rb") as file:
+        if not SNAPSHOT_FORMAT.is_current(file.read(_HEAD_BYTES)):
+            file.seek(0)
+            SNAPSHOT_FORMAT.decode(file.read())
 
 
 def read_summary(root: Path) -> ProjectSummary:
     """The summary of a project that isn't open.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError: Its snapshot can't be read.
+        OSError, ValueError, LookupError, TypeError, FormatNewer: Its snapshot can't be read.
     """
-    record = _read_record(root / SNAPSHOT_FILE)
-    edited_at_s = _HistoryRecord.model_validate(record["history"]).at_s
+    record = SNAPSHOT_FORMAT.decode((root / SNAPSHOT_FILE).read_bytes())
+    edited_at_s = HistoryRecord.model_validate(record["history"]).at_s
     audio_s = float(record["audio_s"])
     return ProjectSummary(
         root.name, str(record["name"]), edited_at_s, len(record["lines"]), audio_s
@@ -290,15 +358,42 @@ def recover_summary(root: Path) -> ProjectSummary | None:
     Returns:
         None if the folder isn't a project's, or is being removed.
     """
+    try:
+        check_version(root)
+    except FormatNewer as error:
+        return _summarize_newer(root, str(error))
     if not any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE)):
         return None
-    document, at_s = Document(), 0.0
-    with suppress(OSError, LookupError, ValueError, TypeError, AssertionError):
-        for placed in read_entries(root / JOURNAL_FILE):
-            document = apply_delta(document, read_delta(placed.entry["delta"]))
-            at_s = float(placed.entry["at"])
+    problem = f"{SNAPSHOT_FILE} is damaged. Open the project to mend it from its history."
+    found = Recovery(Document())
+    try:
+        found = recover_document(root / JOURNAL_FILE, Document(), 0)
+    except FormatNewer as newer:
+        problem = str(newer)
+    except _UNREADABLE_ERRORS:
+        problem = f"{SNAPSHOT_FILE} is damaged, and {JOURNAL_FILE} can't be read."
+    document = found.document
     name = document.name or f"Damaged project {root.name}"
-    return ProjectSummary(root.name, name, at_s, len(document.order), 0.0)
+    return ProjectSummary(root.name, name, found.latest_at_s, len(document.order), 0.0, problem)
+
+
+def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
+    """What is known of a project of a newer version: as much as is where it is today."""
+    record: Any = {}
+    with suppress(OSError, ValueError):
+        record = read_json((root / SNAPSHOT_FILE).read_bytes())
+    name, lines = record.get("name"), record.get("lines")
+    edited_at_s = 0.0
+    with suppress(OSError):
+        edited_at_s = (root / SNAPSHOT_FILE).stat().st_mtime
+    return ProjectSummary(
+        root.name,
+        name if isinstance(name, str) else f"Project {root.name}",
+        edited_at_s,
+        len(lines) if isinstance(lines, list) else 0,
+        0.0,
+        problem,
+    )
 
 
 def read_saved_document(root: Path) -> Document:
@@ -308,80 +403,6 @@ def read_saved_document(root: Path) -> Document:
         OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
     """
     return read_snapshot(root / SNAPSHOT_FILE).document
-
-
-def _encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
-    marks = snapshot.marks
-    record: dict[str, Any] = {"version": SNAPSHOT_VERSION, **encode_document(snapshot.document)}
-    record["audio_s"] = snapshot.audio_s
-    record["history"] = {
-        "journal_bytes": snapshot.journal_bytes,
-        "rev": marks.rev,
-        "undo": marks.undo,
-        "redo": marks.redo,
-        "last": list(marks.last) if marks.last else None,
-        "at_s": marks.at_s,
-        "seen": snapshot.edit_ids[-_MAX_SAVED_EDIT_IDS:],
-        "gone": sorted(marks.removed_steps),
-    }
-    return _add_checksum(_encode_record(record).encode("utf-8"))
-
-
-_OPENING = b"{\n"
-_SUM_ROW = re.compile(rb'\{\n "sum": "([0-9a-f]{8})",\n')
-
-
-def _add_checksum(data: bytes) -> bytes:
-    """Insert a first row with the CRC-32 of all other bytes."""
-    return _OPENING + b' "sum": "%08x",\n' % zlib.crc32(data) + data[len(_OPENING) :]
-
-
-def _read_record(path: Path) -> Any:
-    """Read a snapshot's record; those of the first studios have no checksum.
-
-    Raises:
-        OSError: It can't be read.
-        ValueError: It is malformed, or has changed since it was written.
-    """
-    data = path.read_bytes()
-    row = _SUM_ROW.match(data)
-    if row is not None and int(row[1], 16) != zlib.crc32(_OPENING + data[row.end() :]):
-        raise ValueError("it doesn't fit its checksum")
-    return read_json(data)
-
-
-def _encode_record(record: Mapping[str, Any]) -> str:
-    """Encode JSON with a row for each line of the dialog.
-
-    Not with `indent`, which takes about twice as long, as it doesn't use the encoder in C.
-    """
-    rows = [
-        f"{_JSON_ENCODER.encode(name)}: {_encode_value(value)}" for name, value in record.items()
-    ]
-    return "{\n " + ",\n ".join(rows) + "\n}\n"
-
-
-def _encode_value(value: Any) -> str:
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return _JSON_ENCODER.encode(value)
-    return "[\n  " + ",\n  ".join(map(_JSON_ENCODER.encode, value)) + "\n ]"
-
-
-def read_snapshot(path: Path) -> ProjectSnapshot:
-    """Read a snapshot from its file.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError: It can't be read.
-        StorageFailed: It was made by a newer studio.
-    """
-    record = _read_record(path)
-    if record["version"] != SNAPSHOT_VERSION:
-        raise StorageFailed("This project was made by a newer studio. Use that one to open it.")
-    past = _HistoryRecord.model_validate(record["history"])
-    audio_s = float(record["audio_s"])
-    return ProjectSnapshot(
-        read_document(record), past.to_marks(), past.journal_bytes, past.seen, audio_s
-    )
 
 
 # A consistent view of a project's files while it is being edited: the snapshot is in memory, the
@@ -457,8 +478,10 @@ class LastPosition(BaseModel):
 def read_last_position(root: Path) -> LastPosition | None:
     """Read the last position from a project's folder; None if there is none."""
     try:
-        return LastPosition.model_validate_json((root / _POSITION_FILE).read_bytes())
-    except (OSError, ValidationError):
+        record = POSITION_FORMAT.decode((root / _POSITION_FILE).read_bytes())
+        known = {name: one for name, one in record.items() if name in LastPosition.model_fields}
+        return LastPosition.model_validate(known)
+    except (OSError, ValueError, FormatNewer):
         return None  # the page then starts at the top, and the project opens anyway
 
 
@@ -471,11 +494,12 @@ def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosit
     previous = read_last_position(root)
     number = previous.number + 1 if previous else 1
     kept = place.model_copy(update={"number": number})
-    disk.write_whole(root / _POSITION_FILE, kept.model_dump_json().encode())
+    POSITION_FORMAT.write(disk, root / _POSITION_FILE, kept.model_dump())
     return kept
 
 
 _HASH_CHARS = 8
+_HASHED_NAME = re.compile(r"-([0-9a-f]{8})(?:\.[^.]*)?$")
 _MAX_STEM_BYTES = 150
 
 
@@ -504,6 +528,19 @@ def import_audio(folder: ProjectFolder, name: str, file: BinaryIO) -> str:
     finally:
         folder.disk.remove(arriving)
     return kept
+
+
+def check_recording(path: Path) -> None:
+    """Check that a recording has the content of which `import_audio` made a part of its name.
+
+    Raises:
+        AudioRejected: It has changed since it was added.
+    """
+    found = _HASHED_NAME.search(path.name)
+    if found and path.is_file() and hash_file(path)[:_HASH_CHARS] != found[1]:
+        raise AudioRejected(
+            f"The recording “{path.name}” has changed on the disk since it was added. Add it again."
+        )
 
 
 def _read_blocks(file: BinaryIO, name: str) -> Iterator[bytes]:

@@ -3,8 +3,9 @@
 The steps that can be undone form a chain in the journal, where each entry names the one below it.
 Memory has only the two tops of the chains, and which steps were undone from under others.
 
-A line of the journal is `{"sum":"<crc32 of the entry>","entry":{...}}`. At a torn or changed line
-the file is truncated when it is opened, and a copy of the rest is kept.
+A line of the journal is `{"sum":"<crc32 of the entry>","entry":{...}}`, and the entry states the
+version of its format. A line that a crash cut off at the end is dropped when the file is opened;
+`journal_repair` mends a journal that is damaged elsewhere.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from studio.errors import Conflict, EngineBusy, StorageFailed
+from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
+from studio.storage.records import Record, RecordFormat
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
@@ -28,6 +30,18 @@ _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
 
 Entry = dict[str, Any]
+
+
+def _name_line_before(entry: Record) -> Record:
+    """From version 0 to 1: a change of the order names the line before it, None where unknown."""
+    order = entry.get("delta", {}).get("order")
+    if order is None or len(order) != 3:
+        return entry
+    return {**entry, "delta": {**entry["delta"], "order": [*order, None]}}
+
+
+ENTRY_FORMAT = RecordFormat("The history of this project", (_name_line_before,))
+_STATED_VERSION = b'{"version":%d,' % ENTRY_FORMAT.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ class Journal:
         if self._file.closed:
             raise build_closed_error()
         start = self._size
-        data = _encode_entry(entry)
+        data = encode_entry(entry)
         try:
             # This also removes the remains of an earlier failure.
             self._truncate(start)
@@ -100,6 +114,8 @@ class Journal:
         while start < self._size:
             try:
                 placed = self._read_entry(start)
+            except FormatNewer:
+                raise
             except StorageFailed:
                 self._truncate_damaged(start)
                 return
@@ -133,7 +149,7 @@ class Journal:
                 data += more
                 if len(data) > _MAX_ENTRY_BYTES:
                     break
-        entry = _decode_entry(data)
+        entry = decode_entry(data)
         if entry is None:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
         return StoredEntry(start, start + len(data), entry)
@@ -160,33 +176,66 @@ def build_closed_error() -> EngineBusy:
 
 
 def read_entries(path: Path) -> Iterator[StoredEntry]:
-    """Read the intact entries at the start of a journal that isn't open."""
+    """Read the intact entries at the start of a journal that isn't open.
+
+    Raises:
+        FormatNewer: A newer studio wrote one of them.
+    """
     start = 0
     with path.open("rb") as file:
         while line := file.readline(_MAX_ENTRY_BYTES):
-            entry = _decode_entry(line)
+            entry = decode_entry(line)
             if entry is None:
                 return
             yield StoredEntry(start, start + len(line), entry)
             start += len(line)
 
 
-def _encode_entry(entry: Entry) -> bytes:
-    body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+def is_intact(path: Path) -> bool:
+    """Whether all lines of a journal fit their checksums, but for one that a crash cut off.
+
+    Parses no line of a known version, so that a long journal is opened as fast as a short one.
+
+    Raises:
+        FormatNewer: A newer studio wrote one of them.
+    """
+    with path.open("rb") as file:
+        for line in file:
+            if not _fits_checksum(line):
+                # The end of the last line may have been cut off, or changed.
+                return not line.endswith(b"\n") and not _fits_checksum(line[:-1] + b"\n")
+            is_known = line.startswith(_STATED_VERSION, _HEAD_BYTES)
+            if not is_known and b'"version"' in line and decode_entry(line) is None:
+                return False
+    return True
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """An entry as a line of the journal."""
+    stated = {"version": ENTRY_FORMAT.version, **entry}
+    body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 
 
-def _decode_entry(line: bytes) -> Entry | None:
-    body = line[_HEAD_BYTES : -len(_END)]
-    if line[:_HEAD_BYTES] != b'{"sum":"%08x","entry":' % zlib.crc32(body) or not line.endswith(
-        _END
-    ):
+def decode_entry(line: bytes) -> Entry | None:
+    """An entry of the current version from a line of the journal; None if it is damaged.
+
+    Raises:
+        FormatNewer: A newer studio wrote it.
+    """
+    if not _fits_checksum(line):
         return None
     try:
-        entry = read_json(body)
+        entry = read_json(line[_HEAD_BYTES : -len(_END)])
+        return ENTRY_FORMAT.upgrade(entry) if isinstance(entry, dict) else None
     except ValueError:
         return None
-    return entry if isinstance(entry, dict) else None
+
+
+def _fits_checksum(line: bytes) -> bool:
+    body = line[_HEAD_BYTES : -len(_END)]
+    head = b'{"sum":"%08x","entry":' % zlib.crc32(body)
+    return line[:_HEAD_BYTES] == head and line.endswith(_END)
 
 
 JOIN_WITHIN_S = 2.0
@@ -278,7 +327,7 @@ class History:
     def replay(self, entry: Entry, start: int) -> None:
         """Apply an entry that is in the journal already."""
         self.document = apply_delta(self.document, read_delta(entry["delta"]))
-        self.marks = _advance_marks(self.marks, entry, start)
+        self.marks = advance_marks(self.marks, entry, start)
 
     def record(
         self, after: Document, author: Author, at_s: float, kind: EntryKind = EntryKind.EDIT
@@ -412,7 +461,7 @@ class History:
         }
         start = self._journal.append(entry)
         step = HistoryStep(entry, delta, self.document, after)
-        self.document, self.marks = after, _advance_marks(self.marks, entry, start)
+        self.document, self.marks = after, advance_marks(self.marks, entry, start)
         return step
 
 
@@ -437,7 +486,7 @@ def _revert_entry(document: Document, entry: Entry) -> Document:
         raise Conflict(message) from error
 
 
-def _advance_marks(marks: Marks, entry: Entry, start: int) -> Marks:
+def advance_marks(marks: Marks, entry: Entry, start: int) -> Marks:
     """The marks after an entry."""
     rev, at_s, gone = entry["rev"], entry["at"], marks.removed_steps
     match EntryKind(entry["kind"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from studio.audio.timeline import (
     stream_timeline,
 )
 from studio.engine.job import SegmentAudio
-from studio.errors import Cancelled, NotFound, SpeechFailed, StorageFailed
+from studio.errors import Cancelled, FileDamaged, NotFound, SpeechFailed, StorageFailed
 from studio.project.document import LineKind
 from studio.project.line_states import LineState
 from studio.project.render_queue import LineJob
@@ -74,6 +75,9 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
     if view.state is LineState.FAILED:
         raise SpeechFailed(view.message or "This line could not be spoken.")
     if view.take is not None:
+        # A damaged take is played once more, while the page learns that it is damaged.
+        with suppress(FileDamaged):
+            await asyncio.to_thread(session.check_audio, view.take)
         part = TakePart(0, session.take_store.get_audio_path(view.take))
         timeline = await asyncio.to_thread(lay_out_part, part)
         return LineAudio(view.take.take_id, _stream_pcm(timeline))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -13,10 +14,11 @@ from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine
-from studio.project.folder import ProjectFolder, ProjectSnapshot
+from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
 from studio.project.render_queue import RenderQueue
+from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, find_outliers
 
@@ -247,6 +249,9 @@ class LineStates:
         failure = queue.failures.get(line.line_id)
         if failure is not None and failure.key == self.get_key(line):
             return LineState.FAILED, failure.message
+        chosen = self._core.take_store.get(line.chosen)
+        if chosen is not None and self._core.take_store.is_damaged(chosen):
+            return LineState.FAILED, self._core.take_store.describe_damage(chosen)
         return (LineState.NONE if take is None else LineState.STALE), None
 
 
@@ -303,6 +308,7 @@ class ProjectState:
 
     Attributes:
         edit_ids: Ids of recent edits that took effect, the latest last.
+        is_saved: Whether the snapshot on disk was complete when the project was opened.
     """
 
     def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
@@ -317,7 +323,9 @@ class ProjectState:
         opened = folder.open_history()
         self.history, self.journal = opened.history, opened.journal
         self.edit_ids = dict.fromkeys(opened.edit_ids)
+        self.is_saved = opened.is_saved
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
+        folder.notices += list(_describe_problems(self.document, self.take_store))
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
         self.voice_resolver = VoiceResolver(tools)
@@ -380,6 +388,20 @@ class ProjectState:
             self.events.append(LineEvent(line_id))
 
 
+_MAX_TAKE_NOTICES = 20
+
+
+def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
+    """Notices of takes that are left out, with the numbers of their lines."""
+    numbers = {line_id: number for number, line_id in enumerate(document.order, start=1)}
+    for line_id, problem in take_store.problems[:_MAX_TAKE_NOTICES]:
+        place = f"Line {numbers[line_id]}: " if line_id in numbers else ""
+        yield f"{place}{problem} The take is left out; its files are kept."
+    more = len(take_store.problems) - _MAX_TAKE_NOTICES
+    if more > 0:
+        yield f"{more} further takes are left out for such reasons."
+
+
 SNAPSHOT_INTERVAL_S = 5.0
 """Age at which a snapshot is written again; newer changes are in the journal."""
 
@@ -413,8 +435,8 @@ class Autosave:
         self._write_lock = threading.Lock()
         self._last_sequence = 0
         self._flushed_sequence = 0
-        self._marks = core.history.marks
-        self._kept_s = time.monotonic()
+        self._marks = core.history.marks if core.is_saved else None
+        self._kept_s = time.monotonic() if core.is_saved else -math.inf
         self._pending: Mapping[str, int | None] | None = core.folder.read_pending()
         self._closed = False
         self.message: str | None = None

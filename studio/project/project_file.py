@@ -28,16 +28,15 @@ from studio.project.document import (
     check_line,
     clean_project_name,
 )
-from studio.project.folder import (
-    JOURNAL_FILE,
+from studio.project.folder import JOURNAL_FILE, SNAPSHOT_FILE
+from studio.project.history import EntryKind, read_entries
+from studio.project.session import ProjectSession
+from studio.project.snapshot import (
     MAX_SNAPSHOT_BYTES,
     MAX_TIME_S,
-    SNAPSHOT_FILE,
     ProjectSnapshot,
     read_snapshot,
 )
-from studio.project.history import EntryKind, read_entries
-from studio.project.session import ProjectSession
 from studio.storage.disk import Disk, open_atomic, storage_errors
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 

@@ -322,9 +322,11 @@ class ProjectRenderer:
 
     def _resolve_audio(self, written: str) -> Path:
         try:
-            return self._state.folder.root / layout.AUDIO_FOLDER / check_audio_name(written)
+            path = self._state.folder.root / layout.AUDIO_FOLDER / check_audio_name(written)
         except BadInput as error:
             raise AudioRejected(str(error)) from error
+        layout.check_recording(path)
+        return path
 
     def _handle_event(self, line_job: LineJob) -> None:
         try:

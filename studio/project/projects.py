@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 import time
@@ -27,6 +28,7 @@ from studio.project.folder import (
     FrozenFolder,
     ProjectFolder,
     ProjectSummary,
+    check_version,
 )
 from studio.project.history import build_closed_error
 from studio.project.project_file import unpack, validate_import
@@ -352,8 +354,13 @@ class Projects:
         with self._open.lock:
             root = self._folder(project_id)
             self._open.close_project(project_id)
-            ProjectFolder(root, self._disk).close()  # raises if another studio holds the lock
-            self.trash.put(root)
+            folder = ProjectFolder(root, self._disk)
+            try:
+                if os.name == "nt":  # where a folder with an open file can't be moved
+                    folder.close()
+                self.trash.put(root)
+            finally:
+                folder.close()
 
     def list_removed(self) -> list[ProjectSummary]:
         """Projects in the trash, the last removed first; `edited_at_s` is the time of removal."""
@@ -374,7 +381,11 @@ class Projects:
             raise NotFound(_DELETED)
         with self._open.lock:
             self.trash.restore(project_id, self._root / project_id)
-            return self.open(project_id)
+            try:
+                return self.open(project_id)
+            except StorageFailed:
+                self.trash.put(self._root / project_id)
+                raise
 
     def _create_from(self, fill: Callable[[Path], None]) -> ProjectSession:
         """Create a project's folder elsewhere, and move it into place when it is complete."""
@@ -408,6 +419,7 @@ class Projects:
         return self.open(project_id)
 
     def _open_session(self, root: Path) -> ProjectSession:
+        check_version(root)
         folder = ProjectFolder(root, self._disk)
         try:
             return ProjectSession(folder, self._deps)

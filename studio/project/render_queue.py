@@ -145,7 +145,7 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
         figures=report.metrics if report else None,
     )
     take_store.add(take, audio)
-    return take
+    return take_store.get(take.take_id) or take
 
 
 def _join_segments(job: Job) -> Clip:

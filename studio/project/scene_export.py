@@ -28,23 +28,35 @@ from studio.storage.workspace import ensure_writable
 
 
 def build_scene(session: ProjectSession) -> Scene:
-    """Chosen takes and silences in order; lines without a take are skipped and named.
+    """Chosen takes and silences in order; lines without a take, or a damaged one, are skipped.
 
     Raises:
         Conflict: Nothing was spoken yet.
     """
+    session.check_chosen_takes()
     with session.lock:
         views, accepted = session.list_views(), session.document.accepted_takes
         timeline = lay_out(
             _build_part(session.take_store, idx, view) for idx, view in enumerate(views)
         )
     if not any(entry.source for entry in timeline.entries):
-        raise Conflict(
-            "Nothing has been spoken yet, so there is nothing to save. Press Read the scene first."
-        )
+        damaged = next((view.message for view in views if view.take is None and view.message), "")
+        reason = damaged or "Nothing has been spoken yet, so there is nothing to save."
+        raise Conflict(f"{reason} Press Read the scene first.")
     return Scene(
         timeline, {idx: _build_caption(idx, view, accepted) for idx, view in enumerate(views)}
     )
+
+
+_MAX_NAMED_LINES = 20
+
+
+def describe_left_out(scene: Scene) -> list[str]:
+    """The lines that an export leaves out, and why."""
+    skipped = scene.timeline.skipped
+    named = [f"Line {one.segment_idx + 1}: {one.message}" for one in skipped[:_MAX_NAMED_LINES]]
+    more = len(skipped) - len(named)
+    return [*named, f"{more} further lines are left out."] if more else named
 
 
 def export_script(
@@ -58,6 +70,8 @@ def export_script(
     Raises:
         ScriptError: There are no lines.
     """
+    if script_format in TIMED:
+        session.check_chosen_takes()
     with session.lock:
         dialog = session.document.to_dialog()
         views = session.list_views() if script_format in TIMED else []

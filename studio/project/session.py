@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -13,6 +14,7 @@ from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Notice, ParsedScript
 from studio.dialog.script import write_script
+from studio.errors import FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document
 from studio.project.document_editor import DocumentEditor
@@ -41,6 +43,8 @@ from studio.project.voice_transfer import export_voices, import_voices
 from studio.quality.checks import QualityIssue
 from studio.storage.disk import DiskUsage, measure_files, storage_errors
 from studio.voices.cast import Cast
+
+log = logging.getLogger(__name__)
 
 _REFRESH_INTERVAL_S = 2.0
 
@@ -156,6 +160,30 @@ class ProjectSession:
         """A line's takes, the oldest first."""
         with self.lock:
             return self._state.line_states.list_takes(line_id)
+
+    def check_audio(self, take: Take) -> None:
+        """Compare a take's audio with its checksum; a damaged take isn't played any more.
+
+        Raises:
+            FileDamaged: It has changed since it was written.
+        """
+        was_damaged = self.take_store.is_damaged(take)
+        try:
+            self.take_store.check_audio(take)
+        except FileDamaged:
+            if not was_damaged:
+                log.warning("project %s: take %s is damaged", self.project_id, take.take_id)
+                with self.lock:
+                    self._state.publish_lines([take.line_id])
+            raise
+
+    def check_chosen_takes(self) -> None:
+        """Compare the audio of all chosen takes with their checksums, as before an export."""
+        with self.lock:
+            chosen = list(map(self._state.line_states.find_chosen, self.document))
+        for take in filter(None, chosen):  # without the lock, as nobody should wait for the disk
+            with suppress(FileDamaged):
+                self.check_audio(take)
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take."""

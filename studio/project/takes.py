@@ -2,7 +2,8 @@
 
 The audio is written before the record, and both appear whole, so a take exists if its record does
 and matches its audio. A record without audio is a take that was freed; it can be rendered again
-from the record. Any other file in the folder is no take.
+from the record. So can a take whose audio doesn't fit its checksum, which is compared when it is
+played or exported. Any other file in the folder is no take.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ from __future__ import annotations
 import re
 import secrets
 import wave
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
 from studio.backends.base import canonical_name
 from studio.dialog.model import ParamValue
-from studio.errors import NotFound, StorageFailed
+from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
-from studio.storage.disk import Disk, DiskUsage
+from studio.storage.disk import Disk, DiskUsage, measure_checksum, storage_errors
+from studio.storage.records import RecordFormat, check_sum
 
+TAKE_FORMAT = RecordFormat("The record of a take")
 _WAV_HEADER_BYTES = 44
 
 
@@ -42,6 +46,7 @@ class Take:
         cut: Whether its speech was cut off; such a take is never chosen automatically.
         doubts: Its quality issues, found without other takes.
         figures: Measurements that are compared with other takes of its voice; None if unmeasured.
+        audio_crc32: CRC-32 of its WAV; None in records of studios that wrote none.
     """
 
     take_id: str
@@ -58,6 +63,7 @@ class Take:
     cut: bool = False
     doubts: tuple[QualityIssue, ...] = ()
     figures: TakeMetrics | None = None
+    audio_crc32: int | None = None
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -88,22 +94,36 @@ def list_plain_fields(take: Take) -> dict[str, object]:
 
 def encode_take(take: Take) -> bytes:
     """A take's record as the content of its file."""
-    return _TAKE_ADAPTER.dump_json(take, indent=2) + b"\n"
+    return TAKE_FORMAT.encode(_TAKE_ADAPTER.dump_python(take, mode="json"))
 
 
-def read_take_record(path: Path) -> Take | None:
-    """Read a take from its record; None if the record or the audio is damaged, or they don't match.
+def read_take_record(path: Path) -> Take:
+    """Read a take from its record; one without audio is valid.
 
-    A record without audio is valid.
+    Raises:
+        FileDamaged: The record or the audio is damaged, or they don't match.
+        FormatNewer: A newer studio wrote it.
     """
     try:
-        take = _TAKE_ADAPTER.validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None
+        data = path.read_bytes()
+        if TAKE_FORMAT.is_current(data):
+            check_sum(data)
+            take = _TAKE_ADAPTER.validate_json(data)
+        else:
+            take = _TAKE_ADAPTER.validate_python(TAKE_FORMAT.decode(data))
+    except (OSError, ValueError) as error:
+        raise FileDamaged(f"The record of a take, {_show(path)}, is damaged.") from error
     if take.take_id != path.stem or take.line_id != path.parent.name:
-        return None
+        raise FileDamaged(f"The record of a take, {_show(path)}, is that of another one.")
     audio = path.with_suffix(".wav")
-    return take if not audio.exists() or _holds_samples(audio, take.samples) else None
+    if audio.exists() and not _holds_samples(audio, take.samples):
+        raise FileDamaged(f"The audio of a take, {_show(audio)}, isn't as long as it was.")
+    return take
+
+
+def _show(path: Path) -> str:
+    """A take's file as messages name it."""
+    return f"“{path.parent.name}/{path.name}”"
 
 
 def _holds_samples(path: Path, samples: int) -> bool:
@@ -119,7 +139,7 @@ def _holds_samples(path: Path, samples: int) -> bool:
 
 
 _PLAIN_FIELDS = tuple(
-    name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures")
+    name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures", "audio_crc32")
 )
 
 
@@ -132,6 +152,7 @@ class TakeStore:
 
     Attributes:
         changes: Rises with each take that is added, restored or freed.
+        problems: The takes that are left out, by their lines, and why.
     """
 
     def __init__(self, root: Path, disk: Disk) -> None:
@@ -144,6 +165,8 @@ class TakeStore:
         self._of_line: dict[str, list[Take]] = {}
         self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
         self._freed: set[str] = set()
+        self._damaged: set[str] = set()
+        self.problems: list[tuple[str, str]] = []
         self._torn: list[Path] = []
         self.changes = 0
         self._find_all()
@@ -183,8 +206,37 @@ class TakeStore:
             return iter(tuple(self._takes.values()))
 
     def is_freed(self, take: Take) -> bool:
-        """Whether a take's audio was freed."""
-        return take.take_id in self._freed
+        """Whether a take has no audio to play: it was freed, or is damaged."""
+        return take.take_id in self._freed or take.take_id in self._damaged
+
+    def is_damaged(self, take: Take) -> bool:
+        """Whether a take's audio was found to be damaged."""
+        return take.take_id in self._damaged
+
+    def check_audio(self, take: Take) -> None:
+        """Compare a take's audio with its checksum; if it doesn't fit, the take counts as damaged.
+
+        Raises:
+            FileDamaged: It doesn't fit, or can't be read.
+        """
+        if take.audio_crc32 is None or take.take_id in self._freed:
+            return
+        try:
+            fits = measure_checksum(self.get_audio_path(take)) == take.audio_crc32
+        except OSError:
+            fits = False
+        if not fits and take.take_id not in self._freed:  # it may have been freed meanwhile
+            with self._lock:
+                self._damaged.add(take.take_id)
+            raise FileDamaged(self.describe_damage(take))
+
+    def describe_damage(self, take: Take) -> str:
+        """What to say of a take whose audio is damaged."""
+        path = self.get_audio_path(take)
+        return (
+            f"The audio of this line's take has changed on the disk ({_show(path)}). Render the "
+            "line again, or choose another take."
+        )
 
     def get_audio_path(self, take: Take) -> Path:
         """A take's WAV: mono, 16 bit, at the studio's rate; missing if it was freed."""
@@ -195,7 +247,7 @@ class TakeStore:
         return self._root / line_id / f"{take_id}.wav"
 
     def add(self, take: Take, audio: Path | Clip) -> None:
-        """Add a take, or restore a freed one.
+        """Add a take with the checksum of its audio, or restore one; damaged audio is kept.
 
         Args:
             take: The take.
@@ -207,11 +259,19 @@ class TakeStore:
         """
         target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
+        if take.take_id in self._damaged and target.exists():
+            self._disk.move(target, target.with_suffix(".damaged.wav"))
+        data = encode(audio, AudioFormat.WAV) if isinstance(audio, Clip) else None
+        if isinstance(audio, Path):
+            with storage_errors(audio):
+                take = replace(take, audio_crc32=measure_checksum(audio))
+        elif data is not None:
+            take = replace(take, audio_crc32=zlib.crc32(data))
         try:
-            if isinstance(audio, Clip):
-                self._disk.write_whole(target, encode(audio, AudioFormat.WAV))
-            else:
+            if isinstance(audio, Path):
                 self._disk.move(audio, target)
+            elif data is not None:
+                self._disk.write_whole(target, data)
             self._disk.write_whole(target.with_suffix(".json"), encode_take(take))
         except StorageFailed:
             self._take_back(target, audio)
@@ -239,6 +299,7 @@ class TakeStore:
         with self._lock:
             self._freed.add(take.take_id)
             self.changes += 1
+            self._damaged.discard(take.take_id)
         return freed
 
     def remove_torn(self) -> list[int]:
@@ -268,6 +329,7 @@ class TakeStore:
                 take,
             ]
             self._freed.discard(take.take_id)
+            self._damaged.discard(take.take_id)
             if take.figures is not None and not take.cut:
                 self._of_voice.setdefault(build_voice_key(take), {})[take.take_id] = take
 
@@ -276,10 +338,11 @@ class TakeStore:
         for folder in iter_line_folders(self._root):
             files = {path for path in folder.iterdir() if _TAKE_FILE_PATTERN.fullmatch(path.name)}
             for record in [path for path in files if path.suffix == ".json"]:
-                take, audio = read_take_record(record), record.with_suffix(".wav")
-                if take is None:
-                    continue
-                found.append((take, audio in files))
+                audio = record.with_suffix(".wav")
+                try:
+                    found.append((read_take_record(record), audio in files))
+                except (FileDamaged, FormatNewer) as error:
+                    self.problems.append((folder.name, str(error)))
                 files -= {record, audio}
             self._torn += files
         for take, is_there in sorted(found, key=lambda one: (one[0].created_at, one[0].take_id)):
@@ -335,7 +398,8 @@ def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:
     """
     freed = DiskUsage()
     for take in shelf:
-        if is_unused_take(document, take.line_id, take.take_id) and not shelf.is_freed(take):
+        is_there = shelf.is_damaged(take) or not shelf.is_freed(take)
+        if is_there and is_unused_take(document, take.line_id, take.take_id):
             freed += DiskUsage(1, shelf.free(take))
     torn = shelf.remove_torn()
     return freed + DiskUsage(len(torn), sum(torn))

@@ -19,6 +19,8 @@ from studio.errors import (
     Conflict,
     EditConflict,
     EngineBusy,
+    FileDamaged,
+    FormatNewer,
     ModelUnavailable,
     NotAllowed,
     NotFound,
@@ -41,6 +43,8 @@ _STATUS: tuple[tuple[type[StudioError], int], ...] = (
     (SpeechFailed, 422),  # a text that a voice can't speak is the caller's
     (ModelUnavailable, 503),
     (SetupFailed, 503),
+    (FileDamaged, 409),
+    (FormatNewer, 409),
     (StorageFailed, 507),
 )
 

@@ -50,6 +50,7 @@ class Stamp:
     def write(self) -> None:
         """Mark the part as installed; the file appears whole or not at all."""
         content = {
+            "version": 1,
             "part": self.part.name,
             "fingerprint": self.part.fingerprint(),
             "packages": [str(pin) for pin in (*self.part.pins, *self.part.no_deps)],

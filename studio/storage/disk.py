@@ -10,6 +10,7 @@ import math
 import os
 import secrets
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO
 from studio.errors import DiskFull, StorageFailed
 
 log = logging.getLogger(__name__)
+
+_BLOCK_BYTES = 1 << 18
 
 
 @contextmanager
@@ -239,6 +242,19 @@ def hash_file(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def measure_checksum(path: Path) -> int:
+    """The CRC-32 of a file, which is read block by block.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    checksum = 0
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 @dataclass(frozen=True, slots=True)

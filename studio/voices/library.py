@@ -71,7 +71,14 @@ class SpeakerLibrary:
 
     def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         """What `list` and `list_problems` return, from one look at the folders."""
-        return self._scan()
+        speakers, problems = self._scan()
+        damaged = (
+            f"“{name}” of {speaker.name} (folder {speaker.speaker_id}) has changed on the disk "
+            "since it was saved. Check this voice, and save it or choose a recording again."
+            for speaker in speakers
+            for name in self._store.find_damaged(speaker)
+        )
+        return speakers, (*problems, *damaged)
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""

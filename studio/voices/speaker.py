@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from studio.audio.clip import Clip
@@ -73,6 +73,7 @@ class Speaker:
         moods: Further recordings, in the order they were added.
         first_name: The name it had when it was added, where that is another one.
         formers: Recordings that can be put back, the latest last.
+        checksums: CRC-32 of the recordings as they were written, by file name, where known.
     """
 
     speaker_id: str
@@ -88,6 +89,7 @@ class Speaker:
     moods: tuple[MoodSample, ...] = ()
     first_name: str | None = None
     formers: tuple[SampleVersion, ...] = ()
+    checksums: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def builtin_name(self) -> str:

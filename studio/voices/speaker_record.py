@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, TypedDict
 
 from pydantic import (
     AfterValidator,
@@ -19,10 +19,12 @@ from pydantic import (
 )
 
 from studio.dialog.model import clean_name, name_key
-from studio.errors import BadInput, Conflict, NameRejected, NotFound, StorageFailed
-from studio.storage.disk import open_atomic
+from studio.errors import BadInput, Conflict, FormatNewer, NameRejected, NotFound, StorageFailed
+from studio.storage.disk import Disk
+from studio.storage.records import RecordFormat
 from studio.voices.speaker import NEUTRAL
 
+SPEAKER_FORMAT = RecordFormat("This voice")
 MAIN_SAMPLE = "sample.wav"
 MAX_TEXT_CHARS = 10_000
 MAX_TAGS = 20
@@ -142,7 +144,6 @@ class SpeakerRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    version: Literal[1] = 1
     name: str = Field(min_length=1)
     has_sample: bool = False
     transcript: _Text = None
@@ -155,6 +156,7 @@ class SpeakerRecord(BaseModel):
     moods: Annotated[tuple[MoodRecord, ...], Field(max_length=MAX_MOODS)] = ()
     first_name: _Name = None
     formers: tuple[SampleVersionRecord, ...] = ()
+    checksums: dict[str, int] = Field(default_factory=dict)
 
     def recording_of(self, sample_id: str | None) -> str:
         """Name of a sample's recording in the speaker's folder; None is the main sample."""
@@ -337,7 +339,7 @@ def read_record(path: Path) -> SpeakerRecord:
     """
     try:
         return parse_record(path.read_bytes())
-    except (OSError, ValidationError, BadInput) as error:
+    except (OSError, ValueError, BadInput, FormatNewer) as error:
         reason = _summarize_error(error)
         raise StorageFailed(
             f"The speaker at {path.parent} is left out, since its {path.name} can't be read:"
@@ -349,11 +351,17 @@ def parse_record(content: bytes) -> SpeakerRecord:
     """Parse the content of a `speaker.json`.
 
     Raises:
-        ValidationError: It holds something else.
+        ValueError: It holds something else.
+        FormatNewer: A newer studio wrote it.
         NameRejected: The name breaks the rule of `clean_name`.
     """
-    record = SpeakerRecord.model_validate_json(content)
+    record = SpeakerRecord.model_validate(SPEAKER_FORMAT.decode(content, by_hand=True))
     return record.model_copy(update={"name": clean_name(record.name)})
+
+
+def encode_record(record: SpeakerRecord) -> bytes:
+    """A record as the content of a `speaker.json`."""
+    return SPEAKER_FORMAT.encode(record.model_dump(mode="json"))
 
 
 def write_record(path: Path, record: SpeakerRecord) -> None:
@@ -362,11 +370,10 @@ def write_record(path: Path, record: SpeakerRecord) -> None:
     Raises:
         StorageFailed: It can't be written.
     """
-    with open_atomic(path) as file:
-        file.write(record.model_dump_json(indent=2).encode() + b"\n")
+    SPEAKER_FORMAT.write(Disk(), path, record.model_dump(mode="json"))
 
 
-def _summarize_error(error: OSError | ValidationError | BadInput) -> str:
+def _summarize_error(error: OSError | ValueError | BadInput | FormatNewer) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return ": ".join([*map(str, first["loc"]), first["msg"]])

@@ -14,8 +14,15 @@ from filelock import FileLock, Timeout
 
 from studio.audio.clip import Clip, write_wav
 from studio.errors import NotFound, StorageFailed
-from studio.storage.disk import Disk, list_folders, open_atomic, storage_errors
+from studio.storage.disk import (
+    Disk,
+    list_folders,
+    measure_checksum,
+    open_atomic,
+    storage_errors,
+)
 from studio.storage.file_cache import FileCache
+from studio.storage.records import check_sum
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.speaker import MoodSample, RemovedSpeaker, SampleVersion, Speaker
 from studio.voices.speaker_record import (
@@ -56,6 +63,8 @@ class SpeakerStore:
             root / ".trash", Disk(), "This voice isn't among the removed ones any more."
         )
         self._speakers: FileCache[Speaker] = FileCache()
+        self._intact: FileCache[bool] = FileCache()
+        self._checksums: FileCache[int] = FileCache()
         self._lengths_s: FileCache[float | None] = FileCache()
         self._names: FileCache[str] = FileCache()
         self.on_change: Callable[[], None] = lambda: None
@@ -110,6 +119,19 @@ class SpeakerStore:
         except OSError:
             return None
 
+    def find_damaged(self, speaker: Speaker) -> list[str]:
+        """Names of a speaker's files that have changed since the studio wrote them."""
+        record = self.folder(speaker.speaker_id) / RECORD_FILE
+        damaged: list[str] = []
+        with suppress(OSError):  # it is being removed
+            damaged += [] if self._intact.get(record, _fits_checksum) else [RECORD_FILE]
+        for name, checksum in speaker.checksums.items():
+            with suppress(OSError):  # missing ones are found elsewhere
+                path = self.folder(speaker.speaker_id) / name
+                if self._checksums.get(path, measure_checksum) != checksum:
+                    damaged.append(name)
+        return damaged
+
     @contextmanager
     def lock_for_writing(self) -> Iterator[None]:
         """Hold the library's lock; clears what an interrupted writer left behind."""
@@ -143,6 +165,8 @@ class SpeakerStore:
         unfinished.mkdir()
         for file_name, clip in clips.items():
             write_wav(unfinished / file_name, clip)
+        checksums = {name: measure_checksum(unfinished / name) for name in clips}
+        record = record.with_fields(checksums=checksums)
         write_record(unfinished / RECORD_FILE, record)
         unfinished.rename(self.folder(speaker_id))
         return build_speaker(self.folder(speaker_id), record)
@@ -162,7 +186,7 @@ def build_speaker(folder: Path, record: SpeakerRecord) -> Speaker:
             )
             for one in record.formers
         ),
-        **record.model_dump(exclude={"version", "has_sample", "moods", "formers"}),
+        **record.model_dump(exclude={"has_sample", "moods", "formers"}),
     )
 
 
@@ -189,6 +213,7 @@ class SpeakerEdit:
         """
         self.folder = folder
         self.record = self._before = read_record(folder / RECORD_FILE)
+        self._states = {name: _read_state(folder / name) for name in _list_files(self.record)}
         self._now = now
 
     @property
@@ -245,15 +270,49 @@ class SpeakerEdit:
 
     def commit(self) -> None:
         """Write the record, then delete the recordings that it doesn't name any more."""
+        checksums = dict(self._measure_checksums())
+        self.record = self.record.with_fields(checksums=checksums)
         write_record(self.folder / RECORD_FILE, self.record)
         versions = {path.name for path in self.folder.glob("former-*.wav")}
-        named = {*self.record.recordings, *(one.file_name for one in self.record.formers)}
+        named = set(_list_files(self.record))
         for name in {*self._before.recordings, *versions} - named:
             (self.folder / name).unlink(missing_ok=True)
+
+    def _measure_checksums(self) -> Iterator[tuple[str, int]]:
+        """Checksums of all recordings; one that didn't change keeps its own, even if damaged."""
+        known = self._before.checksums
+        for name in _list_files(self.record):
+            state = _read_state(self.folder / name)
+            if name in known and state == self._states.get(name):
+                yield name, known[name]
+            elif state is not None:
+                yield name, measure_checksum(self.folder / name)
 
     def _is_expired(self, version: SampleVersionRecord) -> bool:
         age = self._now() - datetime.fromisoformat(version.at)
         return age > timedelta(days=VERSION_RETENTION_DAYS)
+
+
+def _list_files(record: SpeakerRecord) -> list[str]:
+    """Names of all recordings that a record names, earlier versions included."""
+    return [*record.recordings, *(one.file_name for one in record.formers)]
+
+
+def _read_state(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced; None without a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _fits_checksum(path: Path) -> bool:
+    try:
+        check_sum(path.read_bytes())
+    except ValueError:
+        return False
+    return True
 
 
 def _load_speaker(path: Path) -> Speaker:

@@ -11,16 +11,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import ValidationError
-
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
-from studio.errors import AudioRejected, BadInput, SampleRejected
+from studio.errors import AudioRejected, BadInput, FormatNewer, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
-from studio.voices.speaker_record import MAX_MOODS, SpeakerRecord, parse_record
+from studio.voices.speaker_record import (
+    MAX_MOODS,
+    SpeakerRecord,
+    encode_record,
+    parse_record,
+)
 from studio.voices.speaker_store import RECORD_FILE
 
 VOICE_PACK_SUFFIX = ".voice.zip"
@@ -55,9 +58,9 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
     Raises:
         SampleRejected: A recording is missing.
     """
-    record = library.read_record(speaker.speaker_id).with_fields(formers=())
+    record = library.read_record(speaker.speaker_id).with_fields(formers=(), checksums={})
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
-        pack.writestr(RECORD_FILE, record.model_dump_json(indent=2) + "\n")
+        pack.writestr(RECORD_FILE, encode_record(record))
         for name in record.recordings:
             try:
                 pack.write(library.folder(speaker.speaker_id) / name, name)
@@ -126,12 +129,14 @@ def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
         )
     try:
         record = parse_record(b"".join(_read_member(pack, RECORD_FILE, _MAX_RECORD_BYTES)))
-    except (ValidationError, ValueError) as error:
+    except FormatNewer as error:
+        raise BadInput(str(error)) from error
+    except ValueError as error:
         raise BadInput(
             f"The {RECORD_FILE} of this voice file can't be understood. Save the voice again where "
             "it comes from."
         ) from error
-    return record.with_fields(formers=())
+    return record.with_fields(formers=(), checksums={})
 
 
 def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:

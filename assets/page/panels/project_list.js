@@ -102,7 +102,7 @@ export class ProjectList {
   }
 
   /** Projects of the same name are shown with the time of day, too. */
-  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt }, isOnly) {
+  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt, problem }, isOnly) {
     const row = fromTemplate("project-template");
     const name = shown(own);
     row.dataset.name = name;
@@ -110,8 +110,8 @@ export class ProjectList {
     setText(find("-name"), name);
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
-    setText(find("-about"), `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
-    find("-about").title = `Edited ${formatDate(editedAt)}`;
+    setText(find("-about"), problem ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
+    find("-about").title = `${problem ? `${problem} ` : ""}Edited ${formatDate(editedAt)}`;
     find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");
     const labels = { rename: "Rename", export: "Export", delete: "Delete" };
@@ -154,10 +154,10 @@ export class ProjectList {
     await this.show();
   }
 
-  #removedRow({ project_id: id, name, edited_at: removedAt }) {
+  #removedRow({ project_id: id, name, edited_at: removedAt, problem }) {
     const row = fromTemplate("removed-template");
     setText(row.querySelector(".project-item-name"), name || "Untitled");
-    setText(row.querySelector(".project-item-about"), `deleted ${formatDay(removedAt)}`);
+    setText(row.querySelector(".project-item-about"), [`deleted ${formatDay(removedAt)}`, problem].filter(Boolean).join(" · "));
     const restore = row.querySelector("button");
     restore.ariaLabel = `Restore ${name || "Untitled"}`;
     restore.addEventListener("click", () => this.events.emit("restore", id));

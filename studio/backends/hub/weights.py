@@ -12,7 +12,8 @@ from pathlib import Path
 
 from studio.backends.base import LoadProgress
 from studio.backends.hub.cache import snapshot
-from studio.errors import ModelUnavailable
+from studio.errors import FormatNewer, ModelUnavailable
+from studio.storage.records import RecordFormat
 
 MAX_HEADER_BYTES = 100_000_000
 """Longest header that safetensors allows."""
@@ -176,6 +177,7 @@ def _matching(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 _NOTE = ".tableread-identity.json"
+_NOTE_FORMAT = RecordFormat("The note beside the weights")
 _PROBES, _PROBE_BYTES = 16, 65_536
 _DIGITS = 16
 
@@ -205,7 +207,7 @@ def _identify(note: Path, marks: tuple[tuple[Path, int, int], ...]) -> str:
         return str(known["identity"])
     identity = _time_digest(marks)
     try:
-        note.write_text(json.dumps({"content": content, "identity": identity}), "utf-8")
+        note.write_bytes(_NOTE_FORMAT.encode({"content": content, "identity": identity}))
     except OSError:
         log.info("%s can't be written; the weights count as changed when they are touched", note)
     return identity
@@ -213,10 +215,13 @@ def _identify(note: Path, marks: tuple[tuple[Path, int, int], ...]) -> str:
 
 def _read_note(note: Path) -> dict[str, object]:
     try:
-        known = json.loads(note.read_text("utf-8"))
-    except (OSError, ValueError):
+        known = _NOTE_FORMAT.decode(note.read_bytes())
+    except FileNotFoundError:
         return {}
-    return known if isinstance(known, dict) and "identity" in known else {}
+    except (OSError, ValueError, FormatNewer) as error:
+        log.warning("%s can't be read, so lines may count as changed: %s", note, error)
+        return {}
+    return known if "identity" in known else {}
 
 
 def _time_digest(marks: tuple[tuple[Path, int, int], ...]) -> str:

@@ -134,8 +134,8 @@ class FocusBody(RequestBody):
 
 
 def card_body(card: ProjectSummary) -> dict[str, Any]:
-    """A project in a list."""
-    body = asdict(card)
+    """A project in a list; `problem` only where there is one."""
+    body = {name: value for name, value in asdict(card).items() if value is not None}
     edited_at = datetime.fromtimestamp(body.pop("edited_at_s"), UTC).isoformat()
     return body | {"edited_at": edited_at}
 

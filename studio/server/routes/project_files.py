@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path, PurePath
@@ -31,6 +32,7 @@ from studio.project.scene_export import (
     SceneExports,
     SceneExportSpec,
     build_scene,
+    describe_left_out,
     export_script,
 )
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
@@ -203,8 +205,7 @@ def export(
     name = project.document.name
     if suffix in _SCRIPTS:
         data, notices = export_script(project, Format(suffix))
-        left_out = quote(" ".join(notice.message for notice in notices)[:2_000])
-        headers = {"Content-Disposition": attachment(f"{name}.{suffix}"), "X-Left-Out": left_out}
+        headers = _export_headers(f"{name}.{suffix}", [notice.message for notice in notices])
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return make_file(
@@ -215,12 +216,19 @@ def export(
         )
     left, choice = unless_left(request), ExportOptions(mastering, tracks=suffix == "tracks")
     suffix = "zip" if suffix == "tracks" else suffix
+    scene = build_scene(project)
     return make_file(
         studio,
         f"export.{suffix}",
-        lambda path: build_scene(project).write(path, choice, on_progress=left),
-        headers={"Content-Disposition": attachment(f"{name}.{suffix}")},
+        lambda path: scene.write(path, choice, on_progress=left),
+        headers=_export_headers(f"{name}.{suffix}", describe_left_out(scene)),
     )
+
+
+def _export_headers(file_name: str, left_out: Iterable[str]) -> dict[str, str]:
+    """The headers of an export, with what it leaves out."""
+    text = quote(" ".join(left_out)[:2_000])
+    return {"Content-Disposition": attachment(file_name), "X-Left-Out": text}
 
 
 @project_file_routes.post("/{project_id}/audio", status_code=201)
@@ -291,6 +299,8 @@ def export_bodies(exports: SceneExports) -> list[dict[str, Any]]:
 def _export_body(export: SceneExport) -> dict[str, Any]:
     loudness = export.loudness
     measured = None if loudness is None else loudness_body(loudness, export.spec.options)
+    if measured is not None:
+        measured["remarks"] += describe_left_out(export.spec.scene)
     return {
         "export_id": export.export_id,
         "state": export.state.value,

@@ -22,7 +22,7 @@ from studio.dialog.formats.dialog_file import (
     read_dialog_text,
 )
 from studio.dialog.model import ParsedScript
-from studio.errors import NotFound, ScriptError
+from studio.errors import FileDamaged, NotFound, ScriptError
 from studio.project.folder import LastPosition, save_last_position
 from studio.project.line_audio import compute_peaks, open_line_audio
 from studio.project.line_states import ProjectEvent
@@ -383,18 +383,27 @@ async def many_peaks(
     """Compute the waveforms of several takes, by id; missing ones are left out."""
     store = project.take_store
     known = [take for one in takes.split(",") if (take := store.get(one)) is not None]
-    found = [take for take in known if not store.is_freed(take)]
 
     def all_peaks() -> dict[str, list[int]]:
+        found = [take for take in known if _is_playable(project, take)]
         return {take.take_id: compute_peaks(store.get_audio_path(take), bins) for take in found}
 
     return {"peaks": await asyncio.to_thread(all_peaks)}
+
+
+def _is_playable(project: ProjectSession, take: Take) -> bool:
+    try:
+        project.check_audio(take)
+    except FileDamaged:
+        return False
+    return not project.take_store.is_freed(take)
 
 
 def _take(project: ProjectSession, line_id: str, take_id: str) -> Take:
     take = project.take_store.find(take_id)
     if take.line_id != line_id:
         raise NotFound("This take isn't there any more.")
+    project.check_audio(take)
     if project.take_store.is_freed(take):
         raise NotFound("The audio of this take was freed. Choose it and render its line again.")
     return take

@@ -1,0 +1,156 @@
+"""JSON files with the version of their format and a checksum, and the steps from older versions.
+
+The first row of a file, `sum`, is the CRC-32 of all other bytes. The first studios wrote neither a
+checksum nor, in most kinds of file, a version; such a file counts as version 0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studio.errors import FormatNewer
+from studio.storage.disk import Disk, read_json
+
+Record = dict[str, Any]
+Step = Callable[[Record], Record]
+"""Makes a record of one version a record of the next."""
+
+_OPENING = b"{\n"
+_SUM_ROW = re.compile(rb'\{\n "sum": "([0-9a-f]{8})",\n')
+_VERSION = re.compile(rb'"version": ?(\d{1,9})\b')
+_HEAD_BYTES = 256
+
+
+def keep_unchanged(record: Record) -> Record:
+    """The step between versions of which the older one is a valid newer one as it is."""
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFormat:
+    """A kind of record.
+
+    Attributes:
+        name: What messages call it.
+        steps: The step from each version to the next, from version 0 on.
+    """
+
+    name: str
+    steps: tuple[Step, ...] = (keep_unchanged,)
+
+    @property
+    def version(self) -> int:
+        """The version that is written."""
+        return len(self.steps)
+
+    def encode(self, record: Mapping[str, Any]) -> bytes:
+        """A file's content, with version and checksum."""
+        stated = {"version": self.version, **record}
+        return add_checksum(json.dumps(stated, ensure_ascii=False, indent=1).encode() + b"\n")
+
+    def decode(self, data: bytes, *, by_hand: bool = False) -> Record:
+        """Read a file's content as a record of the current version, without version and checksum.
+
+        Args:
+            data: The content.
+            by_hand: Whether people may edit such a file, so that its checksum isn't compared.
+
+        Raises:
+            ValueError: It is malformed, or has changed since it was written.
+            FormatNewer: A newer studio wrote it.
+        """
+        if not by_hand:
+            check_sum(data)
+        record = read_json(data)
+        if not isinstance(record, dict):
+            raise ValueError("it is no record")
+        record.pop("sum", None)
+        return self.upgrade(record)
+
+    def upgrade(self, record: Record) -> Record:
+        """A record of any version up to this as one of this version, without the version itself.
+
+        Raises:
+            ValueError: Its version is no number of a version.
+            FormatNewer: A newer studio wrote it.
+        """
+        record = dict(record)
+        version = record.pop("version", 0)
+        if type(version) is not int or version < 0:  # neither 1.0 nor true
+            raise ValueError("its version is no whole number")
+        if version > self.version:
+            raise FormatNewer(
+                f"{self.name} was made by a newer studio (version {version} of its format; this "
+                f"one knows {self.version}). Use the newer one to open it."
+            )
+        for step in self.steps[version:]:
+            record = step(record)
+        return record
+
+    def is_current(self, data: bytes) -> bool:
+        """Whether the head of a file states this version, so that no step is needed."""
+        return _read_head_version(data[:_HEAD_BYTES]) == self.version
+
+    def write(
+        self, disk: Disk, path: Path, record: Mapping[str, Any], *, synced: bool = True
+    ) -> None:
+        """Write a file; one of another version that it replaces is kept beside it.
+
+        Raises:
+            StorageFailed: It can't be written; the earlier one stays.
+        """
+        self.keep_original(disk, path)
+        disk.write_whole(path, self.encode(record), synced=synced)
+
+    def keep_original(self, disk: Disk, path: Path) -> None:
+        """Copy a file of another version, before it is replaced by one of this version."""
+        try:
+            with path.open("rb") as file:
+                head = file.read(_HEAD_BYTES)
+        except OSError:
+            return
+        version = _read_head_version(head)
+        if version != self.version:
+            kept = path.with_name(f"{path.stem}.version-{version}{path.suffix}")
+            if not kept.exists():
+                disk.copy(path, kept)
+
+
+def set_aside(disk: Disk, path: Path) -> Path:
+    """Copy a damaged file, under a name that tells it apart from other damaged ones.
+
+    Raises:
+        OSError, StorageFailed: It can't be read or written.
+    """
+    name = f"{path.stem}.damaged-{zlib.crc32(path.read_bytes()):08x}{path.suffix}"
+    kept = path.with_name(name)
+    disk.copy(path, kept)
+    return kept
+
+
+def add_checksum(data: bytes) -> bytes:
+    """Insert a first row with the CRC-32 of all other bytes of a JSON object."""
+    return _OPENING + b' "sum": "%08x",\n' % zlib.crc32(data) + data[len(_OPENING) :]
+
+
+def check_sum(data: bytes) -> None:
+    """Check that a file is as it was written; those of the first studios have no checksum.
+
+    Raises:
+        ValueError: It has changed.
+    """
+    row = _SUM_ROW.match(data)
+    if row is not None and int(row[1], 16) != zlib.crc32(_OPENING + data[row.end() :]):
+        raise ValueError("it doesn't fit its checksum")
+
+
+def _read_head_version(head: bytes) -> int:
+    """The version that the first rows state, where each studio writes it; 0 if they don't."""
+    found = _VERSION.search(head)
+    return int(found[1]) if found else 0
