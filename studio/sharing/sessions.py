@@ -161,11 +161,15 @@ class VisitorSessions:
         """Close idle sessions once a minute from now on."""
         self._closer.start()
 
+    def is_owners(self, token: str | None) -> bool:
+        """Whether a token is the owner's, compared in constant time."""
+        return secrets.compare_digest((token or "").encode(), self.owner_token.encode())
+
     def find_open(self, token: str | None) -> VisitorSession | None:
         """The session of a token, if it is in memory; never waits for the disk."""
         if not token:
             return None
-        if secrets.compare_digest(token.encode(), self.owner_token.encode()):
+        if self.is_owners(token):
             return self.owner
         with self._lock:
             return self._touch(self._visitors.get(_folder_name(token)))
