@@ -28,7 +28,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def live(app: ASGIApp, **options: Any) -> Iterator[str]:
-    """Serve an application, with more of uvicorn's options; gives its base address without a slash."""
+    """Serve an application, with options of uvicorn; gives its base address, without a slash."""
     fixed = {"port": 0, "log_level": "error", "lifespan": "off", "timeout_keep_alive": 60}
     config = uvicorn.Config(app, **fixed, **options)
     server = _Server(config)
