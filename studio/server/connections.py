@@ -19,8 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from gradio.http_server import Server
-from uvicorn.config import Config
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from studio.server.middleware.places import Places, network_of
@@ -40,7 +39,7 @@ _OTHER_FILES = 128
 
 
 def most_connections() -> int:
-    """How many connections the limit of open files allows, if each sends a file at the same time."""
+    """How many connections the limit of open files allows, if each of them sends a file."""
     if sys.platform == "win32":  # sockets don't count as files there
         return _MOST
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -50,7 +49,7 @@ def most_connections() -> int:
 
 
 class Connections:
-    """All open connections. At their limit, one that has no request under way is closed for a newer.
+    """All open connections; at their limit, one without a request makes room for a newer one.
 
     So whoever sends a request gets a connection, however many others are silent. To be used on the
     server's event loop only.
@@ -115,7 +114,7 @@ class Connections:
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's HTTP protocol, with a time limit for headers and a bounded number of connections."""
+    """uvicorn's HTTP protocol, with a time limit for headers and a table of connections."""
 
     def __init__(
         self,
@@ -230,11 +229,11 @@ _ACCEPTED_AT_ONCE = 64
 _LISTEN_BACKLOG = 2_048
 
 
-class BoundedServer(Server):  # type: ignore[misc]  # Gradio's types are skipped
-    """Gradio's server with bounded connections."""
+class BoundedServer(uvicorn.Server):
+    """uvicorn's server with bounded connections."""
 
-    def __init__(self, config: Config, *args: Any, **options: Any) -> None:
-        """Take Gradio's arguments."""
+    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+        """Set what uvicorn's configuration allows, before it is loaded."""
         self._connections = Connections(most_connections())
         config.http = partial(BoundedProtocol, connections=self._connections)  # type: ignore[assignment]
         # asyncio accepts this many before it lets any of them be counted.
@@ -254,8 +253,8 @@ class BoundedServer(Server):  # type: ignore[misc]  # Gradio's types are skipped
 class SpaceServer(BoundedServer):
     """The server of a Space, whose visitors all come through the platform's proxies."""
 
-    def __init__(self, config: Config, *args: Any, **options: Any) -> None:
-        """Take Gradio's arguments."""
+    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+        """Set what uvicorn's configuration allows, before it is loaded."""
         config.forwarded_allow_ips = _PRIVATE_NETWORKS
         super().__init__(config, *args, **options)
 

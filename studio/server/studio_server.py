@@ -235,6 +235,14 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         return response
 
 
+class _Server(BoundedServer, http_server.Server):  # type: ignore[misc]  # Gradio's is untyped
+    """Gradio's server with bounded connections."""
+
+
+class _SpaceServer(SpaceServer, http_server.Server):  # type: ignore[misc]  # as above
+    """The same on a Space."""
+
+
 class GradioForm:
     """Gradio's login form; Gradio's server keeps its tokens."""
 
@@ -294,7 +302,7 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
     # Gradio's own is 1 ms, at which an idle studio takes 4 % of a processor.
     page._queue.sleep_when_free = _GRADIO_POLL_S
     # Gradio takes no settings for its server, so it gets the studio's.
-    http_server.Server = SpaceServer if arguments.config.is_space else BoundedServer
+    http_server.Server = _SpaceServer if arguments.config.is_space else _Server
     page.launch(
         server_name=arguments.host,
         server_port=arguments.port,

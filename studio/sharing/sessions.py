@@ -294,9 +294,7 @@ class VisitorSessions:
         rate_limits = RateLimits(self._limits, clock=self._clock)
         workspace = self._root / name
         rate_limits.wider = self.shared_limits.of_network(None)
-        quota = VisitorQuota(
-            workspace, self._limits.workspace_bytes, self._disk, clock=self._clock
-        )
+        quota = VisitorQuota(workspace, self._limits.workspace_bytes, self._disk, clock=self._clock)
 
         def open_studio() -> Studio:
             is_new = not workspace.exists()
@@ -332,7 +330,8 @@ class VisitorSessions:
         One in which nothing was done goes first, then the longest idle; `find` opens those again
         that have returned once.
         """
-        counts = Counter(one.network for one in self._visitors.values() if one.network)
+        known = (one.network for one in self._visitors.values() if one.network is not None)
+        counts: Counter[str | None] = Counter(known)
         if network is not None and counts[network] >= self._limits.address_visitors:
             candidates = [name for name, one in self._visitors.items() if one.network == network]
         elif len(self._visitors) >= self._limits.visitors:

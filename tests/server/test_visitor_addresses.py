@@ -23,9 +23,7 @@ TUNNEL = "127.0.0.1"
 
 def at(app: ASGIApp, address: str, **cookies: str) -> TestClient:
     """A browser at an address."""
-    return TestClient(
-        app, cookies=cookies, client=(address, 50_000), raise_server_exceptions=False
-    )
+    return TestClient(app, cookies=cookies, client=(address, 50_000), raise_server_exceptions=False)
 
 
 def visit(app: ASGIApp, address: str) -> TestClient:
@@ -93,17 +91,16 @@ def test_one_address_cannot_use_up_what_newcomers_may_ask(studio: Studio) -> Non
 
 
 def uploads(client: TestClient, count: int) -> Counter[int]:
-    return Counter(
-        client.post("/studio/uploads", content=b"not a sound").status_code for _ in range(count)
-    )
+    """Upload what is no project, and is refused sooner than a sound would be."""
+    address = "/studio/projects/import?name=x.zip"
+    return Counter(client.post(address, content=b"none").status_code for _ in range(count))
 
 
 def test_120_uploads_an_hour_of_a_visitor_and_480_of_an_address(studio: Studio) -> None:
-    app = app_of_front(front_of(studio))
+    app = app_of_front(front_of(studio, clock=lambda: 100.0))
     first, *more = (visit(app, "203.0.113.7") for _ in range(5))
     counted = uploads(first, 125)
-    assert counted[429] == 5
-    assert len(counted) == 2
+    assert counted == {400: 120, 429: 5}
     for client in more[:3]:
         assert uploads(client, 120)[429] == 0
     assert uploads(more[3], 5) == {429: 5}
