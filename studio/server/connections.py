@@ -213,7 +213,7 @@ class AcceptFailures:
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log a failure to accept at most once a minute, and close silent connections."""
         error = context.get("exception")
-        is_accept = "accept" in context.get("message", "")
+        is_accept = "accept" in context.get("message", "").lower()
         if not (is_accept and isinstance(error, OSError) and error.errno in _OUT_OF_DESCRIPTORS):
             loop.default_exception_handler(context)
             return
@@ -261,5 +261,8 @@ class SpaceServer(BoundedServer):
 
 def _lengthen_queue(listener: Any) -> None:
     """Let the system queue more connections than are accepted at once."""
-    with suppress(OSError), socket.socket(fileno=socket.dup(listener.fileno())) as same:
+    with (
+        suppress(OSError),
+        socket.fromfd(listener.fileno(), listener.family, listener.type) as same,
+    ):
         same.listen(_LISTEN_BACKLOG)

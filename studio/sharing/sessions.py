@@ -367,7 +367,8 @@ class VisitorSessions:
         """Close sessions; delete workspaces that hold nothing, or whose cookie never came back."""
         for visitor in visitors:
             visitor.close()
-            is_kept = visitor.has_returned and not visitor.is_untouched
+            is_used = visitor.has_acted or not visitor.is_untouched
+            is_kept = visitor.has_returned and is_used
             if is_kept or visitor is self.programs:
                 remove_temp_files(visitor.workspace)
             else:

@@ -16,8 +16,10 @@ from studio.server.middleware.admission import (
     RequestBuffer,
     RequestQueue,
 )
+from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.policies import (
     UNDECLARED,
+    Access,
     RequestClass,
     RoutePolicies,
     RoutePolicy,
@@ -235,6 +237,62 @@ async def test_one_sender_cannot_take_all() -> None:
         assert codes == [429, 200, 200]
         stalled.pieces.put_nowait(None)
         assert (await held).status_code == 200
+
+
+async def test_one_address_cannot_take_all_by_other_cookies() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=8, of_one=8, silent_s=600)
+    limit = ConcurrencyLimitMiddleware(app, bodies=arrivals)
+
+    def sender(address: str) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(limit, client=(address, 50_000))
+        return httpx.AsyncClient(transport=transport, base_url="http://studio")
+
+    async with sender("203.0.113.7") as greedy, sender("203.0.113.8") as other:
+        stalled = [Sending() for _ in range(4)]
+        held = [
+            asyncio.ensure_future(
+                greedy.post(
+                    "/studio/projects", content=aiter(one), headers={"Cookie": f"a={place}"}
+                )
+            )
+            for place, one in enumerate(stalled)
+        ]
+        for one in stalled:
+            await one.begun.wait()
+        refused = await greedy.post("/studio/projects", content=b"x", headers={"Cookie": "a=new"})
+        assert refused.status_code == 429
+        assert (await other.post("/studio/projects", content=b"x")).status_code == 200
+        for one in stalled:
+            one.pieces.put_nowait(None)
+        assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 4
+        again = await greedy.post("/studio/projects", content=b"x", headers={"Cookie": "a=new"})
+        assert again.status_code == 200
+
+
+async def test_streams_are_bounded_but_for_the_owner() -> None:
+    app = Slow()
+    stream = RoutePolicy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
+    limit = StreamLimitMiddleware(app, 4, is_owner=lambda asks: "owner" in asks.cookies)
+
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
+        keep_policy(scope, stream)
+        await limit(scope, receive, send)
+
+    async with client_of(outermost) as client:
+        held = [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(4)]
+        for _ in held:
+            await app.inside.acquire()
+        refused = await client.post("/studio/projects")
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "10"
+        cookie = {"Cookie": "owner=1"}
+        held.append(asyncio.ensure_future(client.post("/studio/projects", headers=cookie)))
+        await app.inside.acquire()
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*held)} == {200}
+        assert (await client.post("/studio/projects")).status_code == 200
 
 
 async def test_a_body_that_falls_silent_is_given_up() -> None:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.places import client_network
+from studio.server.middleware.places import Places, client_network
 from studio.server.policies import RequestClass, policy_of
 
 _MB = 1_000_000
@@ -60,7 +60,7 @@ _SILENT = "The rest of the request didn't come. Send it again."
 
 
 class RequestBuffer:
-    """Bounds how many bodies arrive at once, in all and from one sender.
+    """Bounds how many bodies arrive at once, in all, from one sender and from one address.
 
     To be used on the server's event loop only.
     """
@@ -73,7 +73,7 @@ class RequestBuffer:
             of_one: Most bodies of one browser, or of all programs together.
             silent_s: How long the next chunk of a body may take.
         """
-        self._at_once = at_once
+        self._places = Places(at_once)
         self._of_one = of_one
         self._silent_s = silent_s
         self._coming: Counter[str] = Counter()
@@ -97,11 +97,14 @@ class RequestBuffer:
             HTTPException: Too many bodies are arriving; 429.
         """
         sender = Headers(scope=scope).get("cookie", "")
-        if self.active_count >= self._at_once or self._coming[sender] >= self._of_one:
+        network = client_network(scope)
+        if self._places.is_full_for(network) or self._coming[sender] >= self._of_one:
             raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+        self._places.take(network)
         self._coming[sender] += 1
 
         def end() -> None:
+            self._places.leave(network)
             self._coming[sender] -= 1
             if not self._coming[sender]:
                 del self._coming[sender]
