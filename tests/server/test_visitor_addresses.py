@@ -41,12 +41,17 @@ def works(client: TestClient) -> None:
     assert [one["name"] for one in client.get("/studio/projects").json()] == ["Mine"]
 
 
-@pytest.mark.parametrize("address", ["203.0.113.7", TUNNEL])
-def test_499_visits_leave_newcomers_served(studio: Studio, address: str) -> None:
-    app = app_of_front(front_of(studio))
+@pytest.mark.parametrize(
+    ("address", "limits", "visits"),
+    [("203.0.113.7", None, 499), (TUNNEL, VisitLimits(visitors=40), 60)],
+)
+def test_499_visits_leave_newcomers_served(
+    studio: Studio, address: str, limits: VisitLimits | None, visits: int
+) -> None:
+    app = app_of_front(front_of(studio, limits))
     staying = at(app, "198.51.100.1")
     works(staying)
-    for _ in range(499):
+    for _ in range(visits):
         visit(app, address)
     for newcomer in ("203.0.113.8", "2001:db8::1", TUNNEL, address):
         works(at(app, newcomer))
