@@ -42,11 +42,12 @@ class Process:
         log: Path,
         *,
         script: Path | None = None,
+        most_files: int | None = None,
     ) -> None:
         """Start the studio, or a script in its place, with arguments of its own."""
         self.log = log
         self._process = _FORKS.Process(
-            target=_run, args=(script, list(arguments), dict(environ), log)
+            target=_run, args=(script, list(arguments), dict(environ), log, most_files)
         )
         self._process.start()
         assert self._process.pid is not None
@@ -81,8 +82,18 @@ class FreshProcess(subprocess.Popen):
         return self.log.read_text(encoding="utf-8")
 
 
-def _run(script: Path | None, arguments: list[str], environ: dict[str, str], log: Path) -> None:
+def _run(
+    script: Path | None,
+    arguments: list[str],
+    environ: dict[str, str],
+    log: Path,
+    most_files: int | None,
+) -> None:
     """Be the process that a shell would have started."""
+    if most_files is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -128,12 +139,14 @@ def serving(
     wait_for: str = "The studio:",
     fresh: bool = False,
     opens: bool = False,
+    most_files: int | None = None,
 ) -> Iterator[tuple[httpx.Client, Process | FreshProcess]]:
     """Start a server; a client of it, and its process. What it says is beside its workspace.
 
     Args:
         fresh: With an interpreter of its own, for what is read or done while modules are imported.
         opens: Whether it opens the page in a browser, as it does for people.
+        most_files: Its limit of open files, which it can't raise.
     """
     port = free_port()
     workspace.mkdir(parents=True, exist_ok=True)
@@ -153,7 +166,7 @@ def serving(
             )
         process.log = log
     else:
-        process = Process(_arguments(workspace, *options), settings, log)
+        process = Process(_arguments(workspace, *options), settings, log, most_files=most_files)
     try:
         base_url = f"http://127.0.0.1:{port}"
         with httpx.Client(base_url=base_url, follow_redirects=True, timeout=60) as client:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fastapi import FastAPI, HTTPException, Request
+from gradio import http_server
 from gradio.blocks import Blocks
 from gradio.context import LocalContext
 from gradio.routes import App, ORJSONResponse
@@ -23,11 +24,13 @@ from studio.cli.serve import ServeArguments
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotAllowed
 from studio.server.announcement import announced
+from studio.server.connections import BoundedServer, SpaceServer, most_connections
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import QUEUE_JOIN, GradioCallMiddleware
 from studio.server.middleware.origin_guard import OriginGuard
+from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
@@ -102,10 +105,18 @@ class ServerEntry:
                 framed=self.framed_by_hub,
             )
         app = ConcurrencyLimitMiddleware(LoginLimit(app))
+        # A third of the connections is left for requests that end soon.
+        app = StreamLimitMiddleware(app, most_connections() * 2 // 3, is_owner=self._is_owner)
         policies = RoutePolicies(server.routes)
         return SecurityMiddleware(
             app, self.hosts, policies, prefix=self.prefix, framed_by_hub=self.framed_by_hub
         )
+
+    def _is_owner(self, asks: HTTPConnection) -> bool:
+        """Whether a request is known to be the owner's, by the key or the owner's cookie."""
+        if self._has_key(asks):
+            return True
+        return self.sessions is not None and self.sessions.is_owners(token_of(asks))
 
     def _has_key(self, asks: HTTPConnection) -> bool:
         return self.api_key is not None and holds_key(asks, self.api_key)
@@ -249,6 +260,14 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         return response
 
 
+class _Server(BoundedServer, http_server.Server):  # type: ignore[misc]  # Gradio's is untyped
+    """Gradio's server with bounded connections."""
+
+
+class _SpaceServer(SpaceServer, http_server.Server):  # type: ignore[misc]  # as above
+    """The same on a Space."""
+
+
 class GradioForm:
     """Gradio's login form; Gradio's server keeps its tokens."""
 
@@ -308,6 +327,8 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
     page.api_open = False  # as `queue` would set, which makes another queue and server
     # Gradio's own is 1 ms, at which an idle studio takes 4 % of a processor.
     page._queue.sleep_when_free = _GRADIO_POLL_S
+    # Gradio takes no settings for its server, so it gets the studio's.
+    http_server.Server = _SpaceServer if arguments.config.is_space else _Server
     page.launch(
         server_name=arguments.host,
         server_port=arguments.port,

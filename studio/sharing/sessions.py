@@ -10,6 +10,7 @@ import secrets
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +19,14 @@ from pathlib import Path
 from studio.errors import EngineBusy
 from studio.services.studio import Studio
 from studio.sharing.metered_engine import MeteredEngine
-from studio.sharing.quota import RateLimits, VisitLimits
+from studio.sharing.quota import (
+    RateLimits,
+    SharedLimits,
+    VisitLimits,
+    VisitorQuota,
+    VisitorsDisk,
+)
+from studio.storage.disk import DiskUsage, measure_folder
 from studio.storage.workspace import DiskQuota, remove_temp_files
 
 
@@ -27,12 +35,14 @@ class VisitorSession:
 
     Attributes:
         rate_limits: None for the owner, who has no limits.
+        network: The address of the last request; None if it isn't known.
         disk_quota: Limits the size of the workspace.
         seen_s: When the last request came, on the sessions' clock.
         open_requests: Requests under way; a page that follows its project has one all the time.
         cookie_sent_s: When the cookie was last sent.
         marked_s: When the workspace was last marked as in use.
         has_returned: Whether a later request has sent the cookie.
+        has_acted: Whether a request has changed the workspace.
     """
 
     def __init__(
@@ -51,6 +61,9 @@ class VisitorSession:
         self.cookie_sent_s = -math.inf
         self.marked_s = -math.inf
         self.has_returned = False
+        self.has_acted = False
+        self.network: str | None = None
+        self._prepared: DiskUsage | None = None
         self._open_studio = open_studio
         # Held while the workspace is opened, so that one thread does it.
         self._lock = threading.Lock()
@@ -85,6 +98,17 @@ class VisitorSession:
                 self._studio = self._open_studio()
                 self.touch_workspace()
             return self._studio
+
+    def note_prepared(self) -> None:
+        """Remember how the new workspace looks before anything is done in it."""
+        self._prepared = measure_folder(self.workspace)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether there is nothing in the workspace that the visitor has made."""
+        if not self.workspace.exists():
+            return True
+        return self._prepared is not None and self._prepared == measure_folder(self.workspace)
 
     def touch_workspace(self) -> None:
         """Mark the workspace as in use; one that isn't is removed after `KEPT_S`."""
@@ -121,7 +145,7 @@ class VisitorSessions:
         owner: The session of the person who started the studio.
         programs: The one session of all callers without a token. The ids of what they make can't
             be guessed, and no list shows them.
-        newcomer_limits: Limits that all new visitors share until their cookie comes back.
+        shared_limits: Of each address, and of all visitors together.
     """
 
     def __init__(
@@ -152,26 +176,35 @@ class VisitorSessions:
         self._visitors: dict[str, VisitorSession] = {}
         self._swept_s = clock()
         self._ended = threading.Event()
+        self.shared_limits = SharedLimits(self._limits, clock=clock)
+        self._disk = VisitorsDisk(self._limits)
         self._closer = threading.Thread(target=self._close_idle_loop, name="sessions", daemon=True)
         self.programs = self._create_session(_PROGRAMS)
-        self.newcomer_limits = RateLimits(self._limits, clock=clock)
         _remove_forgotten(self._root)
 
     def start(self) -> None:
         """Close idle sessions once a minute from now on."""
         self._closer.start()
 
+    def is_owners(self, token: str | None) -> bool:
+        """Whether a token is the owner's, compared in constant time."""
+        return secrets.compare_digest((token or "").encode(), self.owner_token.encode())
+
     def find_open(self, token: str | None) -> VisitorSession | None:
         """The session of a token, if it is in memory; never waits for the disk."""
         if not token:
             return None
-        if secrets.compare_digest(token.encode(), self.owner_token.encode()):
+        if self.is_owners(token):
             return self.owner
         with self._lock:
             return self._touch(self._visitors.get(_folder_name(token)))
 
-    def find(self, token: str | None) -> VisitorSession | None:
+    def find(self, token: str | None, network: str | None = None) -> VisitorSession | None:
         """The session of a token; None if no such token was ever issued.
+
+        Args:
+            token: From the browser.
+            network: The visitor's address, if it is known.
 
         Raises:
             EngineBusy: It isn't in memory, and there are too many sessions already.
@@ -183,25 +216,38 @@ class VisitorSessions:
         if not (self._root / name).is_dir():
             return None
         with self._lock:
-            gone = [] if name in self._visitors else self._make_room()
+            gone = [] if name in self._visitors else self._make_room(network)
             visitor = self._touch(self._visitors.setdefault(name, self._create_session(name)))
         self._close_sessions(gone)
         return visitor
 
-    def create(self) -> tuple[str, VisitorSession]:
+    def create(self, network: str | None = None) -> tuple[str, VisitorSession]:
         """Create a session; returns it with its token.
 
+        Args:
+            network: The visitor's address, if it is known.
+
         Raises:
-            EngineBusy: There are too many sessions already.
+            EngineBusy: There are too many sessions already, and all are in use.
         """
         token = secrets.token_urlsafe(24)
         name = _folder_name(token)
         with self._lock:
-            gone = self._make_room()
+            gone = self._make_room(network)
             visitor = self._visitors[name] = self._create_session(name)
             visitor.seen_s = self._clock()
+            self.place(visitor, network)
         self._close_sessions(gone)
         return token, visitor
+
+    def place(self, visitor: VisitorSession, network: str | None) -> None:
+        """Note the address of a visitor's request, which is charged with what the visitor does."""
+        if visitor.rate_limits is None:
+            return
+        visitor.network = network
+        visitor.rate_limits.wider = self.shared_limits.of_network(network)
+        assert isinstance(visitor.disk_quota, VisitorQuota)
+        visitor.disk_quota.network = network
 
     def is_cookie_due(self, visitor: VisitorSession) -> bool:
         """Whether to send the cookie again, which renews its lifetime; true once a day."""
@@ -226,7 +272,8 @@ class VisitorSessions:
         if now_s - self._swept_s >= _DAY_S:
             self._swept_s = now_s
             open_now = {visitor.workspace.name for visitor in active}
-            _remove_forgotten(self._root, but=open_now)
+            for workspace in _remove_forgotten(self._root, but=open_now):
+                self._disk.forget(workspace)
 
     def close(self) -> None:
         """Close all visitors' workspaces; to be called before the engine is closed."""
@@ -239,16 +286,25 @@ class VisitorSessions:
         self._close_sessions([*visitors, self.programs])
 
     def _close_idle_loop(self) -> None:
+        self._disk.add_known(_workspaces(self._root))
         while not self._ended.wait(_TIDY_EVERY_S):
             self.close_idle()
 
     def _create_session(self, name: str) -> VisitorSession:
         rate_limits = RateLimits(self._limits, clock=self._clock)
         workspace = self._root / name
-        quota = DiskQuota(workspace, self._limits.workspace_bytes, clock=self._clock)
-        return VisitorSession(
-            quota, workspace, lambda: self._open_studio(quota, workspace, rate_limits), rate_limits
-        )
+        rate_limits.wider = self.shared_limits.of_network(None)
+        quota = VisitorQuota(workspace, self._limits.workspace_bytes, self._disk, clock=self._clock)
+
+        def open_studio() -> Studio:
+            is_new = not workspace.exists()
+            studio = self._open_studio(quota, workspace, rate_limits)
+            if is_new:
+                visitor.note_prepared()
+            return studio
+
+        visitor = VisitorSession(quota, workspace, open_studio, rate_limits)
+        return visitor
 
     def _open_studio(self, quota: DiskQuota, workspace: Path, rate_limits: RateLimits) -> Studio:
         shared = self.owner.studio
@@ -268,46 +324,77 @@ class VisitorSessions:
         in_use = visitor.open_requests or visitor.is_at_work
         return self._clock() - visitor.seen_s > idle_s and not in_use
 
-    def _make_room(self) -> list[VisitorSession]:
-        """Take idle sessions out of memory; `find` opens those again that have returned once."""
-        if len(self._visitors) < self._limits.visitors:
+    def _make_room(self, network: str | None) -> list[VisitorSession]:
+        """Take a session out of memory if there are too many, in all or of one address.
+
+        One in which nothing was done goes first, then the longest idle; `find` opens those again
+        that have returned once.
+        """
+        known = (one.network for one in self._visitors.values() if one.network is not None)
+        counts: Counter[str | None] = Counter(known)
+        if network is not None and counts[network] >= self._limits.address_visitors:
+            candidates = [name for name, one in self._visitors.items() if one.network == network]
+        elif len(self._visitors) >= self._limits.visitors:
+            candidates = list(self._visitors)
+        else:
             return []
-        gone = [
-            name
-            for name, visitor in self._visitors.items()
-            if self._is_idle(visitor, _IDLE_S if visitor.has_returned else _PASSING_S)
-        ]
-        if not gone:
-            # One without a workspace loses nothing: its next request gets another token.
-            gone = [name for name, one in self._visitors.items() if not one.workspace.exists()][:1]
-        if not gone:
+
+        def rank(name: str) -> tuple[bool, int, float]:
+            visitor = self._visitors[name]
+            return visitor.has_acted, -counts[visitor.network], visitor.seen_s
+
+        ranked = sorted(candidates, key=rank)
+        gone = next((name for name in ranked if self._may_go(self._visitors[name])), None)
+        if gone is None:
             raise EngineBusy(
                 "Too many people are here already; try again in a few minutes.", retry_after_s=300
             )
-        return [self._visitors.pop(name) for name in gone]
+        return [self._visitors.pop(gone)]
+
+    def _may_go(self, visitor: VisitorSession) -> bool:
+        """Whether a session may make room for another one.
+
+        A visit that changed nothing holds no place, even while its page is open for long: its next
+        request gets another session.
+        """
+        if self._is_idle(visitor, _PASSING_S):
+            return True
+        if visitor.has_acted or visitor.is_at_work or not visitor.is_untouched:
+            return False
+        return not visitor.open_requests or self._clock() - visitor.seen_s > _PASSING_S
 
     def _close_sessions(self, visitors: list[VisitorSession]) -> None:
-        """Close sessions; delete the workspaces of those whose cookie never came back."""
+        """Close sessions; delete workspaces that hold nothing, or whose cookie never came back."""
         for visitor in visitors:
             visitor.close()
-            if visitor.has_returned or visitor is self.programs:
+            is_used = visitor.has_acted or not visitor.is_untouched
+            is_kept = visitor.has_returned and is_used
+            if is_kept or visitor is self.programs:
                 remove_temp_files(visitor.workspace)
             else:
                 _remove(visitor.workspace)
+                self._disk.forget(visitor.workspace)
 
 
 def _folder_name(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
-def _remove_forgotten(root: Path, but: set[str] | None = None) -> None:
-    """Delete workspaces that nobody has used for `KEPT_S`."""
-    if not root.is_dir():
-        return
+def _workspaces(root: Path) -> list[Path]:
+    return [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
+
+
+def _remove_forgotten(root: Path, but: set[str] | None = None) -> list[Path]:
+    """Delete workspaces that nobody has used for `KEPT_S`, and return them."""
     oldest_s = time.time() - KEPT_S
-    for folder in root.iterdir():
-        if folder.is_dir() and folder.name not in (but or ()) and _used_s(folder) < oldest_s:
-            _remove(folder)
+    forgotten = [
+        folder
+        for folder in _workspaces(root)
+        if folder.name not in (but or ()) and _used_s(folder) < oldest_s
+    ]
+    for folder in forgotten:
+        _remove(folder)
+    return forgotten
 
 
 def _used_s(folder: Path) -> float:

@@ -43,7 +43,7 @@ def ensure_writable(folder: Path) -> Path:
 
 
 _MEASURED_EVERY_S = 30.0
-_SPARE = 0.05
+SPARE = 0.05
 """Share of the quota reserved for edits, since making room takes an edit, too: a deletion."""
 
 EXPORTS = "exports"
@@ -107,7 +107,7 @@ class DiskQuota:
         """
         if self._size_bytes is None:
             return
-        most_bytes = self._size_bytes * (1 + _SPARE * as_edit)
+        most_bytes = self._size_bytes * (1 + SPARE * as_edit)
         held_bytes = self._held()
         with self._lock:
             if held_bytes + more_bytes > most_bytes:

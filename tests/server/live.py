@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -26,9 +27,10 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def live(app: ASGIApp) -> Iterator[str]:
-    """Serve an application; gives its base address, without a slash at the end."""
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="off", timeout_keep_alive=60)
+def live(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """Serve an application, with options of uvicorn; gives its base address, without a slash."""
+    fixed = {"port": 0, "log_level": "error", "lifespan": "off", "timeout_keep_alive": 60}
+    config = uvicorn.Config(app, **fixed, **options)
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -31,9 +33,14 @@ class NoForm:
 
 
 def front_of(
-    studio: Studio, limits: VisitLimits | None = None, *, apart: bool = True, key: str | None = None
+    studio: Studio,
+    limits: VisitLimits | None = None,
+    *,
+    apart: bool = True,
+    key: str | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> ServerEntry:
-    desks = VisitorSessions(studio, limits) if apart else None
+    desks = VisitorSessions(studio, limits, clock=clock) if apart else None
     return ServerEntry(studio, OriginGuard("testserver"), NoForm(), sessions=desks, api_key=key)
 
 

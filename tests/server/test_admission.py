@@ -11,14 +11,15 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from studio.server.middleware.admission import (
-    MAX_FAILED_LOGINS,
     ConcurrencyLimitMiddleware,
     LoginLimit,
     RequestBuffer,
     RequestQueue,
 )
+from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.policies import (
     UNDECLARED,
+    Access,
     RequestClass,
     RoutePolicies,
     RoutePolicy,
@@ -116,23 +117,66 @@ async def test_who_fails_makes_room_too() -> None:
                 await client.get("/studio/broken")
 
 
-async def test_after_some_wrong_passwords_signing_in_waits_and_then_goes_on() -> None:
-    now_s = 0.0
-    app = FastAPI()
+class Login(FastAPI):
+    """A form that takes a password."""
 
-    @app.post("/login")
-    async def login(right: bool = False) -> JSONResponse:
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        self.limit = LoginLimit(self, clock=lambda: self.now_s)
+        self.post("/login")(self.login)
+
+    async def login(self, right: bool = False) -> JSONResponse:
         return JSONResponse({}, 200 if right else 400)
 
-    async with client_of(LoginLimit(app, clock=lambda: now_s)) as client:
-        for _ in range(3):
-            assert (await client.post("/login?right=true")).status_code == 200
-        for _ in range(MAX_FAILED_LOGINS):
-            assert (await client.post("/login")).status_code == 400
-        refused = await client.post("/login?right=true")
-        assert refused.status_code == 429
-        now_s += int(refused.headers["retry-after"])
-        assert (await client.post("/login?right=true")).status_code == 200
+    async def sign_in(self, address: str, *, right: bool) -> httpx.Response:
+        transport = httpx.ASGITransport(self.limit, client=(address, 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            return await client.post("/login", params={"right": right})
+
+
+async def test_after_ten_wrong_passwords_an_address_waits_300_s() -> None:
+    form = Login()
+    for _ in range(3):
+        assert (await form.sign_in("127.0.0.1", right=True)).status_code == 200
+    for _ in range(10):
+        assert (await form.sign_in("127.0.0.1", right=False)).status_code == 400
+    refused = await form.sign_in("127.0.0.1", right=True)
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "300"
+    form.now_s = 299.0
+    assert (await form.sign_in("127.0.0.1", right=True)).status_code == 429
+    form.now_s = 300.0
+    assert (await form.sign_in("127.0.0.1", right=True)).status_code == 200
+
+
+async def test_wrong_passwords_of_one_address_lock_nobody_else_out() -> None:
+    form = Login()
+    for last in range(20):  # all of one network
+        await form.sign_in(f"2001:db8:0:1::{last}", right=False)
+    assert (await form.sign_in("2001:db8:0:1::99", right=True)).status_code == 429
+    for other in ("2001:db8:0:2::1", "203.0.113.7", "127.0.0.1"):
+        assert (await form.sign_in(other, right=True)).status_code == 200
+
+
+async def test_eight_requests_run_at_once_and_the_ninth_waits() -> None:
+    app = Slow()
+    policies = RoutePolicies(app.routes)
+    limit = ConcurrencyLimitMiddleware(app)
+
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
+        keep_policy(scope, policies.find(scope["method"], scope["path"]) or UNDECLARED)
+        await limit(scope, receive, send)
+
+    async with client_of(outermost) as client:
+        asked = [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(9)]
+        for _ in range(8):
+            await app.inside.acquire()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert app.inside.locked()
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
 
 
 class Sending:
@@ -193,6 +237,62 @@ async def test_one_sender_cannot_take_all() -> None:
         assert codes == [429, 200, 200]
         stalled.pieces.put_nowait(None)
         assert (await held).status_code == 200
+
+
+async def test_one_address_cannot_take_all_by_other_cookies() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=8, of_one=8, silent_s=600)
+    limit = ConcurrencyLimitMiddleware(app, bodies=arrivals)
+
+    def sender(address: str) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(limit, client=(address, 50_000))
+        return httpx.AsyncClient(transport=transport, base_url="http://studio")
+
+    async with sender("203.0.113.7") as greedy, sender("203.0.113.8") as other:
+        stalled = [Sending() for _ in range(4)]
+        held = [
+            asyncio.ensure_future(
+                greedy.post(
+                    "/studio/projects", content=aiter(one), headers={"Cookie": f"a={place}"}
+                )
+            )
+            for place, one in enumerate(stalled)
+        ]
+        for one in stalled:
+            await one.begun.wait()
+        refused = await greedy.post("/studio/projects", content=b"x", headers={"Cookie": "a=new"})
+        assert refused.status_code == 429
+        assert (await other.post("/studio/projects", content=b"x")).status_code == 200
+        for one in stalled:
+            one.pieces.put_nowait(None)
+        assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 4
+        again = await greedy.post("/studio/projects", content=b"x", headers={"Cookie": "a=new"})
+        assert again.status_code == 200
+
+
+async def test_streams_are_bounded_but_for_the_owner() -> None:
+    app = Slow()
+    stream = RoutePolicy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
+    limit = StreamLimitMiddleware(app, 4, is_owner=lambda asks: "owner" in asks.cookies)
+
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
+        keep_policy(scope, stream)
+        await limit(scope, receive, send)
+
+    async with client_of(outermost) as client:
+        held = [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(4)]
+        for _ in held:
+            await app.inside.acquire()
+        refused = await client.post("/studio/projects")
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "10"
+        cookie = {"Cookie": "owner=1"}
+        held.append(asyncio.ensure_future(client.post("/studio/projects", headers=cookie)))
+        await app.inside.acquire()
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*held)} == {200}
+        assert (await client.post("/studio/projects")).status_code == 200
 
 
 async def test_a_body_that_falls_silent_is_given_up() -> None:

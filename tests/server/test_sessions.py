@@ -105,6 +105,18 @@ def test_a_cookie_of_before_it_was_named_for_the_port_goes_on(shared: Shared) ->
     assert [one["name"] for one in answer.json()] == ["Kept"]
 
 
+def test_wrong_passwords_of_a_guest_keep_neither_others_nor_the_owner_out(shared: Shared) -> None:
+    guest = {"X-Forwarded-For": "203.0.113.7"}  # as the tunnel passes it on
+    for _ in range(10):
+        wrong = SIGN_IN | {"password": "no"}
+        assert httpx.post(f"{shared.address}/login", data=wrong, headers=guest).status_code == 400
+    answer = httpx.post(f"{shared.address}/login", data=SIGN_IN, headers=guest)
+    assert answer.status_code == 429
+    with shared.visitor() as other, shared.owner() as owner:
+        assert other.get("/studio/projects").status_code == 200
+        assert owner.get("/studio/projects").status_code == 200
+
+
 def test_a_made_up_cookie_opens_nothing(shared: Shared, anna: httpx.Client) -> None:
     with shared.visitor() as client:
         for made_up in (

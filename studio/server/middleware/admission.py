@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
+from studio.server.middleware.places import Places, client_network
 from studio.server.policies import RequestClass, policy_of
 
 _MB = 1_000_000
@@ -58,7 +60,7 @@ _SILENT = "The rest of the request didn't come. Send it again."
 
 
 class RequestBuffer:
-    """Bounds how many bodies arrive at once, in all and from one sender.
+    """Bounds how many bodies arrive at once, in all, from one sender and from one address.
 
     To be used on the server's event loop only.
     """
@@ -71,7 +73,7 @@ class RequestBuffer:
             of_one: Most bodies of one browser, or of all programs together.
             silent_s: How long the next chunk of a body may take.
         """
-        self._at_once = at_once
+        self._places = Places(at_once)
         self._of_one = of_one
         self._silent_s = silent_s
         self._coming: Counter[str] = Counter()
@@ -95,11 +97,14 @@ class RequestBuffer:
             HTTPException: Too many bodies are arriving; 429.
         """
         sender = Headers(scope=scope).get("cookie", "")
-        if self.active_count >= self._at_once or self._coming[sender] >= self._of_one:
+        network = client_network(scope)
+        if self._places.is_full_for(network) or self._coming[sender] >= self._of_one:
             raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+        self._places.take(network)
         self._coming[sender] += 1
 
         def end() -> None:
+            self._places.leave(network)
             self._coming[sender] -= 1
             if not self._coming[sender]:
                 del self._coming[sender]
@@ -160,6 +165,9 @@ def has_body(scope: Scope) -> bool:
 
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0
+_MOST_ADDRESSES = 1_000
+"""Addresses with wrong passwords that are remembered; each sign-in looks through them."""
+
 _DRAINED_BYTES = 1_000_000
 _DRAINED_S = 5.0
 _FULL = "Too many people are using this studio now. Try again in 2 s."
@@ -288,43 +296,57 @@ class _Admission:
 
 
 class LoginLimit:
-    """Login throttle: after `MAX_FAILED_LOGINS` wrong passwords, refuses sign-ins for a while.
+    """Login throttle: after `MAX_FAILED_LOGINS` wrong passwords, an address waits for a while.
 
-    All visitors of a share link have the same address, so they are counted together. Whoever is
-    signed in already isn't affected.
+    Others still sign in, and whoever is signed in already isn't affected. What comes through a
+    tunnel or proxy that names no address counts as one.
     """
 
     def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Wrap an application."""
         self._app = app
         self._clock = clock
-        self._failed_s: list[float] = []
+        # When the wrong passwords of each address came; the address of the latest is the last.
+        self._failed_s: dict[str | None, list[float]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse a sign-in."""
         if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
             await self._app(scope, receive, send)
             return
-        now_s = self._clock()
-        self._failed_s = [at_s for at_s in self._failed_s if now_s - at_s < _LOGIN_WINDOW_S]
-        if len(self._failed_s) >= MAX_FAILED_LOGINS:
-            wait_s = round(self._failed_s[0] + _LOGIN_WINDOW_S - now_s) + 1
+        now_s, network = self._clock(), client_network(scope)
+        self._forget_old(now_s)
+        failed_s = self._failed_s.pop(network, [])
+        self._failed_s[network] = failed_s
+        if len(failed_s) >= MAX_FAILED_LOGINS:
+            wait_s = math.ceil(failed_s[0] + _LOGIN_WINDOW_S - now_s)
             await _drain(receive)
             message = f"There were too many wrong passwords. Try again in {wait_s} s."
             refused = _busy("/login", message, {"Retry-After": str(wait_s)})
             await refused(scope, receive, send)
             return
         # Counted as failed until its response is known, so that parallel attempts count too.
-        self._failed_s.append(now_s)
-        await self._app(scope, receive, self._watch_answer(now_s, send))
+        failed_s.append(now_s)
+        await self._app(scope, receive, _watch_answer(failed_s, now_s, send))
 
-    def _watch_answer(self, at_s: float, send: Send) -> Send:
-        async def send_noted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                self._failed_s.remove(at_s)
-            await send(message)
+    def _forget_old(self, now_s: float) -> None:
+        for network, failed_s in list(self._failed_s.items()):
+            while failed_s and now_s - failed_s[0] >= _LOGIN_WINDOW_S:
+                failed_s.pop(0)
+            if not failed_s:
+                del self._failed_s[network]
+        while len(self._failed_s) > _MOST_ADDRESSES:
+            del self._failed_s[next(iter(self._failed_s))]
 
-        return send_noted
+
+def _watch_answer(failed_s: list[float], at_s: float, send: Send) -> Send:
+    async def send_noted(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] < 400:
+            with suppress(ValueError):  # the answer took longer than the wait
+                failed_s.remove(at_s)
+        await send(message)
+
+    return send_noted
 
 
 async def _drain(receive: Receive) -> None:

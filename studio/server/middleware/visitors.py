@@ -10,9 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.errors import NotAllowed, StudioError
+from studio.errors import EngineBusy, NotAllowed, StudioError
 from studio.server.error_responses import response_for_error
 from studio.server.middleware.admission import stated_bytes
+from studio.server.middleware.places import client_network
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.services.studio import Studio
 from studio.sharing.metered_engine import OWNERS_ONLY
@@ -20,6 +21,8 @@ from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
 """Name of the visitor's cookie, which an underscore and the port may follow."""
+
+_ACTS = frozenset({DiskUse.EDIT, DiskUse.FILL})
 
 
 class VisitorMiddleware:
@@ -93,27 +96,38 @@ class VisitorMiddleware:
             return None, self._sessions.owner
         token = token_of(asks)
         visitor = self._sessions.find_open(token)
-        if visitor is None and token:
-            visitor = await asyncio.to_thread(self._sessions.find, token)
-        if visitor is not None:
-            return token, visitor
-        if not policy.starts_session:
-            return None, self._sessions.programs
-        return await asyncio.to_thread(self._sessions.create)
+        network = client_network(asks.scope)
+        try:
+            if visitor is None and token:
+                visitor = await asyncio.to_thread(self._sessions.find, token, network)
+            if visitor is not None:
+                return token, visitor
+            if policy.starts_session:
+                return await asyncio.to_thread(self._sessions.create, network)
+        except EngineBusy:
+            if not policy.is_page:  # the page itself is for everybody, and asks again for the rest
+                raise
+        return None, self._sessions.programs
 
     async def _admit(self, visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
         """Enforce a visitor's limits, and open the workspace off the event loop."""
         if visitor.rate_limits is not None:
-            self._charge(visitor, policy)
+            self._charge(visitor, scope, policy)
             await _check_room(visitor, scope, policy)
+            visitor.has_acted = visitor.has_acted or policy.disk in _ACTS
         if not visitor.is_open and policy.opens_workspace:
             await asyncio.to_thread(lambda: visitor.studio)
 
-    def _charge(self, visitor: VisitorSession, policy: RoutePolicy) -> None:
+    def _charge(self, visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
         if policy.access is Access.OWNER:
             raise NotAllowed(OWNERS_ONLY)
+        network = client_network(scope)
+        self._sessions.place(visitor, network)
+        if policy.is_page and not visitor.has_returned:  # whoever comes gets the page
+            return
         known = visitor.has_returned or visitor is self._sessions.programs
-        limits = visitor.rate_limits if known else self._sessions.newcomer_limits
+        shared = self._sessions.shared_limits
+        limits = visitor.rate_limits if known else shared.of_newcomers(network)
         assert limits is not None
         limits.spend_request()
         if policy.is_upload:

@@ -1,0 +1,268 @@
+"""The server's connections: how many there may be, and how long one may stay without a request.
+
+uvicorn bounds none of this: a connection that sends nothing, or its headers byte by byte, stays for
+ever, and some hundred of them use up the descriptors that a process may have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import math
+import socket
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from studio.server.middleware.places import Places, network_of
+
+if sys.platform != "win32":
+    import resource
+
+log = logging.getLogger(__name__)
+
+HEADERS_S = 10.0
+"""How long the headers of a request may take, from the connection's start or the last response."""
+
+_MOST = 4_096
+_FEWEST = 16
+_OTHER_FILES = 128
+"""Descriptors for all but connections and the files that are sent through them."""
+
+
+def most_connections() -> int:
+    """How many connections the limit of open files allows, if each of them sends a file."""
+    if sys.platform == "win32":  # sockets don't count as files there
+        return _MOST
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return _MOST
+    return max(_FEWEST, min(_MOST, (files - _OTHER_FILES) // 2))
+
+
+class Connections:
+    """All open connections; at their limit, one without a request makes room for a newer one.
+
+    So whoever sends a request gets a connection, however many others are silent. To be used on the
+    server's event loop only.
+    """
+
+    def __init__(self, at_most: int) -> None:
+        """Start with none."""
+        self._places = Places(at_most)
+        self._networks: dict[BoundedProtocol, str | None] = {}
+        # Those without a request, by network, the longest silent first.
+        self._waiting: dict[str | None, dict[BoundedProtocol, None]] = defaultdict(dict)
+
+    def add(self, connection: BoundedProtocol, network: str | None) -> None:
+        """Count a new connection, which has no request yet; may close it, or another one."""
+        while self._places.is_full_for(network):
+            if not self._close_one(self._crowded(network)):
+                connection.drop()
+                return
+        self._places.take(network)
+        self._networks[connection] = network
+        self._waiting[network][connection] = None
+
+    def set_waiting(self, connection: BoundedProtocol, *, is_waiting: bool) -> None:
+        """Note whether a connection has no request under way."""
+        if connection not in self._networks:
+            return
+        network = self._networks[connection]
+        self._waiting[network].pop(connection, None)
+        if is_waiting:
+            self._waiting[network][connection] = None
+        elif not self._waiting[network]:
+            del self._waiting[network]
+
+    def remove(self, connection: BoundedProtocol) -> None:
+        """Stop counting a connection; no error if it isn't counted."""
+        if connection in self._networks:
+            self.set_waiting(connection, is_waiting=False)
+            self._places.leave(self._networks.pop(connection))
+
+    def close_silent(self, at_most: int) -> None:
+        """Close some connections without a request, since the process is out of descriptors."""
+        for _ in range(at_most):
+            if not self._close_one(list(self._waiting)):
+                return
+
+    def _crowded(self, network: str | None) -> list[str | None]:
+        """The networks of which one has to give up a connection before `network` gets another."""
+        if self._places.has_too_many(network):
+            return [network] if network in self._waiting else []
+        if self._places.is_full:
+            return list(self._waiting)
+        return [one for one in self._waiting if one is not None]
+
+    def _close_one(self, networks: Iterable[str | None]) -> bool:
+        """Close the longest silent connection of the network that has most of them."""
+        silent = max((self._waiting[one] for one in networks), key=len, default=None)
+        if not silent:
+            return False
+        connection = next(iter(silent))
+        connection.drop()
+        return True
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's HTTP protocol, with a time limit for headers and a table of connections."""
+
+    def __init__(
+        self,
+        *args: Any,
+        connections: Connections,
+        headers_s: float = HEADERS_S,
+        **options: Any,
+    ) -> None:
+        """Take uvicorn's arguments and the table of connections."""
+        super().__init__(*args, **options)
+        self._table = connections
+        self._headers_s = headers_s
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unsent_bytes = math.inf
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection, and start to wait for its first request."""
+        super().connection_made(transport)
+        self._await_headers()
+        self._table.add(self, network_of(self.client[0] if self.client else None))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop counting the connection."""
+        self._stop_waiting()
+        self._table.remove(self)
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Note when a request has begun."""
+        super().handle_events()
+        if self._deadline is not None and self._has_request:
+            self._stop_waiting()
+            self._table.set_waiting(self, is_waiting=False)
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Hand the connection to uvicorn's WebSocket protocol, which refuses it here."""
+        self._stop_waiting()
+        self._table.remove(self)
+        super().handle_websocket_upgrade(event)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, unless it was sent already."""
+        super().on_response_complete()
+        if not self._has_request and self._deadline is None:
+            self._await_headers()
+            self._table.set_waiting(self, is_waiting=True)
+
+    def drop(self) -> None:
+        """Close the connection at once; what hasn't been sent is lost."""
+        self._stop_waiting()
+        self._table.remove(self)
+        self.transport.abort()
+
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_headers(self) -> None:
+        self._unsent_bytes = math.inf
+        self._deadline = self.loop.call_later(self._headers_s, self._end_silence)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_silence(self) -> None:
+        """Close a connection without a request, unless it is still taking the last response."""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if 0 < unsent_bytes < self._unsent_bytes:
+            self._unsent_bytes = unsent_bytes
+            self._deadline = self.loop.call_later(self._headers_s, self._end_silence)
+        else:
+            self.drop()
+
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_LOGGED_EVERY_S = 60.0
+_FREED_AT_ONCE = 64
+
+
+class AcceptFailures:
+    """An event loop's exception handler, for connections that can't be accepted.
+
+    asyncio waits a second before it accepts again, but logs a traceback for each failure.
+    """
+
+    def __init__(
+        self, connections: Connections, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start with nothing logged."""
+        self._connections = connections
+        self._clock = clock
+        self._logged_s = -math.inf
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log a failure to accept at most once a minute, and close silent connections."""
+        error = context.get("exception")
+        is_accept = "accept" in context.get("message", "").lower()
+        if not (is_accept and isinstance(error, OSError) and error.errno in _OUT_OF_DESCRIPTORS):
+            loop.default_exception_handler(context)
+            return
+        self._connections.close_silent(_FREED_AT_ONCE)
+        now_s = self._clock()
+        if now_s - self._logged_s >= _LOGGED_EVERY_S:
+            self._logged_s = now_s
+            log.warning("no connection can be accepted for now: %s", error.strerror)
+
+
+_PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+_ACCEPTED_AT_ONCE = 64
+_LISTEN_BACKLOG = 2_048
+
+
+class BoundedServer(uvicorn.Server):
+    """uvicorn's server with bounded connections."""
+
+    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+        """Set what uvicorn's configuration allows, before it is loaded."""
+        self._connections = Connections(most_connections())
+        config.http = partial(BoundedProtocol, connections=self._connections)  # type: ignore[assignment]
+        # asyncio accepts this many before it lets any of them be counted.
+        config.backlog = _ACCEPTED_AT_ONCE
+        super().__init__(config, *args, **options)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        handler = AcceptFailures(self._connections)
+        asyncio.get_running_loop().set_exception_handler(handler.handle)
+        await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                _lengthen_queue(listener)
+
+
+class SpaceServer(BoundedServer):
+    """The server of a Space, whose visitors all come through the platform's proxies."""
+
+    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+        """Set what uvicorn's configuration allows, before it is loaded."""
+        config.forwarded_allow_ips = _PRIVATE_NETWORKS
+        super().__init__(config, *args, **options)
+
+
+def _lengthen_queue(listener: Any) -> None:
+    """Let the system queue more connections than are accepted at once."""
+    with (
+        suppress(OSError),
+        socket.fromfd(listener.fileno(), listener.family, listener.type) as same,
+    ):
+        same.listen(_LISTEN_BACKLOG)
