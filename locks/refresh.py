@@ -10,7 +10,8 @@ newest versions that the requirements allow.
   version from elsewhere is there.
 - `PART-alone.txt`: what names other versions than are installed, and what has no wheel, which is
   built with what is installed.
-- `build.txt`: what builds the package.
+- `audit.txt`, `build.txt`: what audits the locks and what builds the package; both stand apart
+  from the studio.
 - `../pip.txt`: the pip that shows its progress.
 """
 
@@ -39,6 +40,8 @@ from studio.setup.requirements import Part, Pin, read_parts  # noqa: E402
 
 _LOCKS = ROOT / "locks"
 _UV = (sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--no-annotate")
+_APART = frozenset({"audit"})
+"""Parts that are installed without the studio."""
 _BUILD_TOOLS = ("hatchling",)
 _FOR_CUDA = re.compile(r"torch|triton|nvidia-.+|cuda-.+")
 _SYSTEMS = (
@@ -75,6 +78,9 @@ def _write_python(minor: int, parts: list[Part], *, upgrade: bool) -> None:
     versions = resolver.versions([pin for part in parts for pin in part.pins], held)
     files: dict[str, list[_Package]] = {}
     for part in parts:
+        if part.name in _APART:
+            files[part.name] = resolver.packages(part.pins, versions)
+            continue
         closure = resolver.packages((*parts[0].pins, *part.pins), versions)
         # The studio's packages are there before those of any other part.
         before = files.get("studio", [])
