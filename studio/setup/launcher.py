@@ -25,6 +25,7 @@ from studio.setup.commands import (
 )
 from studio.setup.environment import ensure_venv, is_own, python_of, uses_running
 from studio.setup.installer import Home, Installer
+from studio.setup.lock import locks_of
 from studio.setup.models_install import ModelsInstall
 from studio.setup.nginx import bring_nginx, find_nginx
 from studio.setup.pip import InstallProgress
@@ -120,7 +121,10 @@ class Launcher:
         self._run_studio = run_studio
         self._console = console
         self._home = Home(
-            Path(sys.prefix), repo / ".tableread" / "setup", is_own(repo, Path(sys.prefix))
+            root=Path(sys.prefix),
+            state=repo / ".tableread" / "setup",
+            owned=is_own(repo, Path(sys.prefix)),
+            locks=locks_of(repo),
         )
 
     @classmethod

@@ -115,6 +115,15 @@ _CAUSES = (
         "The package index can't be reached: check the network",
     ),
     (
+        r"DO NOT MATCH THE HASHES",
+        "A package isn't the one that was locked, and was not installed: try again, and without "
+        "the index or proxy that served it; see docs/operate/install.md",
+    ),
+    (
+        r"--require-hashes mode",
+        "A package that the others need has no hash: get the newest repository",
+    ),
+    (
         r"ResolutionImpossible|conflicting dependencies",
         "The packages contradict each other or what is installed: get the newest requirements.txt",
     ),

@@ -83,16 +83,22 @@ def standing_pins(roots: Iterable[Pin]) -> tuple[Pin, ...]:
     waiting = [pin.name for pin in roots]
     while waiting:
         name = waiting.pop()
-        key = re.sub(r"[-_.]+", "-", name).lower()
+        key = package_key(name)
         version = installed_version(name)
         if key in found or version is None:
             continue
         found[key] = Pin(key, version)
-        waiting += _wanted_by(name)
+        waiting += wanted_by(name)
     return tuple(found[key] for key in sorted(found))
 
 
-def _wanted_by(name: str) -> Iterator[str]:
+def package_key(name: str) -> str:
+    """A package's name in the one spelling that indexes compare."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def wanted_by(name: str) -> Iterator[str]:
+    """Names of what an installed package needs on some system, as it spells them."""
     for wish in metadata.requires(name) or ():
         match = _NAME.match(wish)
         if match and "extra ==" not in wish:

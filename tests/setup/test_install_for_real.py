@@ -144,6 +144,26 @@ def test_a_package_nowhere_to_be_had_ends_with_the_remedy_and_the_log(repo):
     assert "Traceback" not in done.stderr
 
 
+def test_a_package_that_isnt_the_locked_one_is_not_installed(repo):
+    repo.add_wheel("tiny_planted", "1.0")
+    repo.require("tiny_first==1.0\ntiny_planted==1.0")
+    repo.add_wheel("tiny_planted", "1.0", main="print('Other content.')")
+    done = repo.launch("doctor", "tiny_planted")
+    assert done.returncode == 3
+    assert "isn't the one that was locked" in done.stderr
+    assert not list(repo.site.glob("tiny_planted*"))
+    repo.require("tiny_first==1.0\ntiny_planted==1.0")
+    assert _answer(repo.launch("doctor", "tiny_planted"))["imported"] == ["1.0"]
+
+
+def test_requirements_without_their_lock_are_named_before_anything_changes(repo):
+    requirements = repo.root / "requirements.txt"
+    requirements.write_text(requirements.read_text().replace("tiny_first==1.0", "tiny_first==2.0"))
+    done = repo.launch("doctor")
+    assert done.returncode == 3
+    assert "locks/refresh.py" in done.stderr
+
+
 def test_models_are_installed_beside_the_studio_with_what_needs_no_deps(repo):
     repo.add_wheel("tiny_model", requires=("tiny_first",))
     repo.add_wheel("tiny_alone", requires=("tiny_first==0.1",))
@@ -253,7 +273,7 @@ def test_two_launches_at_once_both_arrive(repo):
 
 def test_the_test_command_brings_its_tools_and_hands_on_arguments_and_status(repo):
     repo.add_wheel("pytest", "0.0.1", main=_FAKE_PYTEST)
-    (repo.root / "tests" / "requirements.txt").write_text("# part: tests\npytest==0.0.1\n")
+    repo.require("tiny_first==1.0", tests="pytest==0.0.1")
     browser = repo.index / "browser"
     browser.touch()
     done = repo.launch("test", "-k", "dialog", TABLEREAD_BROWSER=str(browser))

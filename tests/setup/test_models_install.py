@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -139,15 +140,21 @@ def test_close_is_harmless_when_nothing_runs():
 def test_a_foreign_environment_with_the_packages_needs_no_stamp(tmp_path):
     here = Part("models", (Pin("pytest", pytest.__version__),))
     absent = Part("models", (Pin("pytest", "0.0"),))
-    foreign = Home(tmp_path, tmp_path, owned=False)
+    foreign = Home(tmp_path, tmp_path, locks=tmp_path, owned=False)
     assert Installer(foreign, here).is_ready()
     assert not Installer(foreign, absent).is_ready()
-    assert not Installer(Home(tmp_path, tmp_path, owned=True), here).is_ready()
+    assert not Installer(Home(tmp_path, tmp_path, locks=tmp_path, owned=True), here).is_ready()
+
+
+def absent_part(locks: Path) -> Part:
+    """A part with its lock, whose package nobody has."""
+    (locks / "models.txt").write_text(f"no-such-package-anywhere==1 --hash=sha256:{'0' * 64}\n")
+    return Part("models", (Pin("no-such-package-anywhere", "1"),))
 
 
 def test_an_installer_stopped_before_it_began_touches_nothing(tmp_path):
-    part = Part("models", (Pin("no-such-package-anywhere", "1"),))
-    installer = Installer(Home(tmp_path, tmp_path / "state", owned=False), part)
+    part = absent_part(tmp_path)
+    installer = Installer(Home(tmp_path, tmp_path / "state", owned=False, locks=tmp_path), part)
     installer.stop()
     with pytest.raises(Cancelled):
         installer.run(lambda _: None)
@@ -156,7 +163,7 @@ def test_an_installer_stopped_before_it_began_touches_nothing(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "state").write_text("a file where the folder should be")
-    part = Part("models", (Pin("no-such-package-anywhere", "1"),))
-    installer = Installer(Home(tmp_path, tmp_path / "state", owned=False), part)
+    part = absent_part(tmp_path)
+    installer = Installer(Home(tmp_path, tmp_path / "state", owned=False, locks=tmp_path), part)
     with pytest.raises(SetupFailed, match=r"can't be changed.*Check who owns"):
         installer.run(lambda _: None)

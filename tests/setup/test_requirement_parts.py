@@ -90,7 +90,7 @@ def test_standing_pins_follow_what_a_package_brought():
 
 def test_the_projects_own_files_hold_the_parts_the_launcher_needs():
     parts = read_parts(REPO / "requirements.txt") | read_parts(REPO / "tests" / "requirements.txt")
-    assert set(parts) == {"studio", "models", "tests"}
+    assert set(parts) == {"studio", "models", "tests", "audit"}
     names = [pin.name for part in parts.values() for pin in (*part.pins, *part.no_deps)]
     assert len(names) == len(set(names))
     assert [pin.name for pin in parts["models"].no_deps] == ["chatterbox-tts"]

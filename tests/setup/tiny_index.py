@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,8 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from studio.setup.lock import locks_of
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -78,7 +82,6 @@ class TinyRepo:
             ignore=shutil.ignore_patterns("__pycache__"),
         )
         (root / "studio" / "app.py").write_text(_APP)
-        (root / "tests" / "requirements.txt").write_text("# part: tests\n")
         return cls(root, index)
 
     def add_wheel(
@@ -111,10 +114,62 @@ class TinyRepo:
                 archive.addfile(entry, io.BytesIO(text.encode()))
         return signals
 
-    def require(self, studio: str, models: str = "") -> None:
-        """Write requirements.txt; the arguments hold lines."""
+    def require(self, studio: str, models: str = "", tests: str = "") -> None:
+        """Write the requirements and their locks; the arguments hold lines."""
         text = f"# part: studio\n{studio}\n# part: models\n{models}\n"
         (self.root / "requirements.txt").write_text(text)
+        (self.root / "tests" / "requirements.txt").write_text(f"# part: tests\n{tests}\n")
+        shutil.rmtree(self.locks, ignore_errors=True)
+        self.locks.mkdir(parents=True)
+        before = self._lock("studio", studio, set())
+        self._lock("models", models, before)
+        self._lock("tests", tests, before)
+
+    @property
+    def locks(self) -> Path:
+        return locks_of(self.root)
+
+    def _lock(self, part: str, lines: str, before: set[str]) -> set[str]:
+        """Write the locks of a part as `locks/refresh.py` would; returns its packages."""
+        alone = set(re.findall(r"^# no-deps: (\S+)", lines, re.MULTILINE))
+        waiting = re.findall(r"^[\w-]+==\S+", lines, re.MULTILINE)
+        together: set[str] = set()
+        while waiting:
+            pin = waiting.pop()
+            if pin in before | together:
+                continue
+            (together if self._file(pin).suffix == ".whl" else alone).add(pin)
+            waiting += self._wanted_by(pin)
+        for name, pins in ((part, together), (f"{part}-alone", alone)):
+            if pins or name == part:
+                entries = (f"{pin} --hash=sha256:{self._hash(pin)}\n" for pin in sorted(pins))
+                (self.locks / f"{name}.txt").write_text("".join(entries))
+        return together | alone
+
+    def _file(self, pin: str) -> Path:
+        """A package's file; the name of a wheel if there is none."""
+        stem = pin.replace("==", "-")
+        source = self.index / f"{stem}.tar.gz"
+        return source if source.is_file() else self.index / f"{stem}-py3-none-any.whl"
+
+    def _hash(self, pin: str) -> str:
+        file = self._file(pin)
+        return hashlib.sha256(file.read_bytes() if file.is_file() else b"absent").hexdigest()
+
+    def _wanted_by(self, pin: str) -> list[str]:
+        """The pins of a wheel's wishes, each at the lowest version that will do."""
+        file = self._file(pin)
+        if file.suffix != ".whl" or not file.is_file():
+            return []
+        with zipfile.ZipFile(file) as wheel:
+            metadata = wheel.read(f"{pin.replace('==', '-')}.dist-info/METADATA").decode()
+        wishes = re.findall(r"^Requires-Dist: (\w+)(?:>=(\d+))?", metadata, re.MULTILINE)
+        return [self._lowest(name, int(least or 1)) for name, least in wishes]
+
+    def _lowest(self, name: str, least: int) -> str:
+        files = (file.name.split("-") for file in self.index.glob(f"{name}-*.whl"))
+        versions = sorted(version for _, version, *_ in files)
+        return next(f"{name}=={version}" for version in versions if float(version) >= least)
 
     @property
     def venv(self) -> Path:

@@ -1,0 +1,90 @@
+"""The page on licences names every package that is passed on, with the licence that it states."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+import pytest
+from tiny_index import REPO
+
+PAGE = (REPO / "docs" / "operate" / "licences.md").read_text("utf-8")
+SHIPPED = ("studio", "models-torch", "models", "models-alone")
+STATES_NONE = {"cuda-toolkit", "espeakng-loader"}
+"""Packages without a word on it in their metadata."""
+IN_SHORT = {
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Apache": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache 2.0 License": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "Apache2.0": "Apache-2.0",
+    "BSD 3-Clause License": "BSD-3-Clause",
+    "BSD License": "BSD",
+    "ISC License": "ISC",
+    "MIT License": "MIT",
+    "NVIDIA Proprietary Software": "LicenseRef-NVIDIA-Proprietary",
+}
+EXPRESSION = re.compile(r"[(\w.+)-]+(?: (?:AND|OR|WITH) [(\w.+)-]+)*")
+
+
+def shipped() -> dict[str, set[str]]:
+    """Versions by package, over all Pythons."""
+    found: dict[str, set[str]] = {}
+    for file in SHIPPED:
+        for path in REPO.glob(f"locks/3.*/{file}.txt"):
+            for name, version in re.findall(
+                r"^([\w-]+)==([^\s;]+)", path.read_text(), re.MULTILINE
+            ):
+                found.setdefault(name, set()).add(version)
+    return found
+
+
+def named() -> dict[str, str]:
+    """Licence by package, as the table has it."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+    pairs = [(name, licence) for licence, names in rows[1:] for name in names.split(", ")]
+    assert len({name for name, _ in pairs}) == len(pairs), "a package stands in two rows"
+    return dict(pairs)
+
+
+def stated(name: str) -> str | None:
+    """The licence of an installed package's metadata; None if there is none."""
+    about = metadata.metadata(name)
+    classes = about.get_all("Classifier") or []
+    candidates = [
+        about.get("License-Expression") or "",
+        (about.get("License") or "").partition("\n")[0],
+        *(line.rpartition(" :: ")[2] for line in classes if line.startswith("License ::")),
+    ]
+    for text in candidates:
+        if short := IN_SHORT.get(text) or (EXPRESSION.fullmatch(text) and text):
+            return short
+    return None
+
+
+def test_every_package_that_is_passed_on_is_named_and_no_other():
+    assert set(named()) == set(shipped())
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_package_has_the_licence_that_it_states(name):
+    try:
+        version = metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        pytest.skip("not installed here")
+    if version in shipped()[name] and name not in STATES_NONE:
+        assert named()[name] == stated(name)
+
+
+def test_what_a_wheel_of_pyav_brings_is_named():
+    """Its metadata says BSD; what it holds decides for who passes it on."""
+    av = pytest.importorskip("av")
+    assert {"libx264", "libx265"} <= av.codecs_available
+    (line,) = [line for line in PAGE.splitlines() if line.startswith("- **av**")]
+    assert "GPL-3.0-or-later" in line
+
+
+@pytest.mark.parametrize("name", ["av", "espeakng-loader", "pykakasi", "soxr", "soundfile"])
+def test_copyleft_is_explained(name):
+    assert re.search(rf"^- \*\*{name}\*\*", PAGE, re.MULTILINE)
