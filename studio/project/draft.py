@@ -1,10 +1,11 @@
-"""A document while edits change it: each change takes as long in a long dialog as in a short one."""
+"""A document while edits change it; a change takes as long in a long dialog as in a short one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES, name_key, same_name
@@ -264,8 +265,8 @@ class LineOrder:
     def __init__(self, order: Iterable[str]) -> None:
         """Start with an order of unique ids; None stands for both ends."""
         ids = [None, *order, None]
-        self._next: dict[str | None, str | None] = dict(zip(ids[:-1], ids[1:], strict=True))
-        self._previous: dict[str | None, str | None] = dict(zip(ids[1:], ids[:-1], strict=True))
+        self._next: dict[str | None, str | None] = dict(pairwise(ids))
+        self._previous: dict[str | None, str | None] = dict(pairwise(reversed(ids)))
         self._ranks: dict[str, int] = {}
         self._rank_all()
 
