@@ -128,11 +128,13 @@ class Cast:
         Raises:
             StorageFailed: The library can't be read.
         """
-        found: dict[tuple[str, ...], Notice] = {}
+        # Each name and mood is looked up in the library once, at its first line.
+        first: dict[tuple[str, str | None], SpeechSegment] = {}
         for one in segments:
-            if not isinstance(one, SpeechSegment):
-                continue
-            name, mood = one.speaker, one.mood
+            if isinstance(one, SpeechSegment):
+                first.setdefault((one.speaker, one.mood), one)
+        found: dict[tuple[str, ...], Notice] = {}
+        for (name, mood), one in first.items():
             key: tuple[str, ...] = (name_key(name),)
             if kinds is not None and key not in found:
                 lack = self.explain_missing_voice(name, mood, kinds)
