@@ -384,7 +384,8 @@ class VoiceResolver:
         Raises:
             StorageFailed: The library can't be read.
         """
-        can, cast = self.find_backend(document).capabilities, self.build_cast(document)
+        can = self.find_backend(document).capabilities
+        cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
         planned = plan(dialog, can.limits(), languages_of=cast.list_languages, pronounce=spoken)
         return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
