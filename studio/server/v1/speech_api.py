@@ -16,9 +16,8 @@ from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.encode import StreamEncoder, Tempo
 from studio.backends.registry import offer_of
 from studio.dialog.model import Dialog, Speech, paragraph
-from studio.dialog.planning import split_text
 from studio.engine.engine import Render
-from studio.errors import ScriptError, StudioError
+from studio.errors import StudioError
 from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
 from studio.server.policies import (
     SPEECH_BYTES,
@@ -46,9 +45,6 @@ from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
 
 speech_routes = APIRouter()
-
-_MAX_LINE_CHARS = 1_500
-"""Two minutes of speech."""
 
 _CLIENT_CLOSED = 499  # for the access log; the client has left
 
@@ -107,20 +103,9 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
     backend = backend_for(studio, body.model)
     voice = voice_for(studio, backend, body)
     language = language_for(backend, body.language)
-    lines = (
-        Speech(voice.speaker, part, language, line_number=1)
-        for part in _divide(paragraph(body.input), language)
-    )
+    line = Speech(voice.speaker, paragraph(body.input), language, line_number=1)
     options = SpeechOptions(backend.name, body.seed, {voice.speaker: voice})
-    return SpeechStream(studio, Dialog(tuple(lines)), options)
-
-
-def _divide(text: str, language: str | None) -> list[str]:
-    """Divide a long text at its sentences: memory holds all of a line until it is spoken."""
-    try:
-        return split_text(text, _MAX_LINE_CHARS, language) or [text]
-    except ScriptError:  # the backend says what is too long for it
-        return [text]
+    return SpeechStream(studio, Dialog((line,)), options)
 
 
 class SpokenAudio:
