@@ -51,12 +51,11 @@ def parse_attributes(parts: list[str]) -> Attributes:
         if key in found:
             raise ScriptError(f"“{key}” is given twice. Keep one of them.")
         found[key] = value
-    check_param_count(len(found))
     language, seed = found.pop("language", None), found.pop("seed", None)
     return Attributes(
         language=None if language is None else check_language(str(language)),
         seed=None if seed is None else check_seed(seed),
-        params={key: check_param(key, value) for key, value in found.items()},
+        params=check_params(found),
     )
 
 
@@ -92,14 +91,19 @@ def check_seed(seed: ParamValue) -> int:
     return seed
 
 
-def check_param_count(count: int) -> None:
-    """Check that a line hasn't more parameters than `MAX_PARAMS`.
+def check_params(params: Mapping[str, ParamValue | None]) -> dict[str, ParamValue]:
+    """Check a line's parameters, wherever it comes from: script, items, edit or import.
+
+    Returns:
+        Those that have a value.
 
     Raises:
-        ScriptError: It has.
+        ScriptError: There are more than `MAX_PARAMS`, or as `check_param`.
     """
-    if count > MAX_PARAMS:
+    if len(params) > MAX_PARAMS:
+        count = len(params)
         raise ScriptError(f"A line has at most {MAX_PARAMS} settings; this one has {count:,}.")
+    return {key: check_param(key, value) for key, value in params.items() if value is not None}
 
 
 def check_param(key: str, value: ParamValue) -> ParamValue:
@@ -172,6 +176,7 @@ def quote(text: str) -> str:
     return written.replace("[", r"\u005b").replace("]", r"\u005d").replace("|", r"\u007c")
 
 
+MAX_PATH_CHARS = 1_000
 _UNUSABLE = regex.compile(r"[\x00\p{Cs}]")
 
 
@@ -179,8 +184,10 @@ def check_audio_path(path: str) -> str:
     """Check that a file can have a path; it isn't resolved here.
 
     Raises:
-        ScriptError: It is blank or holds characters no path can have.
+        ScriptError: It is blank, too long, or holds characters no path can have.
     """
+    if len(path) > MAX_PATH_CHARS:
+        raise ScriptError(f"The path of audio is longer than {MAX_PATH_CHARS:,} characters.")
     if not path.strip() or _UNUSABLE.search(path):
         raise ScriptError("Audio needs the path of a file, such as [audio: bell.wav].")
     return path

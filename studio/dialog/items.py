@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from studio.dialog.attributes import check_audio_path, check_language, check_param, check_seed
+from studio.dialog.attributes import check_audio_path, check_language, check_params, check_seed
 from studio.dialog.model import (
     MAX_LINES,
     MAX_SCRIPT_BYTES,
@@ -52,11 +52,7 @@ class _SpeechItem(BaseModel):
             text,
             None if self.language is None else check_language(self.language),
             None if self.seed is None else check_seed(self.seed),
-            {
-                key: check_param(key, value)
-                for key, value in {**self.params, **self.__pydantic_extra__}.items()
-                if value is not None
-            },
+            check_params({**self.params, **self.__pydantic_extra__}),
             number,
         )
 

@@ -33,7 +33,9 @@ def clean_name(text: str) -> str:
     if len(text) > _MAX_RAW_NAME_CHARS:
         raise _too_long(text)
     spaced = " ".join(text.split())
-    visible = "".join(char for char in spaced if not _is_invisible(char))
+    # Nearly all names are printable as they are, and a script may have one in each line.
+    is_visible = spaced.isprintable()
+    visible = spaced if is_visible else "".join(one for one in spaced if not _is_invisible(one))
     # Again, as two spaces, or a letter and its accent, may have had an invisible one between them.
     name = " ".join(unicodedata.normalize("NFC", visible).split())
     if not name:
@@ -61,6 +63,8 @@ def same_name(one: str, other: str) -> bool:
 
 def name_key(name: str) -> str:
     """The key of a name for look-ups; equal for names that differ only in case."""
+    if name.isascii():  # as fast as possible, since it is asked for each line
+        return name.lower()
     return unicodedata.normalize("NFC", name.casefold())
 
 
@@ -215,6 +219,10 @@ class SpeechLimits:
         if self.wide_weight == 1:
             return 1.0
         return self.wide_weight if unicodedata.east_asian_width(char) in _WIDE else 1.0
+
+    def fits(self, text: str) -> bool:
+        """Whether text is so short that it fits into one pass, whatever its characters weigh."""
+        return len(text) * max(1.0, self.wide_weight) <= self.max_chars
 
 
 _SURROGATES = regex.compile(r"\p{Cs}")

@@ -350,7 +350,11 @@ class _Planner:
         has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
         if not has_sound and not is_speakable(replace_tags(text, lambda _tag, _name: "")):
             return []
-        pieces = split_text(text, self.limits.max_chars, language, weight=self.limits.weight)
+        limits = self.limits
+        if limits.fits(text):
+            pieces = [text.strip()]
+        else:
+            pieces = split_text(text, limits.max_chars, language, weight=limits.weight)
         return list(filter(is_speakable, pieces))
 
     def _tag(self, tag: str, name: str, number: int) -> str:

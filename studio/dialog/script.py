@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import regex
 
@@ -40,6 +41,7 @@ _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
 _BRACKETS = regex.compile(r"\[(?P<inside>[^\[\]]*)\](?::(?=\s|$)|：)?\s*(?P<text>.*)", regex.DOTALL)
 _KEYWORD = regex.compile(r"\s*(?:pause\b|audio\s*:)", regex.IGNORECASE)
 _BOLD = regex.compile(r"\*\*(?P<name>[^*:：]{1,240})(?:[:：]\*\*|\*\*\s?[:：])(?=\s|$)")
+_COLON = regex.compile("[:：]")
 _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
 _NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
 _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
@@ -81,6 +83,11 @@ def write_header(speaker: str, attributes: Attributes) -> str:
     parts = write_attributes(attributes)
     if parts:
         return f"[{' | '.join([name, *parts])}]"
+    return _write_plain_header(name)
+
+
+@lru_cache(maxsize=1_000)  # as for `_plain_name`
+def _write_plain_header(name: str) -> str:
     for plain in (f"{name}:", f"[{name}]"):
         if _reads_as(plain, name):
             return plain
@@ -111,13 +118,14 @@ def _colon_header(line: str) -> Header | None:
     if bold := _BOLD.match(line):
         line = f"{bold['name']}: {line[bold.end() :]}"
     start = line[: _SEARCHED_CHARS + 1]
-    colon = regex.search("[:：]", start)
+    colon = _COLON.search(start)
     if colon is None or not _COLON_ENDS_NAME.match(line, colon.start()):
         return None
     name = _plain_name(start[: colon.start()])
     return Header(name, Attributes(), line[colon.end() :].strip()) if name else None
 
 
+@lru_cache(maxsize=1_000)  # most lines of a script have a name that was read before
 def _plain_name(written: str) -> str | None:
     """The name before a colon; None if it looks like part of a sentence."""
     try:

@@ -14,8 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from studio.dialog.attributes import (
     check_audio_path,
     check_language,
-    check_param,
-    check_param_count,
+    check_params,
     check_seed,
 )
 from studio.dialog.model import (
@@ -151,9 +150,11 @@ _DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
 
 def encode_line(line: ProjectLine) -> dict[str, Any]:
     """A line as a record in files, without defaults."""
-    record = {name: getattr(line, name) for name in _LINE_DEFAULTS}
-    record["params"] = dict(line.params)
-    return {key: value for key, value in record.items() if value != _LINE_DEFAULTS[key]}
+    values = ((name, getattr(line, name), default) for name, default in _LINE_DEFAULTS.items())
+    record = {name: value for name, value, default in values if value != default}
+    if "params" in record:
+        record["params"] = dict(line.params)
+    return record
 
 
 def encode_document(document: Document) -> dict[str, Any]:
@@ -199,6 +200,7 @@ _LINE_DEFAULTS: dict[str, Any] = asdict(ProjectLine(""))
 
 
 MAX_PROJECT_NAME_CHARS = 200
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LINE_ID_PATTERN = re.compile(r"[0-9a-f]{12}")
 
 
@@ -248,6 +250,17 @@ def check_line(line: ProjectLine) -> None:
     checked = parse_fields({name: value for name, value in kept.items() if value is not None})
     if checked.get("speaker") != line.speaker:
         raise BadInput("A speaker's name isn't as it is kept.")
+    if line.path is not None and _leads_outside(line.path):
+        raise BadInput(f"“{line.path[:80]}” is a file outside of the project.")
+
+
+def _leads_outside(path: str) -> bool:
+    """Whether a path could lead out of the folder it stands in, on any system.
+
+    The lines of a studio's own scripts may have such paths, of which nothing is played.
+    """
+    steps = path.replace("\\", "/").split("/")
+    return ".." in steps or not steps[0] or steps[0].endswith(":") or steps[0] == "~"
 
 
 _CHECKED_FIELDS = ("speaker", "text", "language", "seed", "params", "duration_s", "path")
@@ -297,11 +310,10 @@ def _parse_seed(value: Any) -> int | None:
 
 def _parse_params(value: Any) -> dict[str, Any]:
     params = _require_type(value, Mapping, "a table of settings")
-    check_param_count(len(params))
     for key, one in params.items():
         if not isinstance(one, float | int | str | bool | None):
             raise BadInput(f"The value of “{str(key)[:40]}” can't be used.")
-    return {key: check_param(key, one) for key, one in params.items() if one is not None}
+    return check_params(params)
 
 
 def _parse_duration(value: Any) -> float | None:
@@ -315,8 +327,13 @@ def _parse_duration(value: Any) -> float | None:
 
 
 def _parse_path(value: Any) -> str | None:
-    # Any name that a dialog can have is stored; only the project's own files can be played.
-    return None if value is None else check_audio_path(_require_type(value, str, "a file's name"))
+    # Others than the project's own files are stored, too, but never played.
+    if value is None:
+        return None
+    path = check_audio_path(_require_type(value, str, "a file's name"))
+    if _CONTROLS.search(path):
+        raise BadInput("The path of audio holds a line break or another control character.")
+    return path
 
 
 def _parse_locked(value: Any) -> bool:

@@ -199,7 +199,7 @@ class DocumentEditor:
         if base_rev < core.rev:
             foreign = self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
             check_mergeable(core.document, edits, foreign, rev=core.rev)
-        outside = EditLookups(core.take_store.find, core.voice_resolver.find_speaker_id)
+        outside = EditLookups(core.take_store.find, core.voice_resolver.look_up_speakers())
         return self._record(apply_edits(core.document, edits, outside), author)
 
     def merge_script(self, dialog: Dialog, author: Author, base_rev: int) -> EditEvent:

@@ -23,7 +23,6 @@ from studio.project.delta import apply_delta, parse_changed_entries, read_delta
 from studio.project.document import (
     LINE_ADAPTER,
     Document,
-    ProjectLine,
     check_audio_name,
     check_line,
     clean_project_name,
@@ -41,7 +40,7 @@ from studio.storage.disk import Disk, open_atomic, storage_errors
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 
 PROJECT_SUFFIX = ".tableread.zip"
-MAX_FILES = 200_000
+MAX_FILES = 100_000
 MAX_BYTES = 100_000_000_000
 """Limit of all files together; the disk must have room for them, too."""
 
@@ -126,9 +125,10 @@ def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = 
         with zipfile.ZipFile(file) as archive:
             members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))
             disk.check_free_space(target, _needed_bytes(members))
+            for parent in {(target / member.filename).parent for member in members}:
+                disk.make_folder(parent)
             for member in members:
                 part = target / member.filename
-                disk.make_folder(part.parent)
                 with storage_errors(part), archive.open(member) as source, part.open("xb") as into:
                     shutil.copyfileobj(source, into, 1 << 20)
     except _DAMAGED_ERRORS as error:
@@ -273,13 +273,13 @@ def _check_document(document: Document) -> None:
     _check_pronunciations(document.pronunciations)
     _check_names(document.name, document.cast, document.first_names)
     for line in document:
-        _check_line(line)
+        check_line(line)
 
 
 def _check_values(delta: _DeltaRecord) -> None:
     for line_id, sides in delta.lines.items():
         for side in filter(None, sides):
-            _check_line(LINE_ADAPTER.validate_python({**side, "line_id": line_id}))
+            check_line(LINE_ADAPTER.validate_python({**side, "line_id": line_id}))
     for values in zip(*delta.fields.values(), strict=True):
         fields = dict(zip(delta.fields, values, strict=True))
         entries = parse_changed_entries(fields.pop("pronunciations", {}))
@@ -308,10 +308,3 @@ def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:
         raise ValueError(str(error)) from error
     if {one.written: one for one in checked} != entries:
         raise ValueError("a pronunciation isn't as it is kept")
-
-
-def _check_line(line: ProjectLine) -> None:
-    try:
-        check_line(line)
-    except BadInput as error:
-        raise ValueError(str(error)) from error

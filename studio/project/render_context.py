@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from studio.backends.base import Backend, canonical_name
@@ -353,14 +354,18 @@ class VoiceResolver:
         if name is not None:
             self._deps.engine.models.get_manager(name)
 
-    def find_speaker_id(self, name: str) -> str | None:
-        """The id of the library's speaker of a name, None if there is none.
+    def look_up_speakers(self) -> Callable[[str], str | None]:
+        """A look-up of the ids of the library's speakers by name; None if there is none.
 
-        Raises:
-            StorageFailed: The library can't be read.
+        It reads the library once, when it is first asked; it may raise `StorageFailed`.
         """
-        speaker = self._deps.library.find(name)
-        return speaker.speaker_id if speaker is not None else None
+
+        @cache
+        def read_ids() -> dict[str, str]:
+            speakers = reversed(self._deps.library.list())  # of two of the same name the first
+            return {name_key(one.name): one.speaker_id for one in speakers}
+
+        return lambda name: read_ids().get(name_key(name))
 
     def build_cast(self, document: Document) -> Cast:
         """Build the cast; cached, with its samples, until the document's cast changes."""
@@ -380,7 +385,8 @@ class VoiceResolver:
         Raises:
             StorageFailed: The library can't be read.
         """
-        can, cast = self.find_backend(document).capabilities, self.build_cast(document)
+        can = self.find_backend(document).capabilities
+        cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
         planned = plan(dialog, can.limits(), languages_of=cast.list_languages, pronounce=spoken)
         return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())

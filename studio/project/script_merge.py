@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 
 from studio.dialog.model import Audio, Silence, Speech, name_key
 from studio.dialog.model import Line as DialogLine
 from studio.project.document import Document, LineKind, ProjectLine
 
-_MIN_SIMILARITY = 0.5
-"""Share of a line's text that must be unchanged for it to count as the same line."""
+_MIN_SAME_ENDS = 0.5
+"""Share of both texts, at their beginnings and ends, that makes them the same line by itself."""
+
+_MIN_SIMILARITY = 0.65
+"""Share of both texts that must be common, in the same order, for them to be the same line."""
+
 _MAX_COMPARED_CHARS = 2_000
+_MAX_COMPARED_IN_ALL = 1_000_000
+"""Characters after which only beginnings and ends are compared."""
 
 _MatchKey = tuple[object, ...]
 
@@ -58,13 +63,31 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
 
 
 def _match_unchanged(previous: Sequence[_MatchKey], wanted: Sequence[_MatchKey]) -> dict[int, int]:
-    """Old index by new index, for unchanged lines."""
-    matcher = SequenceMatcher(None, previous, wanted, autojunk=False)
-    return {
-        block.b + idx: block.a + idx
-        for block in matcher.get_matching_blocks()
-        for idx in range(block.size)
-    }
+    """Old index by new index, for lines that occur once, and for equal lines next to those.
+
+    Source: Heckel, "A technique for isolating differences between files", 1978.
+    """
+    olds, news = _find_unique(previous), _find_unique(wanted)
+    # The ends of both scripts match each other, too.
+    matched = {-1: -1, len(wanted): len(previous)}
+    matched |= {news[key]: olds[key] for key in news.keys() & olds.keys()}
+    taken = set(matched.values())
+    for step, places in ((1, range(len(wanted))), (-1, reversed(range(len(wanted))))):
+        for place in places:
+            was = matched.get(place - step, -1 - step) + step
+            if place in matched or was in taken or was < 0:
+                continue
+            if was < len(previous) and previous[was] == wanted[place]:
+                matched[place] = was
+                taken.add(was)
+    del matched[-1], matched[len(wanted)]
+    return matched
+
+
+def _find_unique(keys: Sequence[_MatchKey]) -> dict[_MatchKey, int]:
+    """The indexes of keys that occur once."""
+    counts = Counter(keys)
+    return {key: place for place, key in enumerate(keys) if counts[key] == 1}
 
 
 def _match_moved(
@@ -83,8 +106,9 @@ def _match_moved(
 def _match_changed(
     previous: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
 ) -> None:
-    """Match changed lines between unchanged ones with the most similar old line, in order."""
+    """Match changed lines between unchanged ones with a similar old line, in order."""
     taken = set(matched.values())
+    similarity = _Similarity()
     at = 0
     for place, line in enumerate(wanted):
         if place in matched:
@@ -95,26 +119,59 @@ def _match_changed(
         for candidate in range(at, min(at + 4, len(previous))):
             if candidate in taken:
                 break
-            if _is_similar(previous[candidate].to_dialog_line(), line):
+            if similarity.is_same_line(previous[candidate], line):
                 matched[place] = candidate
                 taken.add(candidate)
                 at = candidate + 1
                 break
 
 
-def _is_similar(previous: DialogLine, line: DialogLine) -> bool:
-    if isinstance(previous, Silence) and isinstance(line, Silence):
-        return True
-    if not isinstance(previous, Speech) or not isinstance(line, Speech):
-        return False
-    one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    # The first two are cheap upper bounds of the third.
-    return (
-        matcher.real_quick_ratio() >= _MIN_SIMILARITY
-        and matcher.quick_ratio() >= _MIN_SIMILARITY
-        and matcher.ratio() >= _MIN_SIMILARITY
-    )
+class _Similarity:
+    """Compares texts as long as that hasn't taken too much; what comes then has to be quick."""
+
+    def __init__(self) -> None:
+        self._left_chars = _MAX_COMPARED_IN_ALL
+
+    def is_same_line(self, previous: ProjectLine, line: DialogLine) -> bool:
+        """Whether a line is an old one that was changed."""
+        if isinstance(line, Silence):
+            return previous.kind is LineKind.SILENCE
+        if not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
+            return False
+        one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
+        both = len(one) + len(other)
+        if 2 * min(len(one), len(other)) < _MIN_SAME_ENDS * both:
+            return False
+        if 2 * _count_same_ends(one, other) >= _MIN_SAME_ENDS * both:
+            return True
+        self._left_chars -= both
+        return self._left_chars > 0 and 2 * _count_common(one, other) >= _MIN_SIMILARITY * both
+
+
+def _count_same_ends(one: str, other: str) -> int:
+    """How many characters at the beginnings and ends of two texts are the same."""
+    start = _count_same_beginning(one, other)
+    return start + _count_same_beginning(one[start:][::-1], other[start:][::-1])
+
+
+def _count_same_beginning(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _count_common(one: str, other: str) -> int:
+    """The length of the longest common subsequence; each bit of a number is a character of `one`.
+
+    Source: Hyyrö, "Bit-parallel LCS-length computation revisited", 2004.
+    """
+    places: dict[str, int] = defaultdict(int)
+    for place, char in enumerate(one):
+        places[char] |= 1 << place
+    everywhere = free = (1 << len(one)) - 1
+    for char in other:
+        found = free & places.get(char, 0)
+        free = ((free + found) | (free - found)) & everywhere
+    return len(one) - free.bit_count()
 
 
 def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO
 
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.dialog.model import Notice, ParsedScript
+from studio.dialog.model import Notice, ParsedScript, spelling_notices
 from studio.dialog.script import write_script
 from studio.errors import FileDamaged
 from studio.project import folder as layout
@@ -206,8 +206,9 @@ class ProjectSession:
             StorageFailed: The library of voices can't be read.
         """
         with self.lock:
-            rev, text = self.rev, write_script(self.document.to_dialog())
-            return rev, text, self._collect_notices(read_dialog_text(text) if text else None)
+            dialog = self.document.to_dialog()  # its numbers are those of the script's lines
+            notices = self._collect_notices(ParsedScript(dialog, spelling_notices(dialog)))
+            return self.rev, write_script(dialog), notices
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
         """Apply edits, as `DocumentEditor.edit`."""
@@ -234,9 +235,7 @@ class ProjectSession:
         self._renderer.restart_changed(news.line_ids)
         return news
 
-    def _collect_notices(self, parsed: ParsedScript | None) -> tuple[Notice, ...]:
-        if parsed is None:
-            return ()
+    def _collect_notices(self, parsed: ParsedScript) -> tuple[Notice, ...]:
         found = self._state.voice_resolver.find_notices(self.document, parsed.dialog)
         return parsed.notices + found
 

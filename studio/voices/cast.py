@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from studio.dialog.model import Notice, name_key
 from studio.dialog.planning import Segment, SpeechSegment
 from studio.errors import NotFound, SampleRejected
 from studio.storage.file_cache import FileCache
-from studio.voices.library import SpeakerLibrary
+from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 from studio.voices.samples import load_sample
 from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample
 
@@ -46,7 +47,8 @@ class Cast:
             language: Of the script, where lines and voices don't say.
             given: Voices by name, of speakers whose language the library may know nevertheless.
         """
-        self._library = library
+        self._owner = library
+        self._library: SpeakerLibrary | SpeakerSnapshot = library
         self._overrides = {name_key(name): path for name, path in overrides.items()}
         self._assigned = {name_key(name): one for name, one in (assigned or {}).items()}
         self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
@@ -55,6 +57,16 @@ class Cast:
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
         self._loaded: FileCache[Sample] = FileCache()
+
+    def freeze(self) -> Cast:
+        """The same with the library's present speakers, for looking up many names.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        frozen = copy(self)
+        frozen._library = SpeakerSnapshot(self._owner)
+        return frozen
 
     def load_voice(self, name: str, mood: str | None = None) -> Voice:
         """The voice for a name as a script writes it.
@@ -128,11 +140,13 @@ class Cast:
         Raises:
             StorageFailed: The library can't be read.
         """
-        found: dict[tuple[str, ...], Notice] = {}
+        # Each name and mood is looked up in the library once, at its first line.
+        first: dict[tuple[str, str | None], SpeechSegment] = {}
         for one in segments:
-            if not isinstance(one, SpeechSegment):
-                continue
-            name, mood = one.speaker, one.mood
+            if isinstance(one, SpeechSegment):
+                first.setdefault((one.speaker, one.mood), one)
+        found: dict[tuple[str, ...], Notice] = {}
+        for (name, mood), one in first.items():
             key: tuple[str, ...] = (name_key(name),)
             if kinds is not None and key not in found:
                 lack = self.explain_missing_voice(name, mood, kinds)

@@ -367,6 +367,29 @@ class SpeakerLibrary:
         return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
 
 
+class SpeakerSnapshot:
+    """The speakers of a library as they are now, for many look-ups; each of its own reads all."""
+
+    def __init__(self, library: SpeakerLibrary) -> None:
+        """Read the library.
+
+        Raises:
+            StorageFailed: It can't be read.
+        """
+        speakers = library.list()
+        self._library = library
+        self._by_key = {name_key(one.name): one for one in speakers}
+        self._by_id = {one.speaker_id: one for one in speakers}
+
+    def find(self, name: str) -> Speaker | None:
+        """As `SpeakerLibrary.find`."""
+        return self._by_key.get(name_key(name))
+
+    def get_by_id(self, speaker_id: str) -> Speaker:
+        """As `SpeakerLibrary.get_by_id`."""
+        return self._by_id.get(speaker_id) or self._library.get_by_id(speaker_id)
+
+
 def _find_missing_samples(speaker: Speaker) -> list[str]:
     named = [(speaker.sample, "sample")] if speaker.sample else []
     named += [(one.path, f"{one.mood} sample") for one in speaker.moods]

@@ -185,8 +185,12 @@ a dark one, `#0b0f19` (3); neighbours in the list lie far apart on the colour ci
 
 def choose_colour(taken: Iterable[str]) -> str:
     """The first colour of the palette that the fewest speakers have."""
-    uses = Counter(taken)
-    return min(SPEAKER_COLOURS, key=lambda colour: uses[colour])
+    return find_rarest_colour(Counter(taken))
+
+
+def find_rarest_colour(uses: Mapping[str, int]) -> str:
+    """The first colour of the palette that is used least; `uses` has how often each is."""
+    return min(SPEAKER_COLOURS, key=lambda colour: uses.get(colour, 0))
 
 
 def find_mood_sample(speaker: Speaker, mood: str) -> MoodSample | None:

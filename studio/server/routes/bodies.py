@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
 from studio.quality.checks import QualityIssue
-from studio.voices.speaker import choose_colour
+from studio.voices.speaker import find_rarest_colour
 
 
 class RequestBody(BaseModel):
@@ -200,12 +201,12 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
             key = name_key(line.speaker)
             names.setdefault(key, line.speaker)
             counts[key] = counts.get(key, 0) + 1
-    colours = session.list_colours()
+    uses = Counter(session.list_colours())
     bodies = []
     for key, name in names.items():
         voice = ground.find_voice(name)
-        colour = (voice and voice.colour) or choose_colour(colours)
-        colours.append(colour)
+        colour = (voice and voice.colour) or find_rarest_colour(uses)
+        uses[colour] += 1
         kind = voice.kind if voice else "built-in"
         bodies.append({"name": name, "colour": colour, "lines": counts[key], "voice": kind})
     return bodies

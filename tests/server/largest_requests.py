@@ -1,0 +1,299 @@
+"""The largest request that each route takes, for measuring what it costs."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from addresses import PAGE_ADDRESSES
+from fastapi.routing import APIRoute
+
+from studio.server.v1.dialog_api import dialog_routes
+from studio.server.v1.speech_api import speech_routes
+
+LINES = 20_000
+OPS = 10_000
+JSON_CHARS = 11_900_000
+SOUND_BYTES = 100_000_000
+
+SERVICE_ADDRESSES = tuple(
+    (method, f"/v1{route.path}")
+    for router in (speech_routes, dialog_routes)
+    for route in router.routes
+    if isinstance(route, APIRoute)
+    for method in sorted(route.methods)
+)
+ADDRESSES = frozenset(
+    f"{method} {path}"
+    for method, path in (
+        *PAGE_ADDRESSES,
+        *SERVICE_ADDRESSES,
+        ("GET", "/healthz"),
+        ("GET", "/healthz/live"),
+        ("GET", "/metrics"),
+    )
+)
+"""Every route of the studio, from the routes themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a request finds: the ids in the addresses, and the project of `LINES` lines."""
+
+    values: Mapping[str, str]
+    project: Mapping[str, Any]
+
+    @property
+    def line_ids(self) -> list[str]:
+        return [line["line_id"] for line in self.project["lines"]]
+
+
+Build = Callable[[Scene], dict[str, Any]]
+"""Makes the arguments of a request besides its method and address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """A request of a route.
+
+    Attributes:
+        cpu_s: How much processor time it may take; above 1 only where `why` says why.
+        sends_lines: Whether it needs to know the project's lines.
+    """
+
+    address: str
+    name: str
+    build: Build = field(default=lambda _: {})
+    cpu_s: float = 1.0
+    why: str = ""
+    sends_lines: bool = False
+
+
+_WORDS = [
+    "river",
+    "morning",
+    "window",
+    "letter",
+    "garden",
+    "stone",
+    "quiet",
+    "answer",
+    "winter",
+    "market",
+]
+
+
+def script(lines: int, *, words: int = 10, speakers: int = 3) -> str:
+    """A script of so many lines; the same for the same arguments."""
+    choose = random.Random(f"{lines} {words}")
+    return "\n".join(
+        f"Person {line % speakers}: {' '.join(choose.choices(_WORDS, k=words))} {line}."
+        for line in range(lines)
+    )
+
+
+def _json(body: object) -> dict[str, Any]:
+    return {"content": json.dumps(body).encode(), "headers": {"Content-Type": "application/json"}}
+
+
+def _full(_: Scene) -> dict[str, Any]:
+    """A body as large as any JSON may be."""
+    return _json({"text": "x" * JSON_CHARS})
+
+
+def _sound(_: Scene) -> dict[str, Any]:
+    return {"content": bytes(SOUND_BYTES)}
+
+
+def _author(scene: Scene) -> dict[str, Any]:
+    return {"base_rev": scene.project["rev"], "client": "ida-page"}
+
+
+def _edits(make: Callable[[list[str]], list[dict[str, Any]]]) -> Build:
+    return lambda scene: _json({**_author(scene), "ops": make(scene.line_ids)})
+
+
+def _script(text: Callable[[], str]) -> Build:
+    return lambda scene: _json({**_author(scene), "text": text()})
+
+
+def _new_id(number: int) -> str:
+    return f"{0xABC000000000 + number:012x}"
+
+
+def _each(make: Callable[[int, list[str]], dict[str, Any]], count: int = OPS) -> Build:
+    return _edits(lambda ids: [make(number, ids) for number in range(count)])
+
+
+def _archive(files: int) -> dict[str, Any]:
+    """An exported project with takes, each of two files."""
+    line = {"line_id": "0" * 12, "speaker": "Ida", "text": "Hello."}
+    history = {"journal_bytes": 0, "rev": 0, "undo": None, "redo": None, "last": None, "at_s": 0.0}
+    record = {"version": 1, "name": "Scene", "cast": {}, "first_names": {}, "lines": [line]}
+    record |= {"settings": {}, "locked_takes": [], "deleted_takes": [], "accepted_takes": []}
+    record |= {"audio_s": 0.0, "history": {**history, "seen": [], "gone": []}}
+    sound = b"RIFF" + bytes(240)
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as packed:
+        packed.writestr("project.json", json.dumps(record), zipfile.ZIP_DEFLATED)
+        for number in range(files // 2):
+            folder, take_id = f"takes/{number // 4:012x}", f"{number:016x}"
+            take = {"take_id": take_id, "line_id": folder[-12:], "key": "0" * 32, "seed": 1}
+            take |= {"backend": "draft", "text": "Hello.", "voice": "Ida", "samples": 100}
+            take |= {"created_at": "2026-01-01T00:00:00Z"}
+            packed.writestr(f"{folder}/{take_id}.json", json.dumps(take))
+            packed.writestr(f"{folder}/{take_id}.wav", sound)
+    return {"content": body.getvalue()}
+
+
+EDITS = "POST /studio/projects/{project_id}/edits"
+_SCRIPT = "PUT /studio/projects/{project_id}/script"
+_CREATE = "POST /studio/projects"
+_IMPORT = "POST /studio/projects/import"
+
+_EACH_OP: dict[str, Callable[[int, list[str]], dict[str, Any]]] = {
+    "rename_speaker": lambda n, _: {"from": f"Person {n % 3}", "to": f"Person {(n + 1) % 3}"},
+    "delete": lambda n, ids: {"line_ids": [ids[n]]},
+    "move": lambda n, ids: {"line_ids": [ids[n]], "after": ids[-1 - n]},
+    "cast": lambda n, _: {"speaker": f"Ida {n}", "voice": "0" * 12},
+    "set": lambda n, ids: {"line_ids": [ids[n]], "fields": {"text": f"Now {n}."}},
+    "replace": lambda n, _: {"find": "river", "with": "rivers"},
+    "join": lambda n, ids: {"line_ids": ids[2 * n : 2 * n + 2]},
+    "split": lambda n, ids: {"line_id": ids[n], "at": 20, "new_line_id": _new_id(n)},
+    "choose": lambda n, ids: {"line_id": ids[n], "take_id": None},
+    "pronounce": lambda n, _: {"put": [{"written": f"word{n}"}], "remove": [f"word{n - 1}"]},
+    "rename": lambda n, _: {"name": f"Scene {n}"},
+    "settings": lambda n, _: {"fields": {"seed": n}},
+}
+
+
+def _op(kind: str) -> Largest:
+    make = _EACH_OP[kind]
+    build = _each(lambda number, ids: {"op": kind, **make(number, ids)})
+    return Largest(EDITS, f"{OPS:,} × {kind}", build, sends_lines=True)
+
+
+def _one(name: str, make: Callable[[list[str]], dict[str, Any]], **options: Any) -> Largest:
+    return Largest(EDITS, name, _edits(lambda ids: [make(ids)]), sends_lines=True, **options)
+
+
+_WHOLE_SCRIPT = "a script is read, compared with all lines, saved and planned: 0.1 ms a line"
+_MANY_FILES = "each file is unpacked, checked and read: 0.2 ms a file, in a thread of its own"
+_SPOKEN = "the draft voice speaks; the engine's work, which other requests don't wait for"
+
+SPECIAL: tuple[Largest, ...] = (
+    Largest(_CREATE, "20,000 lines", lambda _: _json({"text": script(LINES)}), 1.5, _WHOLE_SCRIPT),
+    Largest(
+        _CREATE,
+        "20,000 speakers",
+        lambda _: _json({"text": script(LINES, words=5, speakers=LINES)}),
+        1.5,
+        _WHOLE_SCRIPT,
+    ),
+    Largest(
+        _CREATE,
+        "5 MB of script",
+        lambda _: _json({"text": script(LINES, words=32)[:4_990_000]}),
+        2.0,
+        _WHOLE_SCRIPT,
+    ),
+    Largest(
+        _SCRIPT,
+        "20,000 new lines",
+        _script(lambda: script(LINES, words=11)),
+        3.0,
+        _WHOLE_SCRIPT,
+        sends_lines=True,
+    ),
+    Largest(
+        _SCRIPT,
+        "20,000 new speakers",
+        _script(lambda: script(LINES, speakers=LINES)),
+        3.0,
+        _WHOLE_SCRIPT,
+        sends_lines=True,
+    ),
+    Largest(
+        _SCRIPT,
+        "20,000 equal lines",
+        _script(lambda: "\n".join(["Ida: Yes."] * LINES)),
+        3.0,
+        _WHOLE_SCRIPT,
+        sends_lines=True,
+    ),
+    *map(_op, _EACH_OP),
+    _one("deletes all", lambda ids: {"op": "delete", "line_ids": ids}),
+    _one("sets all", lambda ids: {"op": "set", "line_ids": ids, "fields": {"language": "de"}}),
+    _one("moves all", lambda ids: {"op": "move", "line_ids": ids[:-1], "after": ids[-1]}),
+    _one("replaces in all", lambda _: {"op": "replace", "find": "e", "with": "ee"}),
+    _one("replaces by much", lambda _: {"op": "replace", "find": "e", "with": "😀" * 10_000}),
+    _one(
+        "sets a long text in all",
+        lambda ids: {"op": "set", "line_ids": ids, "fields": {"text": "x" * 100_000}},
+    ),
+    _one(
+        "sets many params in all",
+        lambda ids: {
+            "op": "set",
+            "line_ids": ids,
+            "fields": {"params": {f"p{number}": "x" * 2_000 for number in range(40)}},
+        },
+    ),
+    Largest(
+        _IMPORT,
+        "1,000 files",
+        lambda _: _archive(1_000),
+    ),
+    Largest(_IMPORT, "24,000 files", lambda _: _archive(24_000), 8.0, _MANY_FILES),
+    Largest(_IMPORT, "100,001 files", lambda _: _archive(100_002)),
+    Largest(
+        "POST /studio/projects/lines",
+        "20,000 lines",
+        lambda _: {"content": script(LINES).encode()},
+    ),
+    Largest(
+        "POST /v1/audio/speech",
+        "20,000 characters",
+        lambda _: _json({"input": "All is quiet by the river. " * 740, "response_format": "mp3"}),
+        60.0,
+        _SPOKEN,
+    ),
+    Largest(
+        "POST /v1/dialogs",
+        "20,000 lines",
+        lambda _: _json({"input": script(LINES)}),
+        60.0,
+        _SPOKEN,
+    ),
+)
+"""Requests that cost more than their size says."""
+
+_UPLOADS = frozenset(
+    {
+        "POST /studio/projects/{project_id}/audio",
+        "POST /studio/speakers",
+        "POST /studio/speakers/{speaker_id}/act",
+        "POST /studio/speakers/{speaker_id}/samples",
+        "PUT /studio/speakers/{speaker_id}/samples/{sample_id}/recording",
+        "POST /studio/speakers/import",
+        "POST /studio/uploads",
+        _IMPORT,
+    }
+)
+
+ENDLESS = frozenset({"GET /studio/projects/{project_id}/events"})
+"""Streams without an end, which the tests of the connections hold to their bounds."""
+
+
+def general(address: str) -> Largest:
+    """The largest body that a route takes, or the longest query that it could look at."""
+    if address in _UPLOADS:
+        return Largest(address, "100 MB of zeros", _sound)
+    if address.startswith(("POST", "PUT", "PATCH")):
+        return Largest(address, "12 MB of JSON", _full)
+    return Largest(address, "a query of 20,000", lambda _: {"params": {"takes": "x" * 20_000}})

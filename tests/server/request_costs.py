@@ -1,0 +1,91 @@
+"""What one request costs a server that runs as a process of its own: processor time and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+_QUIET_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a request took.
+
+    Attributes:
+        cpu_s: Processor time of the server and its children, until they are quiet again.
+        memory_bytes: The highest memory of all of them together, above that before.
+    """
+
+    cpu_s: float
+    memory_bytes: int
+
+
+class CostMeter:
+    """Measures requests to a server; only on Linux, where the peak can be reset."""
+
+    def __init__(self, pid: int) -> None:
+        """Measure the process and its children."""
+        self._server = psutil.Process(pid)
+
+    def measure(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, Cost]:
+        """Send a request and read its whole response; its cost until the server is quiet again."""
+        self._settle()
+        before = {one.pid: _rss_bytes(one.pid) for one in self._family()}
+        for pid in before:
+            _reset_peak(pid)
+        begun_s = self._cpu_s()
+        answer = send()
+        self._settle()
+        grown = 0
+        for one in self._family():
+            with suppress(OSError):  # it has ended
+                grown += _peak_bytes(one.pid) - before.get(one.pid, 0)
+        return answer, Cost(self._cpu_s() - begun_s, max(0, grown))
+
+    def _family(self) -> list[psutil.Process]:
+        return [self._server, *self._server.children(recursive=True)]
+
+    def _cpu_s(self) -> float:
+        """Of all that run and of those that have ended."""
+        spent_s = 0.0
+        for one in self._family():
+            with suppress(psutil.Error):
+                times = one.cpu_times()
+                spent_s += times.user + times.system
+                spent_s += times.children_user + times.children_system
+        return spent_s
+
+    def _settle(self) -> None:
+        """Wait until the server does nothing any more, so that work after the response counts."""
+        spent_s = self._cpu_s()
+        while True:
+            time.sleep(_QUIET_S)
+            now_s = self._cpu_s()
+            if now_s - spent_s < 0.03:
+                return
+            spent_s = now_s
+
+
+def _status_bytes(pid: int, name: str) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    row = next(row for row in status.splitlines() if row.startswith(name))
+    return int(row.split()[1]) * 1024
+
+
+def _rss_bytes(pid: int) -> int:
+    return _status_bytes(pid, "VmRSS")
+
+
+def _peak_bytes(pid: int) -> int:
+    return _status_bytes(pid, "VmHWM")
+
+
+def _reset_peak(pid: int) -> None:
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
