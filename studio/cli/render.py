@@ -103,6 +103,14 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "wall_s": summary.wall_s,
         "first_audio_s": summary.first_audio_s,
         "max_in_flight": summary.max_in_flight,
+        "timestamps": [
+            {
+                "segment_idx": record.segment.segment_idx,
+                "line": record.segment.line_number,
+                "at_s": record.timestamps_s,
+            }
+            for record in job.records
+        ],
         "out": str(written.out) if written else None,
         "loudness_lufs": _rounded(written.loudness.lufs) if written else None,
         "true_peak_db": _rounded(written.loudness.true_peak_db) if written else None,

@@ -111,6 +111,11 @@ class SegmentRecord:
         """Whether it has been saved, has failed or was cancelled."""
         return self.state in FINAL_STATES
 
+    @property
+    def timestamps_s(self) -> dict[str, float]:
+        """When each state was reached, by its name, in seconds since the job started."""
+        return {state.value: round(at_s, 6) for state, at_s in self.at_s.items()}
+
 
 log = logging.getLogger(__name__)
 
@@ -464,6 +469,7 @@ def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
         getattr(segment, "speaker", None),
         getattr(segment, "text", None),
         (message,) if message else (),
+        record.timestamps_s,
     )
 
 

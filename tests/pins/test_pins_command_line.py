@@ -33,7 +33,7 @@ OPTIONS = {
 }  # fmt: skip
 REPORT = {
     "backend", "lines", "segments", "failed", "second_tries", "doubtful", "audio_s", "wall_s",
-    "first_audio_s", "max_in_flight", "out", "loudness_lufs", "true_peak_db",
+    "first_audio_s", "max_in_flight", "timestamps", "out", "loudness_lufs", "true_peak_db",
 }  # fmt: skip
 
 TOO_LITTLE = {

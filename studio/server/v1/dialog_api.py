@@ -33,6 +33,7 @@ from studio.server.v1.speech_bodies import (
     DialogDeleted,
     DialogDoubt,
     DialogFailure,
+    DialogTimestamps,
     backend_for,
     named_voice,
 )
@@ -236,6 +237,14 @@ def _card(job: Job) -> DialogCard:
             )
             for one in find_segment_issues(job)
         ],
+        timestamps=[
+            DialogTimestamps(
+                segment=record.segment.segment_idx,
+                line=record.segment.line_number,
+                at_s=record.timestamps_s,
+            )
+            for record in (job.records if job.events.closed else ())
+        ],
     )
 
 
@@ -256,6 +265,7 @@ def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
         "type": "dialog.segment",
         "segment": segment_idx,
         "status": event.state,
+        "at_s": round(event.at_s, 6),
         "message": event.message,
         "doubtful": [doubt.message for doubt in checked.issues] if checked else [],
     }

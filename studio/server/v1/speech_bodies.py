@@ -190,6 +190,14 @@ class DialogDoubt(BaseModel):
     message: str
 
 
+class DialogTimestamps(BaseModel):
+    """When a segment was planned, queued, started, generated and saved, or failed."""
+
+    segment: int
+    line: int
+    at_s: dict[str, float] = Field(description="Seconds since the render started, by step.")
+
+
 class DialogCard(BaseModel):
     """The current state of a dialog's render."""
 
@@ -203,6 +211,7 @@ class DialogCard(BaseModel):
     audio_s: float
     failed: list[DialogFailure]
     doubtful: list[DialogDoubt]
+    timestamps: list[DialogTimestamps] = Field(description="Empty until the render has ended.")
 
 
 class DialogDeleted(BaseModel):
