@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import logging
 import random
 import threading
 from collections.abc import Callable
