@@ -35,7 +35,7 @@ TAKE = {
 }  # fmt: skip
 ABILITIES = {
     "cloning", "builtin_voice", "presets", "described_voices", "instructions", "languages", "tags",
-    "streaming", "sample_rate_hz", "max_chars",
+    "params", "streaming", "sample_rate_hz", "max_chars",
 }  # fmt: skip
 DIALOG = {
     "id", "object", "status", "model", "lines", "segments", "finished", "audio_s", "failed",

@@ -103,7 +103,8 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
     backend = backend_for(studio, body.model)
     voice = voice_for(studio, backend, body)
     language = language_for(backend, body.language)
-    line = Speech(voice.speaker, paragraph(body.input), language, line_number=1)
+    params = backend.capabilities.check_params(backend.title, body.engine_params)
+    line = Speech(voice.speaker, paragraph(body.input), language, params=params, line_number=1)
     options = SpeechOptions(backend.name, body.seed, {voice.speaker: voice})
     return SpeechStream(studio, Dialog((line,)), options)
 

@@ -26,7 +26,7 @@ from studio.audio.encode import MAX_SPEED, MIN_SPEED, StreamFormat
 from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import offer_of
-from studio.dialog.attributes import MAX_SEED
+from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
 from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
@@ -52,10 +52,23 @@ class VoiceId(BaseModel):
     id: Name
 
 
-class SpeechBody(BaseModel):
-    """One text to speak; fields that aren't listed here are ignored."""
+_PARAMS_HELP = "The engine's parameters, by the names and in the ranges of GET /v1/models."
+Params = Annotated[dict[str, Any], Field(max_length=MAX_PARAMS)]
 
-    model_config = ConfigDict(extra="ignore")
+OTHERS_FIELDS = frozenset((
+    "allowed_custom_voice", "background_prompt", "batch_size", "chunk_method", "download_format",
+    "extra_params", "initial_codec_chunk_frames", "lang_code", "max_new_tokens", "metadata",
+    "normalization_options", "non_streaming_mode", "output_format", "prompt",
+    "return_download_link", "return_timestamps", "sample_rate", "speaker_embedding", "stream",
+    "stream_options", "user", "voice_settings", "volume_multiplier", "x_vector_only_mode",
+))  # fmt: skip
+"""What clients of other speech servers send along; it is ignored."""
+
+
+class SpeechBody(BaseModel):
+    """One text to speak; the engine's parameters may stand beside the fields listed here."""
+
+    model_config = ConfigDict(extra="allow")
 
     input: str = Field(min_length=1, max_length=MAX_INPUT_CHARS, description="The text.")
     model: Name | None = Field(
@@ -87,6 +100,13 @@ class SpeechBody(BaseModel):
         None, description="As in vLLM-Omni."
     )
     seed: Seed | None = Field(None, description="A whole number, for the same take again.")
+    params: Params = Field(default_factory=dict, description=_PARAMS_HELP)
+
+    @property
+    def engine_params(self) -> dict[str, Any]:
+        """The engine's parameters, wherever in the request they stand."""
+        extra = {k: v for k, v in (self.model_extra or {}).items() if k not in OTHERS_FIELDS}
+        return extra | self.params
 
     @property
     def voice_name(self) -> str | None:
@@ -105,6 +125,9 @@ class DialogBody(BaseModel):
         default_factory=dict, max_length=1_000, description="Voices by the name in the script."
     )
     seed: Seed | None = Field(None, description="For lines without one.")
+    params: Params = Field(
+        default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
+    )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
         max_length=MAX_PRONUNCIATIONS,
@@ -118,6 +141,17 @@ class DialogBody(BaseModel):
         False, strict=True, description="Bring all speakers to one loudness first."
     )
     stream: bool = Field(False, description="Respond with the progress events of the render.")
+
+
+class ModelParam(BaseModel):
+    """A parameter of a backend."""
+
+    name: str
+    minimum: float
+    maximum: float
+    default: float
+    whole: bool = Field(description="Whether it takes whole numbers only.")
+    help: str
 
 
 class ModelAbilities(BaseModel):
@@ -135,6 +169,7 @@ class ModelAbilities(BaseModel):
     languages: dict[str, str] = Field(description="Names by code; empty where it has one only.")
     tags: list[str] = Field(description="Sounds that it performs if a text has them in brackets.")
     streaming: bool = Field(description="Sends audio before the line is finished.")
+    params: list[ModelParam] = Field(description="What `params` of a request may hold.")
     sample_rate_hz: int = Field(description="Of the audio sent, whatever the backend's own.")
     max_chars: int = Field(description="Longer texts are split into pieces of that length.")
 
@@ -333,6 +368,17 @@ def model_card(backend: Backend) -> ModelCard:
         instructions=can.instructions,
         languages=dict(can.languages),
         tags=sorted(can.tags),
+        params=[
+            ModelParam(
+                name=one.name,
+                minimum=one.minimum,
+                maximum=one.maximum,
+                default=one.default,
+                whole=one.is_whole,
+                help=one.help,
+            )
+            for one in can.line_params
+        ],
         streaming=can.streaming,
         sample_rate_hz=STUDIO_RATE_HZ,
         max_chars=can.max_chars,
