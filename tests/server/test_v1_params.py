@@ -52,7 +52,7 @@ def test_a_parameter_changes_the_sound(client: TestClient) -> None:
         ({"params": {"pitch": "high"}}, "“pitch” must be a number from -12 to 12."),
         ({"pitch": True}, "“pitch” must be a number from -12 to 12."),
         ({"pitch": [1]}, "“pitch” must be a number from -12 to 12."),
-        ({"exaggeration": 0.5}, "Draft voice (eSpeak NG) has no parameter “exaggeration”. It has speed"),
+        ({"exaggeration": 0.5}, "(eSpeak NG) has no parameter “exaggeration”. It has speed (0.5"),
         ({"params": {"warmth": 1}}, "has no parameter “warmth”"),
         ({"temprature": 1}, "has no parameter “temprature”"),
     ],
