@@ -119,6 +119,7 @@ def _studio(settings: Settings) -> Studio:
         backend_name=backend_name,
         backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
+        voice_names=settings.voice_names,
     )
     return Studio.open(
         options,

@@ -31,6 +31,16 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+def _paired(value: object) -> object:
+    """Read `name=value` pairs with commas between them; names in small letters."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    if not all(name.strip() and equals and one.strip() for name, equals, one in pairs):
+        raise ValueError("write pairs such as alloy=Ida, echo=Tom")
+    return {name.strip().casefold(): one.strip() for name, _, one in pairs}
+
+
 def _sendable(key: SecretStr) -> SecretStr:
     """A key goes into a header, which holds no spaces or signs beyond ASCII."""
     value = key.get_secret_value().strip()
@@ -209,6 +219,14 @@ class Settings(BaseSettings):
 
     api_key: _Key = Field(default=None, validation_alias="TABLEREAD_API_KEY")
     """What programs send as bearer key; not set: they need what the page needs."""
+
+    voice_names: Annotated[dict[str, str], BeforeValidator(_paired)] = Field(
+        default_factory=dict, validation_alias="TABLEREAD_VOICE_NAMES"
+    )
+    """Voices for names that programs send, such as OpenAI's: `alloy=Ida, echo=Tom`.
+
+    Not set: a name that the studio doesn't know, if it is one of OpenAI's, is one of the voices.
+    """
 
     allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")
     """Further host names by which the studio may be reached, separated by commas."""

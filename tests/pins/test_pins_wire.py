@@ -199,13 +199,16 @@ def _told(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_models_and_voices(client: httpx.Client) -> None:
     models = client.get("/v1/models").json()
-    assert models.keys() == {"object", "data"}
+    assert models.keys() == {"object", "data", "models"}
     [draft] = [one for one in models["data"] if one["id"] == "draft"]
     assert draft.keys() == {"id", "object", "created", "owned_by", "title", "capabilities"}
     assert (draft["object"], draft["owned_by"]) == ("model", "tableread")
     assert draft["capabilities"].keys() == ABILITIES
     voices = client.get("/v1/audio/voices", params={"model": "draft"}).json()
-    assert voices.keys() == {"voices", "data"}
+    assert voices.keys() == {"voices", "data", "uploaded_voices"}
+    assert all(voice.keys() == {"id", "name"} for voice in voices["voices"])
+    legacy = client.get("/v1/audio/voices", params={"model": "draft", "legacy": True}).json()
+    assert legacy["voices"] == [voice["id"] for voice in voices["voices"]]
     assert {"id", "name", "kind", "languages"} == voices["data"][0].keys()
     assert {one["kind"] for one in voices["data"]} == {"speaker", "preset"}
 
