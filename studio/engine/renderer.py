@@ -318,6 +318,7 @@ def synthesize(
     if job.cancelled:
         raise Cancelled
     request = _build_request(backend, turn, conditioning)
+    job.begin_synthesis(record)
     chunks: list[Samples] = []
     cut = None
     to_skip = record.streamed_samples  # whoever listens to a retry has heard the first try's audio
