@@ -27,7 +27,7 @@ OPTIONS = {
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
-        "--json",
+        "--json", "--format", "--language", "--speed", "--quiet",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip
