@@ -41,7 +41,16 @@ def main(argv: list[str]) -> int:
         return 2
     from studio.setup.launcher import Launcher
 
-    return Launcher.of_script(Path(__file__), _run_studio).run(argv)
+    return Launcher.of_script(Path(__file__), _run_studio, _check).run(argv)
+
+
+def _check(argv: list[str]) -> None:
+    """Answer `--help` and refuse what can't be used, before anything is installed."""
+    from benchmarks.bench_options import add_bench_options
+    from studio.cli.arguments import build_parser, check_script
+    from studio.setup.commands import program
+
+    check_script(build_parser(program(), add_bench_options).parse_args(argv))
 
 
 def _run_studio(argv: list[str], setup: SetupReport) -> int:

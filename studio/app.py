@@ -16,6 +16,7 @@ from studio.backends.base import Backend
 from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
 from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
+from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
@@ -73,6 +74,10 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
     match arguments.command:
         case "render":
             return run_render(RenderArguments.check(arguments), lambda: _studio(settings))
+        case "convert":
+            return run_convert(arguments)
+        case "completion":
+            return _print_completion(arguments.shell)
         case "bench":
             try:
                 from benchmarks.command import run_bench
@@ -99,6 +104,23 @@ def _serve(options: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         return serve(options, studio, setup)
     finally:
         gc.enable()
+
+
+def _print_completion(shell: str) -> int:
+    import shtab
+
+    parser = _parser()
+    for command in _list_parsers(parser):
+        for action in command._actions:
+            if action.type is Path:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(parser, shell))
+    return 0
+
+
+def _list_parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    choices = (one.choices for one in parser._actions if isinstance(one.choices, dict))
+    return [parser, *(command for commands in choices for command in commands.values())]
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -131,6 +153,7 @@ def _studio(settings: Settings) -> Studio:
         backend_name=backend_name,
         backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
+        voice_names=settings.voice_names,
     )
     return Studio.open(
         options,

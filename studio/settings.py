@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,12 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from studio.errors import SettingError
 from studio.storage.workspace import default_workspace
@@ -37,6 +43,16 @@ def _listed(value: object) -> object:
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _paired(value: object) -> object:
+    """Read `name=value` pairs with commas between them; names in small letters."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    if not all(name.strip() and equals and one.strip() for name, equals, one in pairs):
+        raise ValueError("write pairs such as alloy=Ida, echo=Tom")
+    return {name.strip().casefold(): one.strip() for name, _, one in pairs}
 
 
 def _sendable(key: SecretStr) -> SecretStr:
@@ -80,6 +96,7 @@ class Settings(BaseSettings):
         case_sensitive=True,
         allow_inf_nan=False,
         enable_decoding=False,
+        env_ignore_empty=True,  # or one would hide what the file says
         use_attribute_docstrings=True,
     )
 
@@ -246,6 +263,14 @@ class Settings(BaseSettings):
     api_key_file: Path | None = Field(default=None, validation_alias="TABLEREAD_API_KEY_FILE")
     """A file that holds the same, in place of the variable."""
 
+    voice_names: Annotated[dict[str, str], BeforeValidator(_paired)] = Field(
+        default_factory=dict, validation_alias="TABLEREAD_VOICE_NAMES"
+    )
+    """Voices for names that programs send, such as OpenAI's: `alloy=Ida, echo=Tom`.
+
+    Not set: a name that the studio doesn't know, if it is one of OpenAI's, is one of the voices.
+    """
+
     allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")
     """Further host names by which the studio may be reached, separated by commas."""
 
@@ -299,13 +324,27 @@ class Settings(BaseSettings):
         return filled
 
     @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment takes precedence over the file."""
+        file = TomlConfigSettingsSource(settings_cls, config_file())
+        return (init_settings, env_settings, file)
+
+    @classmethod
     def from_environment(cls) -> Settings:
-        """Read the variables.
+        """Read the variables, and the configuration file where a variable isn't set.
 
         Raises:
             SettingError: Names every variable whose value can't be used, and why.
         """
         try:
+            check_config_file(cls)
             return cls()
         except ValidationError as error:
             raise SettingError(" ".join(_sentence(detail) for detail in error.errors())) from None
@@ -321,6 +360,44 @@ def _read_secret(variable: str, path: Path) -> str:
     if not text:
         raise SettingError(f"{variable}={path} can't be used: the file is empty.")
     return text
+
+
+def config_file() -> Path:
+    """The configuration file, which need not be there: `TABLEREAD_CONFIG` or the user's own."""
+    if named := os.environ.get("TABLEREAD_CONFIG", "").strip():
+        return Path(named).expanduser()
+    if os.name == "nt":
+        folder = os.environ.get("APPDATA") or "~/AppData/Roaming"
+    else:
+        folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(folder).expanduser() / "tableread" / "config.toml"
+
+
+def check_config_file(settings: type[Settings]) -> None:
+    """Check that the configuration file is TOML whose keys are variables of the studio.
+
+    Raises:
+        SettingError: It isn't, or the one that `TABLEREAD_CONFIG` names isn't there.
+    """
+    path = config_file()
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if os.environ.get("TABLEREAD_CONFIG", "").strip():
+            raise SettingError(f"TABLEREAD_CONFIG={path} can't be read: it isn't there.") from None
+        return
+    except OSError as error:
+        raise SettingError(f"{path} can't be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise SettingError(f"{path} can't be read as TOML: {error}.") from error
+    known = {str(field.validation_alias) for field in settings.model_fields.values()}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        names = ", ".join(unknown[:5])
+        raise SettingError(
+            f"{path}: the studio has no variable {names}. The keys are the variables' names, such "
+            'as TTS_BACKEND = "draft".'
+        )
 
 
 def _sentence(detail: Mapping[str, object]) -> str:

@@ -303,6 +303,16 @@ class Tempo:
         return np.clip(samples, -1.0, 1.0, out=samples)
 
 
+def change_tempo(chunks: Iterator[Samples], speed: float) -> Iterator[Samples]:
+    """Change the speed of float32 chunks at the studio's rate; the pitch stays."""
+    tempo = Tempo(speed)
+    for chunk in chunks:
+        if len(stretched := tempo.push(chunk)):
+            yield stretched
+    if len(rest := tempo.finish()):
+        yield rest
+
+
 def _build_graph(speed: float) -> Any:
     graph = Graph()
     last = graph.add_abuffer(sample_rate=STUDIO_RATE_HZ, format="flt", layout="mono")

@@ -10,7 +10,7 @@ import unicodedata
 import wave
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -100,12 +100,15 @@ class Caption:
         speaker: None for a silence or reused audio.
         text: What is said, None likewise.
         issues: What may not be right about its sound, in sentences.
+        at_s: When each step of its render was reached, by name, in seconds since the render
+            started; empty when unknown.
     """
 
     line_number: int | None = None
     speaker: str | None = None
     text: str | None = None
     issues: tuple[str, ...] = ()
+    at_s: Mapping[str, float] = field(default_factory=dict)
 
 
 _NO_CAPTION = Caption()
@@ -315,7 +318,7 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
         "speaker": caption.speaker,
         "text": caption.text,
         "doubtful": list(caption.issues),
-    }
+    } | ({"at_s": dict(caption.at_s)} if caption.at_s else {})
 
 
 RECORDINGS = "Recordings"

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
 from studio.dialog.model import ParamValue, SpeechLimits
+from studio.errors import BadInput
 from studio.voices.speaker import Voice, VoiceKinds
 
 
@@ -26,6 +27,35 @@ class Param:
     default: float
     step: float
     help: str = ""
+
+    def check(self, value: Any) -> None:
+        """Check a value that somebody gave.
+
+        Raises:
+            BadInput: It is no number, no whole one where only those can be, or out of range.
+        """
+        kind = "whole number" if self.is_whole else "number"
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if (
+            not is_number
+            or not self.minimum <= value <= self.maximum
+            or (self.is_whole and not float(value).is_integer())
+        ):
+            raise BadInput(f"“{self.name}” must be a {kind} from {self.range}.")
+
+    @property
+    def range(self) -> str:
+        """Its range, in words."""
+        return f"{self.minimum:g} to {self.maximum:g}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return all(float(one).is_integer() for one in (self.minimum, self.step))
+
+
+SPEED = Param("speed", "Speed", 0.5, 2.0, 1.0, 0.05, "How fast the line is spoken; 2 is twice.")
+"""The studio stretches the sound of a voice that has no speed of its own, at the same pitch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +90,7 @@ class Capabilities:
         queues_requests: Whether it takes as many again, so that a slot is refilled at once while
             the line that left it becomes audio, and refills it by their `priority`. `max_in_flight`
             counts these too.
+        params: Parameters of the model itself; `line_params` are those that a line may have.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
     """
 
@@ -82,17 +113,47 @@ class Capabilities:
     queues_requests: bool = False
     voice_conversion: bool = False
 
+    @property
+    def line_params(self) -> tuple[Param, ...]:
+        """What a line may set: the model's parameters, and a speed in any case."""
+        return self.params if self.has_own_speed else (*self.params, SPEED)
+
+    @property
+    def has_own_speed(self) -> bool:
+        """Whether the model itself speaks faster or slower."""
+        return any(param.name == SPEED.name for param in self.params)
+
     def limits(self) -> SpeechLimits:
         """What planning has to know of this backend."""
         return SpeechLimits(
             max_chars=self.max_chars,
             tags=self.tags,
-            params={param.name: (param.minimum, param.maximum) for param in self.params},
+            params={param.name: (param.minimum, param.maximum) for param in self.line_params},
             languages=frozenset(self.languages) or None,
             wide_weight=self.wide_weight,
             instructions=self.instructions,
             guess=self.guess,
         )
+
+    def check_params(self, title: str, given: Mapping[str, Any]) -> dict[str, ParamValue]:
+        """The parameters that somebody gave for lines, of the backend with this title.
+
+        Args:
+            title: For the message.
+            given: Values by name; one that is None isn't set.
+
+        Raises:
+            BadInput: The backend has no such parameter, or it is out of range or of another type;
+                the message has the name and the range.
+        """
+        known = {param.name: param for param in self.line_params}
+        for name, value in given.items():
+            if name not in known:
+                ranges = ", ".join(f"{one.name} ({one.range})" for one in known.values())
+                raise BadInput(f"{title} has no parameter “{name[:40]}”. It has {ranges}.")
+            if value is not None:
+                known[name].check(value)
+        return {name: value for name, value in given.items() if value is not None}
 
     def voice_kinds(self) -> VoiceKinds:
         """Which voices it can make."""

@@ -1,4 +1,8 @@
-"""The command line's commands and options."""
+"""The command line's commands and options.
+
+Standard library only: the launcher reads a command line before it installs anything, so that a
+misspelt option, a missing script and `--help` are answered at once.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,17 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from studio.engine.job import MAX_TRIES
-from studio.errors import SettingError
+from studio.errors import BadInput, SettingError
 from studio.setup.commands import VERSION_TEXT
+
+STANDARD = Path("-")
+"""Standard input as a script, standard output as a file."""
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+AUDIO_FORMATS = ("wav", "flac", "mp3")
+SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
+
+_MAX_TRIES = 4  # as in `studio.engine.job`, which needs packages
 
 
 def build_parser(
@@ -26,6 +38,9 @@ def build_parser(
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))
+    _add_convert(commands.add_parser("convert", help="write a script in another format"))
+    shells = commands.add_parser("completion", help="print what completes commands in a shell")
+    shells.add_argument("shell", choices=SHELLS, help="the shell")
     add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))
     commands.add_parser("doctor", help="what runs here, and why the rest doesn't")
     return parser
@@ -87,9 +102,28 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _add_render(parser: argparse.ArgumentParser) -> None:
     _add_common(parser)
-    parser.add_argument("script", metavar="SCRIPT", type=Path, help="script text or JSON items")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", type=Path, required=True, help=".wav .flac .mp3 or .zip"
+        "script", metavar="SCRIPT", type=Path, help="the script; - reads standard input"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=Path,
+        action="append",
+        required=True,
+        help=".wav .flac .mp3 .zip, .srt or .vtt; - writes audio to standard output; may be given "
+        "several times",
+    )
+    parser.add_argument(
+        "--format",
+        choices=AUDIO_FORMATS,
+        default="wav",
+        help="of standard output (default: wav)",
+    )
+    parser.add_argument("--language", metavar="CODE", help="of lines that name none: en, de, pt-BR")
+    parser.add_argument(
+        "--speed", metavar="X", type=float, help="of lines that name none; 2 is twice as fast"
     )
     parser.add_argument(
         "--voice",
@@ -112,9 +146,9 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         "--tries",
         metavar="N",
         type=int,
-        choices=range(1, MAX_TRIES + 1),
+        choices=range(1, _MAX_TRIES + 1),
         default=1,
-        help=f"how often a doubtful line is spoken, 1 to {MAX_TRIES}; the best is kept (default: "
+        help=f"how often a doubtful line is spoken, 1 to {_MAX_TRIES}; the best is kept (default: "
         "1)",
     )
     parser.add_argument(
@@ -126,3 +160,39 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
     parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors, and what --json asks for"
+    )
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "script", metavar="SCRIPT", type=Path, help="the script; - reads standard input"
+    )
+    parser.add_argument(
+        "output",
+        metavar="OUT",
+        type=Path,
+        help=f".{' .'.join(SCRIPT_FORMATS)}; - writes standard output",
+    )
+    parser.add_argument(
+        "--format", choices=SCRIPT_FORMATS, help="of standard output, or of OUT by another suffix"
+    )
+    parser.add_argument(
+        "--narrator", metavar="NAME", help="who speaks a screenplay's action and headings"
+    )
+
+
+def check_script(arguments: argparse.Namespace) -> None:
+    """Check that the script that a command reads is there.
+
+    Raises:
+        BadInput: It isn't, or is a folder.
+    """
+    script: Path | None = getattr(arguments, "script", None)
+    if script is None or script == STANDARD or script.is_fifo() or script.is_char_device():
+        return
+    if script.is_dir():
+        raise BadInput(f"{script} is a folder. Name the script's file.")
+    if not script.exists():
+        raise BadInput(f"{script} can't be read: No such file or directory.")

@@ -1,4 +1,4 @@
-"""`render`: renders a script to an audio file, and reports on standard error."""
+"""`render`: renders a script to files or standard output, and reports on standard error."""
 
 from __future__ import annotations
 
@@ -9,28 +9,49 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
-from studio.audio.scene_file import ExportOptions, check_export_options, describe_result
-from studio.cli.arguments import parse_voice
-from studio.dialog.formats.dialog_file import Imported, ImportOptions, import_dialog
+from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
+from studio.backends.base import Backend
+from studio.cli.arguments import STANDARD, check_script, parse_voice
+from studio.dialog.attributes import check_language
+from studio.dialog.formats.dialog_file import (
+    TIMED,
+    Imported,
+    ImportOptions,
+    export_dialog,
+    format_of_suffix,
+    import_dialog,
+)
 from studio.dialog.formats.pronunciation_lists import read_pronunciations
-from studio.dialog.model import MAX_SCRIPT_BYTES, Notice
+from studio.dialog.model import (
+    MAX_PAUSE_S,
+    MAX_SCRIPT_BYTES,
+    Dialog,
+    Line,
+    Notice,
+    Silence,
+    Speech,
+    matching_language,
+)
+from studio.dialog.planning import SilenceSegment
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.job import (
     FINAL_STATES,
     Job,
     SegmentFailure,
     SegmentIssues,
+    SegmentState,
     build_scene,
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.services.studio import RenderOptions, Studio
+from studio.storage.disk import open_atomic
 
 _CUT = "What was made of it isn't whole and is left out."
 _RESPOKEN = "It was begun again with another seed, and came to its end."
@@ -39,31 +60,39 @@ _RETRIED = "It was spoken again with another seed, and the better one is kept."
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The file that was written, its measured loudness, and the options that were asked for."""
+    """The first file that was written, its loudness if it is sound, and how it was made."""
 
     out: Path
-    loudness: Loudness
+    loudness: Loudness | None
     sound: ExportOptions
 
 
-def report(job: Job, lines: int, written: Written | None, *, as_json: bool) -> None:
+def report(job: Job, lines: int, written: Written | None, arguments: RenderArguments) -> None:
     """Report failed, cut and doubtful lines on standard error, and a summary on standard output.
+
+    Where the sound goes to standard output, the summary goes to standard error too.
 
     Args:
         job: One that has ended.
         lines: How many lines the script has.
-        written: The file; None if none was written.
-        as_json: Whether the summary is a JSON object, for a program.
+        written: The first file; None if none was written.
+        arguments: What was asked for.
     """
     for failure in job.list_failures():
         _say(failure, _CUT if failure.cut else "")
-    for again in job.list_retries():
-        _say(again, _RETRIED if job.spec.tries > 1 else _RESPOKEN)
-    for one in find_segment_issues(job):
-        print(f"Line {one.line_number} may not be right: {one.message}", file=sys.stderr)
-    for remark in describe_result(written.loudness, written.sound) if written else ():
-        print(remark, file=sys.stderr)
-    print(json.dumps(_body(job, lines, written)) if as_json else _sum(job, written))
+    if not arguments.quiet:
+        for again in job.list_retries():
+            _say(again, _RETRIED if job.spec.tries > 1 else _RESPOKEN)
+        for one in find_segment_issues(job):
+            print(f"Line {one.line_number} may not be right: {one.message}", file=sys.stderr)
+        loudness = written.loudness if written else None
+        for remark in describe_result(loudness, arguments.sound) if loudness else ():
+            print(remark, file=sys.stderr)
+    stream = sys.stderr if STANDARD in arguments.outputs else sys.stdout
+    if arguments.as_json:
+        print(json.dumps(_body(job, lines, written)), file=stream)
+    elif not arguments.quiet:
+        print(_sum(job, written), file=stream)
 
 
 def print_report(notices: Iterable[Notice]) -> None:
@@ -84,11 +113,12 @@ def _sum(job: Job, written: Written | None) -> str:
         f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
         f"at most {summary.max_in_flight} in flight with {job.spec.backend_name}"
     )
-    return f"{text}, {written.loudness}" if written else text
+    return f"{text}, {written.loudness}" if written and written.loudness else text
 
 
 def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
     summary = job.summarize()
+    loudness = written.loudness if written else None
     return {
         "backend": job.spec.backend_name,
         "lines": lines,
@@ -103,9 +133,17 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "wall_s": summary.wall_s,
         "first_audio_s": summary.first_audio_s,
         "max_in_flight": summary.max_in_flight,
+        "timestamps": [
+            {
+                "segment_idx": record.segment.segment_idx,
+                "line": record.segment.line_number,
+                "at_s": record.timestamps_s,
+            }
+            for record in job.records
+        ],
         "out": str(written.out) if written else None,
-        "loudness_lufs": _rounded(written.loudness.lufs) if written else None,
-        "true_peak_db": _rounded(written.loudness.true_peak_db) if written else None,
+        "loudness_lufs": _rounded(loudness.lufs) if loudness else None,
+        "true_peak_db": _rounded(loudness.true_peak_db) if loudness else None,
     }
 
 
@@ -126,7 +164,7 @@ class RenderArguments:
     """The command's arguments, checked."""
 
     script: Path
-    output: Path
+    outputs: tuple[Path, ...]
     voices: dict[str, Path]
     seed: int | None
     sound: ExportOptions
@@ -134,6 +172,10 @@ class RenderArguments:
     as_json: bool
     pronunciations: Path | None = None
     narrator: str | None = None
+    language: str | None = None
+    speed: float | None = None
+    audio_format: str = "wav"
+    quiet: bool = False
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
@@ -142,19 +184,58 @@ class RenderArguments:
         Raises:
             BadInput: An argument can't be used.
         """
-        output: Path = arguments.output
+        check_script(arguments)
         mastering = Mastering(parse_target(arguments.loudness), arguments.even)
         sound = ExportOptions(mastering, tracks=arguments.tracks, is_measured=True)
-        check_export_options(output, sound)
-        if output.is_dir() or not output.absolute().parent.is_dir():
-            raise SettingError(
-                f"-o {output} can't be used: it must be a file in a folder there is."
+        outputs = tuple(dict.fromkeys(arguments.output))
+        for output in outputs:
+            if output == STANDARD:
+                _check_standard_output(sound)
+            else:
+                _check_output(output, sound)
+        return cls(
+            arguments.script,
+            outputs,
+            dict(parse_voice(voice) for voice in arguments.voice),
+            arguments.seed,
+            sound,
+            arguments.tries,
+            arguments.json,
+            arguments.pronunciations,
+            arguments.narrator,
+            None if arguments.language is None else check_language(arguments.language),
+            arguments.speed,
+            arguments.format,
+            arguments.quiet,
+        )
+
+    def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
+        """A dialog with the language and the speed that were asked for, where lines name none.
+
+        Raises:
+            SettingError: The backend doesn't speak the language.
+            BadInput: The speed is out of its range.
+        """
+        can = backend.capabilities
+        language = self.language
+        if language is not None and can.languages:
+            language = matching_language(language, frozenset(can.languages))
+            if language is None:
+                raise SettingError(
+                    f"--language {self.language} can't be used: {backend.title} speaks "
+                    f"{', '.join(sorted(can.languages))}."
+                )
+        params = can.check_params(backend.title, {"speed": self.speed})
+        if language is None and not params:
+            return dialog
+        return Dialog(
+            tuple(
+                replace(line, language=line.language or language, params={**params, **line.params})
+                if isinstance(line, Speech)
+                else line
+                for line in dialog
             )
-        _check_writable(output)
-        voices = dict(parse_voice(voice) for voice in arguments.voice)
-        seed, tries, as_json = arguments.seed, arguments.tries, arguments.json
-        lists, narrator = arguments.pronunciations, arguments.narrator
-        return cls(arguments.script, output, voices, seed, sound, tries, as_json, lists, narrator)
+        )
 
 
 def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) -> int:
@@ -170,39 +251,49 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     Raises:
         StudioError: Nothing was written.
     """
-    parsed = _read(arguments.script, arguments.narrator)
-    print_report(parsed.notices)
-    pronouncing = _read_pronouncing(arguments.pronunciations)
+    parsed = read_script(arguments.script, arguments.narrator)
+    notice = (lambda notices: None) if arguments.quiet else print_report
+    notice(parsed.notices)
+    pronouncing = _read_pronouncing(arguments.pronunciations, notice)
     with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
             seed=arguments.seed,
             voices=arguments.voices,
-            audio_root=arguments.script.absolute().parent,
+            audio_root=None if arguments.script == STANDARD else arguments.script.absolute().parent,
             folder=folder,
             tries=arguments.tries,
             pronounce=pronouncing.spoken,
         )
-        loads = studio.engine.models.get_manager(studio.backend_name).listeners
-        loads.append(lambda progress: print(progress.message, file=sys.stderr))
-        job = studio.render(parsed.dialog, options)
-        print_report(job.spec.plan.notices)
-        _watch(job, studio)
+        manager = studio.engine.models.get_manager(studio.backend_name)
+        dialog = arguments.apply(parsed.dialog, manager.backend)
+        if not arguments.quiet:
+            manager.listeners.append(lambda progress: print(progress.message, file=sys.stderr))
+        job = studio.render(dialog, options)
+        notice(job.spec.plan.notices)
+        _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
         _check_saved(job, folder)
-        loudness = _write(job, arguments, folder)
-    written = Written(arguments.output, loudness, arguments.sound) if loudness else None
-    report(job, len(parsed.dialog), written, as_json=arguments.as_json)
+        written = _write(job, arguments, folder)
+    report(job, len(parsed.dialog), written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
-def _read(script: Path, narrator: str | None) -> Imported:
+def read_script(script: Path, narrator: str | None) -> Imported:
+    """Read a script from a file or standard input.
+
+    Raises:
+        BadInput: It can't be read as a dialog; the message begins with the file.
+    """
     content = _content(script, "cut it into scenes")
+    name = "standard input" if script == STANDARD else script.name
     try:
-        return import_dialog(content, script.name, ImportOptions(narrator=narrator))
+        return import_dialog(content, name, ImportOptions(narrator=narrator))
     except BadInput as error:
-        raise BadInput(f"{script}: {error}") from error
+        raise BadInput(f"{name if script == STANDARD else script}: {error}") from error
 
 
-def _read_pronouncing(path: Path | None) -> PronunciationRules:
+def _read_pronouncing(
+    path: Path | None, notice: Callable[[Iterable[Notice]], None]
+) -> PronunciationRules:
     if path is None:
         return PronunciationRules()
     content = _content(path, "leave entries out")
@@ -210,29 +301,66 @@ def _read_pronouncing(path: Path | None) -> PronunciationRules:
         entries, notices = read_pronunciations(content, path.name)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    print_report(notices)
+    notice(notices)
     return PronunciationRules(entries)
 
 
 def _content(path: Path, remedy: str) -> bytes:
+    name = "Standard input" if path == STANDARD else str(path)
     try:
-        if path.stat().st_size > MAX_SCRIPT_BYTES:
-            limit_mb = MAX_SCRIPT_BYTES / 1e6
-            raise BadInput(f"{path} is larger than {limit_mb:.0f} MB; {remedy}.")
-        return path.read_bytes()
+        if path == STANDARD:
+            content = sys.stdin.buffer.read(MAX_SCRIPT_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(MAX_SCRIPT_BYTES + 1)
     except OSError as error:
-        raise BadInput(f"{path} can't be read: {error.strerror}.") from error
+        raise BadInput(f"{name} can't be read: {error.strerror}.") from error
+    if len(content) > MAX_SCRIPT_BYTES:
+        raise BadInput(f"{name} is larger than {MAX_SCRIPT_BYTES / 1e6:.0f} MB; {remedy}.")
+    return content
 
 
-def _watch(job: Job, studio: Studio) -> None:
-    """Show progress on standard error until the job ends; Ctrl+C cancels it."""
+class ProgressBar:
+    """One line of a terminal that is written over; nothing where there is no terminal.
+
+    It has no colour, so there is nothing for NO_COLOR to take away.
+    """
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, width: int = 30) -> None:
+        """Show it on a stream, as wide as that many signs."""
+        self._stream = stream
+        self._shown = stream.isatty() and not quiet
+        self._width = width
+
+    def show(self, done: int, total: int, remaining_s: float | None) -> None:
+        """Show how many segments are done, and how long the rest takes if that is known."""
+        if not self._shown:
+            return
+        filled = "#" * (self._width * done // total)
+        rest = "" if not remaining_s else f", {describe_duration(remaining_s)} left"
+        text = f"[{filled:.<{self._width}}] {done} of {total} segments{rest}"
+        end = "\n" if done == total else ""
+        self._stream.write(f"\r{text:<{self._width + 60}}{end}")
+        self._stream.flush()
+
+
+def describe_duration(duration_s: float) -> str:
+    """A duration as people say it: "40 s", "3 min", "1 h 20 min"."""
+    if duration_s < 90:
+        return f"{max(1, round(duration_s))} s"
+    hours, minutes = divmod(round(duration_s / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _watch(job: Job, studio: Studio, bar: ProgressBar) -> None:
+    """Show progress until the job ends; Ctrl+C cancels it."""
     total = len(job.records)
     final = 0
     try:
         for event in job.events.follow():
             if event.segment_idx is not None and event.state in FINAL_STATES:
                 final += 1
-                _show_progress(final, total)
+                bar.show(final, total, job.estimate_remaining_s())
     except KeyboardInterrupt:
         print("Stopping: the lines being spoken end at their next step.", file=sys.stderr)
         studio.engine.cancel(job)
@@ -253,15 +381,27 @@ def _check_saved(job: Job, folder: Path) -> None:
         )
 
 
-def _show_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} segments", end=end, file=sys.stderr, flush=True)
-
-
-def _write(job: Job, arguments: RenderArguments, folder: Path) -> Loudness | None:
+def _write(job: Job, arguments: RenderArguments, folder: Path) -> Written | None:
+    """Write all files; None if no line was spoken, so that there is nothing to write."""
+    scene = build_scene(job)
+    sounding = [one for one in job.records if not isinstance(one.segment, SilenceSegment)]
+    if sounding and all(one.state is SegmentState.FAILED for one in sounding):
+        return None
+    loudness = None
     try:
-        return build_scene(job).write(arguments.output, arguments.sound)
+        for output in arguments.outputs:
+            if output == STANDARD:
+                path = folder / f"scene.{arguments.audio_format}"
+                loudness = scene.write(path, arguments.sound)
+                with path.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                sys.stdout.buffer.flush()
+            elif _is_captions(output):
+                with open_atomic(output) as file:
+                    file.write(write_captions(scene, output))
+            else:
+                loudness = scene.write(output, arguments.sound)
+        return Written(arguments.outputs[0], loudness, arguments.sound)
     except Conflict:
         return None
     except (StorageFailed, BadInput) as error:
@@ -286,6 +426,40 @@ def _kept_if_needed() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder)
+
+
+def _is_captions(output: Path) -> bool:
+    return format_of_suffix(output.name) in TIMED
+
+
+def write_captions(scene: Scene, output: Path) -> bytes:
+    """Captions of a scene, timed by its audio, in the format of the file's suffix."""
+    format_ = format_of_suffix(output.name)
+    assert format_ is not None
+    lines: list[Line] = []
+    for entry in scene.timeline.entries:
+        caption = scene.captions.get(entry.segment_idx)
+        if caption is not None and caption.speaker is not None:
+            lines.append(Speech(caption.speaker, caption.text or ""))
+        else:
+            lines.append(Silence(min(entry.duration_s, MAX_PAUSE_S)))
+    durations_s = [entry.duration_s for entry in scene.timeline.entries]
+    return export_dialog(Dialog(tuple(lines)), format_, durations_s=durations_s)
+
+
+def _check_standard_output(sound: ExportOptions) -> None:
+    if sound.tracks:
+        raise SettingError("Tracks are several files: -o - can't be used with --tracks.")
+    if sys.stdout.isatty():
+        raise SettingError("-o - would write sound to the terminal. Send it to a file or program.")
+
+
+def _check_output(output: Path, sound: ExportOptions) -> None:
+    if not _is_captions(output):
+        check_export_options(output, sound)
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise SettingError(f"-o {output} can't be used: it must be a file in a folder there is.")
+    _check_writable(output)
 
 
 def _check_writable(output: Path) -> None:

@@ -26,6 +26,7 @@ from studio.audio.timeline import (
 from studio.dialog.model import name_key
 from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
 from studio.engine.event_log import EventLog
+from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected
 from studio.quality.checks import (
     QualityIssue,
@@ -84,6 +85,7 @@ class SegmentRecord:
         live: Chunks of a speech segment as they are generated; closed after the last one. Another
             reading has a new log, and the earlier one is withdrawn.
         at_s: When each state was reached, in seconds since the job started.
+        began_s: When a backend began with it, after the model was loaded.
         first_chunk_s: When the first audio arrived.
         last_chunk_s: When the latest audio arrived.
         streamed_samples: Audio streamed so far, at the studio's rate.
@@ -102,6 +104,7 @@ class SegmentRecord:
     retry_reason: str | None = None
     live: EventLog[Samples] = field(default_factory=EventLog)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
+    began_s: float | None = None
     first_chunk_s: float | None = None
     last_chunk_s: float = 0.0
     streamed_samples: int = 0
@@ -117,6 +120,11 @@ class SegmentRecord:
     def has_audio(self) -> bool:
         """Whether its audio is in a file or in memory."""
         return self.path is not None or self.clip is not None
+
+    @property
+    def timestamps_s(self) -> dict[str, float]:
+        """When each state was reached, by its name, in seconds since the job started."""
+        return {state.value: round(at_s, 6) for state, at_s in self.at_s.items()}
 
 
 log = logging.getLogger(__name__)
@@ -224,6 +232,9 @@ class Job:
         self._ended_s: float | None = None
         self.records = [SegmentRecord(segment) for segment in order.plan.segments]
         self._open = len(self.records)
+        self._remaining = RemainingTime(
+            {one.segment_idx: weigh(one) for one in order.plan.segments if weigh(one)}
+        )
         for record in self.records:
             self._record_state(record, SegmentState.PLANNED)
 
@@ -280,6 +291,15 @@ class Job:
         """Record that a segment has released its slot."""
         self.in_flight -= 1
 
+    def begin_synthesis(self, record: SegmentRecord) -> None:
+        """Record that a backend begins with a segment; called in the generating thread."""
+        record.began_s = self.measure_elapsed_s()
+        self._remaining.begin(record.segment.segment_idx, record.began_s)
+
+    def estimate_remaining_s(self) -> float | None:
+        """Seconds until the job is done; None until ten lines have been spoken."""
+        return self._remaining.estimate_s(self.measure_elapsed_s())
+
     def add_chunk(self, record: SegmentRecord, chunk: Samples) -> None:
         """Add a generated chunk; called in the generating thread."""
         if record.first_chunk_s is None:
@@ -293,6 +313,8 @@ class Job:
         assert record.state not in FINAL_STATES
         record.state = state
         self._record_state(record, state)
+        if record.is_final or state is SegmentState.GENERATED:
+            self._remaining.end(record.segment.segment_idx, record.at_s[state])
         if record.is_final:
             record.live.close()
             # To free the chunks; current readers have the old log, and later ones read the file.
@@ -480,6 +502,7 @@ def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
         getattr(segment, "speaker", None),
         getattr(segment, "text", None),
         (message,) if message else (),
+        record.timestamps_s,
     )
 
 

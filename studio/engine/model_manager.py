@@ -45,7 +45,6 @@ class ModelCounters:
     failed_loads: int = 0
     cancelled_loads: int = 0
     refused_unloads: int = 0
-    resident_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +224,9 @@ class ModelManager:
         self._failure: LoadProgress | None = None
         self._active = 0
         self._last_used_s = clock()
-        self._loaded_at_s: float | None = None  # until it is unloaded, even if an unload fails
+        # Seconds of earlier loads, and since when it is loaded (until it is unloaded, even if an
+        # unload fails). One value, as other threads read both.
+        self._residency_s: tuple[float, float | None] = (0.0, None)
 
     @property
     def state(self) -> ModelState:
@@ -245,9 +246,16 @@ class ModelManager:
     @property
     def loaded_for_s(self) -> float:
         """How long the model has been loaded; 0 if it isn't."""
-        if self._state is not ModelState.LOADED or self._loaded_at_s is None:
+        _, since_s = self._residency_s
+        if self._state is not ModelState.LOADED or since_s is None:
             return 0.0
-        return self._clock() - self._loaded_at_s
+        return self._clock() - since_s
+
+    @property
+    def resident_s(self) -> float:
+        """Seconds that the model has been in memory until now, over all its loads."""
+        total_s, since_s = self._residency_s
+        return total_s if since_s is None else total_s + self._clock() - since_s
 
     @property
     def last_used_s(self) -> float:
@@ -339,15 +347,26 @@ class ModelManager:
     async def expire(self, idle_timeout_s: float) -> bool:
         """Unload the model if it has been idle for `idle_timeout_s`; returns whether it was."""
         idle_s = self._clock() - self._last_used_s
-        # A model whose unload failed is still in memory, and the cause may have gone.
-        in_memory = self._loaded_at_s is not None and self._state in (
-            ModelState.LOADED,
-            ModelState.FAILED,
-        )
-        if not in_memory or self._transition is not None or self._active or idle_s < idle_timeout_s:
+        kept = self._why_kept(idle_s, idle_timeout_s)
+        if kept is not None:
+            log.debug("model %s: kept (%s), %d active", self.backend.name, kept, self._active)
             return False
         await self._begin_unload(f"idle for {idle_s:.0f} s")
         return True
+
+    def _why_kept(self, idle_s: float, idle_timeout_s: float) -> str | None:
+        """Why a check doesn't unload the model; None if it does."""
+        if self._transition is not None:
+            return f"it is {self._state}"
+        # A model whose unload failed is still in memory, and the cause may have gone.
+        in_memory = self._residency_s[1] is not None
+        if not in_memory or self._state not in (ModelState.LOADED, ModelState.FAILED):
+            return "it isn't loaded"
+        if self._active:
+            return "it is in use"
+        if idle_s < idle_timeout_s:
+            return f"idle for {idle_s:.0f} of {idle_timeout_s:.0f} s"
+        return None
 
     async def _wait_for(self, loading: ModelLoad, transition: asyncio.Task[None]) -> None:
         loading.waiting += 1
@@ -379,7 +398,7 @@ class ModelManager:
         else:
             self._state = ModelState.LOADED
             self.counters.loads += 1
-            self._loaded_at_s = self._clock()
+            self._residency_s = (self._residency_s[0], self._clock())
             self.touch()
             took_s = self._clock() - started_s
             log.info("model %s: loaded in %.2f s, %s", self.backend.name, took_s, self.memory)
@@ -410,12 +429,12 @@ class ModelManager:
             self._notify(StateChange.MODELS)
 
     def _count_unload(self, why: str) -> None:
-        if self._loaded_at_s is None:  # the clean-up was of a failed load
+        total_s, since_s = self._residency_s
+        if since_s is None:  # the clean-up was of a failed load
             return
-        resident_s = self._clock() - self._loaded_at_s
-        self._loaded_at_s = None
+        resident_s = self._clock() - since_s
+        self._residency_s = (total_s + resident_s, None)
         self.counters.unloads += 1
-        self.counters.resident_s += resident_s
         name = self.backend.name
         log.info("model %s: unloaded (%s) after %.1f s, %s", name, why, resident_s, self.memory)
 

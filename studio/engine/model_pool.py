@@ -51,6 +51,7 @@ class ModelStatus:
 
     Attributes:
         unload_in_s: None if it won't be unloaded.
+        resident_s: Seconds that it has been in memory until now, over all its loads.
         memory: Before and after the latest load or unload; None before the first.
     """
 
@@ -59,6 +60,7 @@ class ModelStatus:
     progress: LoadProgress | None
     active: int
     unload_in_s: float | None
+    resident_s: float
     counters: ModelCounters
     memory: MemoryChange | None
 
@@ -124,6 +126,7 @@ class ModelPool:
     async def reap(self) -> int:
         """Unload every model that has been idle long enough; returns how many."""
         if not self._policy.active:
+            log.debug("idle check: switched off")
             return 0
         expired = [await self._expire(manager) for manager in list(self._managers.values())]
         return sum(expired)
@@ -165,6 +168,7 @@ class ModelPool:
             progress=manager.progress,
             active=manager.active,
             unload_in_s=self._unload_in_s(manager),
+            resident_s=manager.resident_s,
             counters=replace(manager.counters),
             memory=manager.memory,
         )

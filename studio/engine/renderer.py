@@ -26,9 +26,10 @@ import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
 from studio.audio.decode import decode
+from studio.audio.encode import change_tempo
 from studio.audio.guarded_decode import decode_guarded
 from studio.audio.stream_resume import StreamResume
-from studio.backends.base import Backend, SpeechRequest
+from studio.backends.base import SPEED, Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
 from studio.engine.event_log import EventLog, StateChange
@@ -356,11 +357,12 @@ def synthesize(
     if job.cancelled:
         raise Cancelled
     request = _build_request(backend, turn, conditioning)
+    job.begin_synthesis(record)
     live, cut = record.live, None
     # After a lack of memory the first try's audio was streamed already.
     resume = StreamResume(partial(job.add_chunk, record), live.read())
     try:
-        with closing(_generate_chunks(backend, request)) as spoken:
+        with closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken:
             for chunk in spoken:
                 if job.cancelled:
                     raise Cancelled
@@ -402,24 +404,33 @@ def _build_request(
     voice = job.spec.cast.load_voice(segment.speaker, segment.mood).with_instruction(
         segment.instruct
     )
+    own = backend.capabilities.params
     return SpeechRequest(
         text=segment.text,
         conditioning=conditioning.get(backend, voice),
         language=segment.language,
         seed=segment.seed if record.retry_reason is None else record.seed,
-        params=segment.params,
+        params={one.name: segment.params[one.name] for one in own if one.name in segment.params},
         cancelled=lambda: job.cancelled,
         priority=turn.priority,
     )
 
 
-def _generate_chunks(backend: Backend, request: SpeechRequest) -> Generator[Samples]:
+def _find_tempo(backend: Backend, record: SegmentRecord) -> float:
+    """How much faster a segment is to be than the backend speaks it."""
+    assert isinstance(record.segment, SpeechSegment)
+    if backend.capabilities.has_own_speed:
+        return 1.0
+    return float(record.segment.params.get(SPEED.name, 1.0))
+
+
+def _generate_chunks(backend: Backend, request: SpeechRequest, speed: float) -> Generator[Samples]:
     """A backend's chunks at the studio's rate; closing this iterator closes the backend's."""
     rate_hz = backend.capabilities.sample_rate_hz
     spoken: Iterator[Samples] = backend.speak(request)
     if rate_hz != STUDIO_RATE_HZ:
         spoken = resample(spoken, rate_hz, STUDIO_RATE_HZ)
-    yield from spoken
+    yield from spoken if speed == 1.0 else change_tempo(spoken, speed)
 
 
 async def save_segment(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from studio.backends.base import Backend, canonical_name
+from studio.backends.base import SPEED, Backend, canonical_name
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -231,6 +231,9 @@ class RenderContext:
         # The mood counts only through the digest, so that one without a sample changes nothing.
         others = {name: value for name, value in line.params.items() if name != MOOD}
         params = _normalize_numbers({**self.defaults, **others})
+        if SPEED.name in others and SPEED.name not in self.defaults:
+            # Outdates the takes of the time when such a voice ignored a speed.
+            params["tempo"] = "studio"
         language = line.language or self.resolve_language(line)
         spoken = self.build_spoken_text(line)
         return _hash_parts([backend, self.backend[1], mark, spoken, language, params])

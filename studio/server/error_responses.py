@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
@@ -175,11 +175,37 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
     """
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:])[:_MAX_PLACE_CHARS]
-    message = f"“{place}” can't be used: {first['msg']}." if place else f"{first['msg']}."
+    place = _find_place(first["loc"][1:], error.body, is_missing=first["type"] == "missing")
+    place = place[:_MAX_PLACE_CHARS]
+    why = _MESSAGES.get(first["type"], str(first["msg"]).removeprefix("Value error, "))
+    message = f"“{place}” can't be used: {why}." if place else f"{why}."
     if _is_speech(request.url.path):
         return PlainJson(_speech_error(message, 400, param=place or None), 400)
     return PlainJson(_studio_error(message, "BadInput"), 422)
+
+
+_MESSAGES = {
+    "model_attributes_type": "Input should be an object",
+    "model_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+}
+"""Instead of messages that name what only Python has."""
+
+
+def _find_place(loc: Sequence[str | int], body: Any, *, is_missing: bool) -> str:
+    """The names and indices in a body of a fault's place, without the validators' own names."""
+    parts: list[str | int] = []
+    for part in loc:
+        is_key = isinstance(body, dict) and part in body
+        is_index = isinstance(body, list) and isinstance(part, int) and part < len(body)
+        if is_key or is_index:
+            body = body[part]
+            parts.append(part)
+    if is_missing and loc[-1:] != tuple(parts[-1:]):
+        parts.append(loc[-1])
+    if loc and not parts:
+        parts.append(loc[0])
+    return ".".join(map(str, parts))
 
 
 async def answer_fault(request: Request, error: Exception) -> Response:

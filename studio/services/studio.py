@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from studio.audio.clip import write_wav
@@ -34,12 +34,14 @@ class StudioOptions:
         backend_name: The backend of a render that doesn't name one.
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
+        voice_names: Voices by the names that programs send, in small letters.
     """
 
     workspace: Path
     backend_name: str
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
+    voice_names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Studio:

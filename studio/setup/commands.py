@@ -17,6 +17,8 @@ Models = Literal["never", "beside", "first"]
 COMMANDS = {
     "serve": "start the studio and open the page (the default)",
     "render": "render a script to an audio file: render SCRIPT -o OUT",
+    "convert": "write a script in another format: convert SCRIPT OUT",
+    "completion": "print what completes commands in a shell: completion bash",
     "test": "set up what the tests need and run them; with --fast without browser and models",
     "lint": "check style, types and layers",
     "check": "all that the continuous checks run: lint, then test",
@@ -77,7 +79,7 @@ def install_remedy() -> str:
 
 def help_text() -> str:
     """The help of launch.py: one line for each command."""
-    rows = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
+    rows = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
     return (
         f"Usage: python launch.py [COMMAND] [OPTIONS]\n\nCommands:\n{rows}\n\n"
         "`python launch.py COMMAND --help` lists a command's options. The first start installs "

@@ -83,6 +83,7 @@ class Console:
 
 
 RunStudio = Callable[[list[str], ModelsInstall], int]
+CheckArguments = Callable[[list[str]], None]
 
 EXIT_BAD_INPUT = 2
 EXIT_SETUP_FAILED = 3
@@ -109,14 +110,23 @@ PAGE_TYPES = ("--yes", "--package=typescript@7.0.2", "tsc", "--project", "jsconf
 class Launcher:
     """One start of `launch.py`."""
 
-    def __init__(self, repo: Path, console: Console, run_studio: RunStudio) -> None:
+    def __init__(
+        self,
+        repo: Path,
+        console: Console,
+        run_studio: RunStudio,
+        check: CheckArguments = lambda arguments: None,
+    ) -> None:
         """Prepare.
 
         Args:
             repo: The repository's folder.
             console: Prints all messages.
             run_studio: Runs a command of the studio; called once its packages are installed.
+            check: Checks a command line of the studio before anything is installed: answers
+                `--help`, and raises `BadInput` or `SystemExit` for what can't be used.
         """
+        self._check = check
         self._repo = repo
         self._run_studio = run_studio
         self._console = console
@@ -128,9 +138,11 @@ class Launcher:
         )
 
     @classmethod
-    def of_script(cls, script: Path, run_studio: RunStudio) -> Launcher:
+    def of_script(
+        cls, script: Path, run_studio: RunStudio, check: CheckArguments = lambda arguments: None
+    ) -> Launcher:
         """The launcher of the repository that holds `script`."""
-        return cls(script.resolve().parent, Console(sys.stderr), run_studio)
+        return cls(script.resolve().parent, Console(sys.stderr), run_studio, check)
 
     def run(self, argv: Sequence[str]) -> int:
         """Set up and run a command.
@@ -147,6 +159,8 @@ class Launcher:
             if request.command == "version":
                 sys.stdout.write(VERSION_TEXT + "\n")
                 return 0
+            if request.command not in DEVELOPER_COMMANDS:
+                self._check([request.command, *request.arguments])
             return self._run(request, argv)
         except BadInput as error:
             self._console.say(error.full_message)

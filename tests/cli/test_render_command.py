@@ -78,6 +78,13 @@ def test_the_scene_is_the_sum_of_its_parts(command: Command) -> None:
     samples, rate_hz = soundfile.read(command.out)
     assert rate_hz == STUDIO_RATE_HZ
     assert len(samples) == round(report["audio_s"] * STUDIO_RATE_HZ)
+    steps = ["planned", "queued", "started", "generated", "saved"]
+    speech = [one for one in report["timestamps"] if len(one["at_s"]) > 2]
+    assert [(one["segment_idx"], one["line"]) for one in speech] == [(0, 1), (2, 3), (4, 3), (5, 4)]
+    for one in speech:
+        at_s = [one["at_s"][step] for step in steps]
+        assert at_s == sorted(at_s)
+        assert 0 <= at_s[0] < at_s[3] <= report["wall_s"]
 
 
 LONG_SCRIPT = (

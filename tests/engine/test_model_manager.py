@@ -181,11 +181,41 @@ async def test_a_caller_who_is_cancelled_leaves_the_load_to_the_others(
 
 
 async def test_residency_is_counted(manager: ModelManager, clock: Clock) -> None:
-    for resident_s in (10, 32):
-        await manager.load()
-        clock.now_s += resident_s
-        await manager.unload()
-    assert manager.counters.resident_s == 42
+    assert manager.resident_s == 0
+    await manager.load()
+    clock.now_s += 10
+    assert manager.resident_s == 10, "it grows while the model is loaded"
+    await manager.unload()
+    clock.now_s += 100
+    assert manager.resident_s == 10
+    await manager.load()
+    clock.now_s += 32
+    assert manager.resident_s == 42
+    await manager.unload()
+    assert manager.resident_s == 42
+
+
+async def test_each_check_says_why_a_model_is_kept(
+    manager: ModelManager, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "studio.engine")
+    await manager.expire(900)
+    async with manager.using():
+        clock.now_s += 1000
+        await manager.expire(900)
+    clock.now_s += 60
+    await manager.expire(900)
+    clock.now_s += 900
+    await manager.expire(900)
+    kept = [record for record in caplog.records if "kept" in record.getMessage()]
+    assert [record.getMessage().partition(": ")[2] for record in kept] == [
+        "kept (it isn't loaded), 0 active",
+        "kept (it is in use), 1 active",
+        "kept (idle for 60 of 900 s), 0 active",
+    ]
+    assert {record.levelname for record in kept} == {"DEBUG"}
+    unloaded = [record for record in caplog.records if "unloaded (idle" in record.getMessage()]
+    assert [record.levelname for record in unloaded] == ["INFO"]
 
 
 async def test_memory_before_and_after_is_told_and_logged(
@@ -228,7 +258,7 @@ async def test_an_unload_that_failed_can_be_tried_again(
     assert backend.resident
     await manager.unload()
     assert (manager.state, backend.resident) == (ModelState.UNLOADED, False)
-    assert (manager.counters.unloads, manager.counters.resident_s) == (1, 5)
+    assert (manager.counters.unloads, manager.resident_s) == (1, 5)
 
 
 class SlowBackend(WatchedBackend):

@@ -45,6 +45,8 @@ def test_a_doubtful_segment_is_named_with_its_line_and_reason(
     with zipfile.ZipFile(tmp_path / "scene.zip") as archive:
         rows = json.loads(archive.read("manifest.json"))["segments"]
     assert [row["doubtful"] for row in rows] == [[], [one.message], []]
+    assert [row["at_s"] for row in rows] == [record.timestamps_s for record in job.records]
+    assert list(rows[0]["at_s"]) == ["planned", "queued", "started", "generated", "saved"]
 
 
 def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenStudio) -> None:

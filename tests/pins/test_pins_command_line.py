@@ -27,13 +27,13 @@ OPTIONS = {
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
-        "--json",
+        "--json", "--format", "--language", "--speed", "--quiet",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip
 REPORT = {
     "backend", "lines", "segments", "failed", "second_tries", "doubtful", "audio_s", "wall_s",
-    "first_audio_s", "max_in_flight", "out", "loudness_lufs", "true_peak_db",
+    "first_audio_s", "max_in_flight", "timestamps", "out", "loudness_lufs", "true_peak_db",
 }  # fmt: skip
 
 TOO_LITTLE = {

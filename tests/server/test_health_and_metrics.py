@@ -184,6 +184,8 @@ def test_the_models_and_the_queue_are_told(client: TestClient, studio: Studio) -
     assert loaded["tableread_model_loads_total/draft"] == 1
     assert loaded["tableread_model_slots/draft"] == 3
     assert loaded["tableread_in_flight"] == loaded["tableread_queued"] == 0
+    resident = "tableread_model_resident_seconds_total/draft"
+    assert 0 < loaded[resident] < figures(client)[resident], "it grows while the model is loaded"
     studio.engine.unload(studio.backend_name)
     unloaded = figures(client)
     assert unloaded["tableread_model_loaded/draft"] == 0

@@ -90,6 +90,17 @@ def test_the_document_tells_of_the_loudness(client: TestClient) -> None:
     assert body["properties"]["even_voices"]["type"] == "boolean"
 
 
+def test_each_segment_says_when_it_reached_each_step(client: TestClient) -> None:
+    dialog = rendered(client, input="Ida: One.\n[pause:1s]\nTom: Two.")
+    steps = [list(one["at_s"]) for one in dialog["timestamps"]]
+    spoken = ["planned", "queued", "started", "generated", "saved"]
+    assert steps == [spoken, ["planned", "saved"], spoken]
+    assert [one["line"] for one in dialog["timestamps"]] == [1, 2, 3]
+    for one in dialog["timestamps"]:
+        at_s = list(one["at_s"].values())
+        assert at_s == sorted(at_s)
+
+
 def test_items_and_voices_by_name(client: TestClient, studio: Studio) -> None:
     studio.speakers.add("Grandmother")
     items = [

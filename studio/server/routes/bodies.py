@@ -58,7 +58,7 @@ class BackendBody(RequestBody):
 def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
     """What a backend can do, for the page's controls."""
     return {
-        "params": list(map(asdict, capabilities.params)),
+        "params": list(map(asdict, capabilities.line_params)),
         "languages": dict(capabilities.languages),
         "tags": sorted(capabilities.tags),
         "instructions": capabilities.instructions,

@@ -211,7 +211,6 @@ _COUNTERS = (
     ("failed_loads", "failed_loads", "Loads that failed."),
     ("cancelled_loads", "cancelled_loads", "Loads that were stopped."),
     ("refused_unloads", "refused_unloads", "Unloads refused, since the model was in use."),
-    ("resident_seconds", "resident_s", "Seconds that models were in memory."),
 )
 """Name, field of a model's counters, and help."""
 
@@ -247,6 +246,9 @@ class _EngineState(Collector):
         for name, field, what in _COUNTERS:
             counts = {model: getattr(one.counters, field) for model, one in known.items()}
             yield _by_model(CounterMetricFamily, f"model_{name}", what, counts)
+        resident_s = {name: status.resident_s for name, status in known.items()}
+        what = "Seconds that models have been in memory until now."
+        yield _by_model(CounterMetricFamily, "model_resident_seconds", what, resident_s)
         health = models.check_health()
         for kind, name, field, what in _SLOTS:
             now = {model: getattr(one, field) for model, one in health.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -14,7 +15,7 @@ from studio.audio.encode import StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
-from studio.dialog.model import Dialog
+from studio.dialog.model import Dialog, ParamValue, Speech
 from studio.dialog.pronunciation import PronunciationRules, check_pronunciations
 from studio.engine.job import (
     Job,
@@ -33,6 +34,7 @@ from studio.server.v1.speech_bodies import (
     DialogDeleted,
     DialogDoubt,
     DialogFailure,
+    DialogTimestamps,
     backend_for,
     named_voice,
 )
@@ -130,8 +132,9 @@ def begin(
     studio: StudioDep, store: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
     """Render a dialog; with `stream`, the response is its progress as events."""
-    dialog = _dialog(body)
     backend = backend_for(studio, body.model)
+    params = backend.capabilities.check_params(backend.title, body.params)
+    dialog = _with_params(_dialog(body), params)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
     entries = check_pronunciations(one.entry() for one in body.pronunciations)
     options = SpeechOptions(
@@ -214,6 +217,18 @@ def _dialog(body: DialogBody) -> Dialog:
     return parse_items(written.decode()).dialog
 
 
+def _with_params(dialog: Dialog, params: Mapping[str, ParamValue]) -> Dialog:
+    """A dialog whose lines have these parameters where they don't set their own."""
+    if not params:
+        return dialog
+    return Dialog(
+        tuple(
+            replace(line, params={**params, **line.params}) if isinstance(line, Speech) else line
+            for line in dialog
+        )
+    )
+
+
 def _card(job: Job) -> DialogCard:
     return DialogCard(
         id=job.job_id,
@@ -236,6 +251,14 @@ def _card(job: Job) -> DialogCard:
             )
             for one in find_segment_issues(job)
         ],
+        timestamps=[
+            DialogTimestamps(
+                segment=record.segment.segment_idx,
+                line=record.segment.line_number,
+                at_s=record.timestamps_s,
+            )
+            for record in (job.records if job.events.closed else ())
+        ],
     )
 
 
@@ -256,6 +279,7 @@ def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
         "type": "dialog.segment",
         "segment": segment_idx,
         "status": event.state,
+        "at_s": round(event.at_s, 6),
         "message": event.message,
         "doubtful": [doubt.message for doubt in checked.issues] if checked else [],
     }

@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 from studio.audio.encode import StreamEncoder, Tempo
-from studio.backends.registry import offer_of
 from studio.dialog.model import Dialog, Speech, paragraph
 from studio.engine.engine import Render
 from studio.errors import StudioError
@@ -29,16 +28,13 @@ from studio.server.policies import (
     speech_policy,
     spend_upload,
 )
+from studio.server.v1.catalog_api import catalog_routes
 from studio.server.v1.dialog_api import AUDIO_CONTENT, DialogStore, dialog_routes, write_event
 from studio.server.v1.speech_bodies import (
-    ModelList,
     References,
     SpeechBody,
-    VoiceList,
     backend_for,
     language_for,
-    model_card,
-    voice_cards,
     voice_for,
 )
 from studio.services.speech_requests import SpeechOptions, SpeechStream
@@ -55,22 +51,6 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
         "content": {**AUDIO_CONTENT, "text/event-stream": {}},
     }
 }
-
-
-@speech_routes.get("/models")
-@speech_policy()
-def models(studio: StudioDep) -> ModelList:
-    """The backends that can speak now, without a download."""
-    ready = [backend for backend in studio.backends().values() if offer_of(backend).ready]
-    return ModelList(data=[model_card(backend) for backend in ready])
-
-
-@speech_routes.get("/audio/voices")
-@speech_policy()
-def voices(studio: StudioDep, model: str | None = None) -> VoiceList:
-    """The library's speakers, and the presets of a backend."""
-    cards = voice_cards(studio, backend_for(studio, model))
-    return VoiceList(voices=[card.id for card in cards], data=cards)
 
 
 @speech_routes.post("/audio/speech", response_class=StreamingResponse, responses=_AUDIO)
@@ -103,7 +83,8 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
     backend = backend_for(studio, body.model)
     voice = voice_for(studio, backend, body)
     language = language_for(backend, body.language)
-    line = Speech(voice.speaker, paragraph(body.input), language, line_number=1)
+    params = backend.capabilities.check_params(backend.title, body.engine_params)
+    line = Speech(voice.speaker, paragraph(body.input), language, params=params, line_number=1)
     options = SpeechOptions(backend.name, body.seed, {voice.speaker: voice})
     return SpeechStream(studio, Dialog((line,)), options, needs_files=False)
 
@@ -230,6 +211,7 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
     api.state.dialog_stores = PerStudio(lambda _studio: DialogStore())
     api.state.finishing = set()
     api.state.references = References()
+    api.include_router(catalog_routes)
     api.include_router(speech_routes)
     api.include_router(dialog_routes)
     api.openapi = lambda: _document(api)  # type: ignore[method-assign]

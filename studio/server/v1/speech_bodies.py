@@ -18,15 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.audio.encode import MAX_SPEED, MIN_SPEED, StreamFormat
 from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import offer_of
-from studio.dialog.attributes import MAX_SEED
+from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
 from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
@@ -46,16 +46,46 @@ Seed = Annotated[int, Field(ge=0, le=MAX_SEED, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
+Format = Annotated[
+    StreamFormat, BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one)
+]
+"""A format in small letters or capitals."""
+
+
 class VoiceId(BaseModel):
     """A voice's id as an object, which OpenAI's API allows."""
 
     id: Name
 
 
-class SpeechBody(BaseModel):
-    """One text to speak; fields that aren't listed here are ignored."""
+_PARAMS_HELP = "The engine's parameters, by the names and in the ranges of GET /v1/models."
+Params = Annotated[dict[str, Any], Field(max_length=MAX_PARAMS)]
 
-    model_config = ConfigDict(extra="ignore")
+OTHERS_FIELDS = frozenset((
+    "allowed_custom_voice", "backend", "background_prompt", "batch_size", "chunk_method",
+    "download_format", "extra_params", "initial_codec_chunk_frames", "lang_code", "max_new_tokens",
+    "metadata", "normalization_options", "non_streaming_mode", "output_format", "prompt",
+    "return_download_link", "return_timestamps", "sample_rate", "speaker_embedding", "stream",
+    "stream_options", "user", "voice_settings", "volume_multiplier", "x_vector_only_mode",
+))  # fmt: skip
+"""What clients of other speech servers send along; it is ignored."""
+
+
+class RequestFields(BaseModel):
+    """A request in which null means the same as nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class SpeechBody(RequestFields):
+    """One text to speak; the engine's parameters may stand beside the fields listed here."""
+
+    model_config = ConfigDict(extra="allow")
 
     input: str = Field(min_length=1, max_length=MAX_INPUT_CHARS, description="The text.")
     model: Name | None = Field(
@@ -68,9 +98,7 @@ class SpeechBody(BaseModel):
         description="A voice of GET /v1/audio/voices, or any name where the backend has a built-in "
         "voice.",
     )
-    response_format: StreamFormat = Field(
-        StreamFormat.MP3, description="`pcm` is s16le, mono, 24 kHz."
-    )
+    response_format: Format = Field(StreamFormat.MP3, description="`pcm` is s16le, mono, 24 kHz.")
     speed: Speed = Field(1.0, description="At the same pitch.")
     instructions: str | None = Field(
         None, max_length=5_000, description="How to speak, or what the voice is like."
@@ -87,6 +115,13 @@ class SpeechBody(BaseModel):
         None, description="As in vLLM-Omni."
     )
     seed: Seed | None = Field(None, description="A whole number, for the same take again.")
+    params: Params = Field(default_factory=dict, description=_PARAMS_HELP)
+
+    @property
+    def engine_params(self) -> dict[str, Any]:
+        """The engine's parameters, wherever in the request they stand."""
+        extra = {k: v for k, v in (self.model_extra or {}).items() if k not in OTHERS_FIELDS}
+        return extra | self.params
 
     @property
     def voice_name(self) -> str | None:
@@ -94,7 +129,7 @@ class SpeechBody(BaseModel):
         return self.voice.id if isinstance(self.voice, VoiceId) else self.voice
 
 
-class DialogBody(BaseModel):
+class DialogBody(RequestFields):
     """A dialog to render: script text, or items as the studio's JSON files have them."""
 
     model_config = ConfigDict(extra="forbid")
@@ -105,6 +140,9 @@ class DialogBody(BaseModel):
         default_factory=dict, max_length=1_000, description="Voices by the name in the script."
     )
     seed: Seed | None = Field(None, description="For lines without one.")
+    params: Params = Field(
+        default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
+    )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
         max_length=MAX_PRONUNCIATIONS,
@@ -118,59 +156,6 @@ class DialogBody(BaseModel):
         False, strict=True, description="Bring all speakers to one loudness first."
     )
     stream: bool = Field(False, description="Respond with the progress events of the render.")
-
-
-class ModelAbilities(BaseModel):
-    """What a backend can do.
-
-    With `cloning` or `builtin_voice` it takes `ref_audio`; without `cloning` a recording only sets
-    the pitch of the voice.
-    """
-
-    cloning: bool = Field(description="Speaks in the voice of a recording.")
-    builtin_voice: bool = Field(description="Takes any name as a voice.")
-    presets: list[str] = Field(description="Voices of its own, for task_type CustomVoice.")
-    described_voices: bool = Field(description="Takes task_type VoiceDesign.")
-    instructions: bool = Field(description="Follows instructions on how a voice speaks a text.")
-    languages: dict[str, str] = Field(description="Names by code; empty where it has one only.")
-    tags: list[str] = Field(description="Sounds that it performs if a text has them in brackets.")
-    streaming: bool = Field(description="Sends audio before the line is finished.")
-    sample_rate_hz: int = Field(description="Of the audio sent, whatever the backend's own.")
-    max_chars: int = Field(description="Longer texts are split into pieces of that length.")
-
-
-class ModelCard(BaseModel):
-    """A backend."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int
-    owned_by: str = "tableread"
-    title: str
-    capabilities: ModelAbilities
-
-
-class ModelList(BaseModel):
-    """The backends that can speak now."""
-
-    object: Literal["list"] = "list"
-    data: list[ModelCard]
-
-
-class VoiceCard(BaseModel):
-    """A voice; `kind` is `speaker` for the library's and `preset` for a backend's."""
-
-    id: str
-    name: str
-    kind: Literal["speaker", "preset"]
-    languages: list[str]
-
-
-class VoiceList(BaseModel):
-    """The voices of a backend, and of the library."""
-
-    voices: list[str]
-    data: list[VoiceCard]
 
 
 class DialogFailure(BaseModel):
@@ -190,6 +175,14 @@ class DialogDoubt(BaseModel):
     message: str
 
 
+class DialogTimestamps(BaseModel):
+    """When a segment was planned, queued, started, generated and saved, or failed."""
+
+    segment: int
+    line: int
+    at_s: dict[str, float] = Field(description="Seconds since the render started, by step.")
+
+
 class DialogCard(BaseModel):
     """The current state of a dialog's render."""
 
@@ -203,6 +196,7 @@ class DialogCard(BaseModel):
     audio_s: float
     failed: list[DialogFailure]
     doubtful: list[DialogDoubt]
+    timestamps: list[DialogTimestamps] = Field(description="Empty until the render has ended.")
 
 
 class DialogDeleted(BaseModel):
@@ -289,6 +283,12 @@ def _checked(clip: Clip) -> Clip:
     return Clip(clip.samples[: round(MAX_SAMPLE_S * clip.rate_hz)], clip.rate_hz)
 
 
+OPENAI_VOICES = (
+    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
+    "shimmer", "verse",
+)  # fmt: skip
+"""OpenAI's names of voices, which many clients send unasked."""
+
 DEFAULT = "alloy"
 """The voice of a request that names none."""
 
@@ -311,40 +311,6 @@ def backend_for(studio: Studio, model: str | None) -> Backend:
     if not offer.ready:
         raise ModelUnavailable(offer.unavailable or offer.to_fetch or "")
     return backend
-
-
-def model_card(backend: Backend) -> ModelCard:
-    """What a backend is and can do."""
-    can = backend.capabilities
-    abilities = ModelAbilities(
-        cloning=can.cloning,
-        builtin_voice=can.builtin_voice,
-        presets=[preset.preset_id for preset in can.presets],
-        described_voices=can.described_voices,
-        instructions=can.instructions,
-        languages=dict(can.languages),
-        tags=sorted(can.tags),
-        streaming=can.streaming,
-        sample_rate_hz=STUDIO_RATE_HZ,
-        max_chars=can.max_chars,
-    )
-    return ModelCard(id=backend.name, created=0, title=backend.title, capabilities=abilities)
-
-
-def voice_cards(studio: Studio, backend: Backend) -> list[VoiceCard]:
-    """The library's speakers and the backend's presets."""
-    cards = []
-    for speaker in studio.speakers.list():
-        languages = [speaker.language] if speaker.language else []
-        cards.append(
-            VoiceCard(id=speaker.name, name=speaker.name, kind="speaker", languages=languages)
-        )
-    for one in backend.capabilities.presets:
-        languages = list(one.languages)
-        cards.append(
-            VoiceCard(id=one.preset_id, name=one.label, kind="preset", languages=languages)
-        )
-    return cards
 
 
 def voice_for(studio: Studio, backend: Backend, body: SpeechBody) -> Voice:
@@ -372,22 +338,47 @@ def voice_for(studio: Studio, backend: Backend, body: SpeechBody) -> Voice:
 def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:
     """A voice by its name: the library's speaker, a preset, or the built-in voice.
 
+    One of OpenAI's names is what the studio's options say, and else one of the voices there are,
+    always the same while those stay.
+
     Raises:
         BadInput: Neither the library nor the backend has it.
         SampleRejected: The speaker's sample can't be used.
     """
     name = _name(written)
-    if studio.speakers.find(name) is not None:
-        return Cast(studio.speakers, {}).load_voice(name)
-    preset = _preset(backend, name)
-    if preset is not None:
-        return Voice(name, preset=preset.preset_id)
+    found = _find_voice(studio, backend, name)
+    if found is None:
+        chosen = studio.options.voice_names.get(name.casefold())
+        found = _find_voice(studio, backend, chosen) if chosen else None
+    if found is not None:
+        return found
     if backend.capabilities.builtin_voice:
         return Voice(name)
+    if name.casefold() in OPENAI_VOICES and (usable := _list_usable(studio, backend)):
+        chosen = usable[OPENAI_VOICES.index(name.casefold()) % len(usable)]
+        if (found := _find_voice(studio, backend, chosen)) is not None:
+            return found
     raise BadInput(
         f"There is no voice “{name}”. GET /v1/audio/voices lists those there are; a recording in "
         "ref_audio gives another."
     )
+
+
+def _find_voice(studio: Studio, backend: Backend, name: str) -> Voice | None:
+    """The library's speaker or the backend's preset of a name."""
+    if studio.speakers.find(name) is not None:
+        return Cast(studio.speakers, {}).load_voice(name)
+    preset = _preset(backend, name)
+    return Voice(name, preset=preset.preset_id) if preset is not None else None
+
+
+def _list_usable(studio: Studio, backend: Backend) -> list[str]:
+    """Names of voices that a backend without a built-in one can speak with, in a fixed order."""
+    if backend.capabilities.cloning:
+        speakers = (one.name for one in studio.speakers.list() if one.sample is not None)
+        if cloned := sorted(speakers, key=str.casefold):
+            return cloned
+    return [preset.preset_id for preset in backend.capabilities.presets]
 
 
 def language_for(backend: Backend, wanted: str | None) -> str | None:
@@ -395,8 +386,11 @@ def language_for(backend: Backend, wanted: str | None) -> str | None:
     if wanted is None or wanted.casefold() in {"", "auto"}:
         return None
     languages = backend.capabilities.languages
-    by_name = {title.casefold(): code for code, title in languages.items()}
-    return by_name.get(wanted.casefold(), wanted)
+    # "English" where there are "English (America)" and others means any of them.
+    any_of = {title.partition(" (")[0]: code.partition("-")[0] for code, title in languages.items()}
+    by_name = {**any_of, **{title: code for code, title in languages.items()}}
+    codes = {title.casefold(): code for title, code in by_name.items()}
+    return codes.get(wanted.casefold(), wanted)
 
 
 def _preset(backend: Backend, name: str) -> Preset | None:
