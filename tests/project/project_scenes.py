@@ -140,3 +140,10 @@ def until(what: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float =
 def rendered(session: ProjectSession, **how: object) -> None:
     session.render(None, **how)
     until(lambda: not session.busy)
+
+
+def settle(root: Path) -> None:
+    """Wait until the last change is older than a tick of the file system's clock."""
+    latest_s = max(one.stat().st_ctime for one in (root, *root.rglob("*")))
+    while time.time() - latest_s < 0.15:
+        root.stat()

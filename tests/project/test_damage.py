@@ -20,7 +20,15 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from project_scenes import Bench, QuickDisk, document_of, ops, rendered, text_edit
+from project_scenes import (
+    Bench,
+    QuickDisk,
+    document_of,
+    ops,
+    rendered,
+    settle,
+    text_edit,
+)
 from scenes import dialog_of
 from voice_like import voice_like
 
@@ -313,6 +321,7 @@ def damaged_project(bench: Bench, name: str) -> Path:
 
 def test_cards_of_damaged_projects_say_why(bench: Bench) -> None:
     root = damaged_project(bench, "home/0123456789ab")
+    settle(root)
     projects = projects_of(root.parent)
     (card,) = projects.list_summaries()
     assert (card.name, card.lines) == ("Scene", 3)
@@ -340,6 +349,7 @@ def test_a_damaged_project_is_read_once_for_each_state(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = damaged_project(bench, "home/0123456789ab")
+    settle(root)
     projects = projects_of(root.parent)
     (card,) = projects.list_summaries()
     with monkeypatch.context() as patched:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from project_scenes import IDA, QuickDisk, ops, rendered
+from project_scenes import IDA, QuickDisk, ops, rendered, settle
 from scenes import OpenStudio
 from serving import serving
 
@@ -64,13 +63,6 @@ def make_projects(root: Path, count: int, lines: int) -> None:
     for number in range(count):
         named = replace(document, name=f"Scene {number}")
         ProjectFolder.create(root / f"{number:012x}", named, 1.7e9 + number, QuickDisk())
-
-
-def settle(root: Path) -> None:
-    """Wait until the last change is older than a tick of the file system's clock."""
-    latest_s = max(one.stat().st_ctime for one in (root, *root.rglob("*")))
-    while time.time() - latest_s < 0.15:
-        root.stat()
 
 
 def look(projects: Projects) -> tuple[object, ...]:

@@ -82,7 +82,9 @@ def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> No
     assert read_take_record(path).doubts == (QualityIssue("mumbled", 0.5, "Mumbled."),)
 
 
-def test_accepting_a_take_is_kept_and_is_a_step_of_undo(studio: Studio, tmp_path: Path) -> None:
+def test_accepting_a_take_is_kept_and_is_a_step_of_undo(
+    studio: Studio, open_studio: OpenStudio, tmp_path: Path
+) -> None:
     session = project(studio)
     rendered(session)
     take_id = session.list_views()[1].take.take_id
@@ -97,7 +99,8 @@ def test_accepting_a_take_is_kept_and_is_a_step_of_undo(studio: Studio, tmp_path
     session.redo(IDA)
     project_id = session.project_id
     studio.projects.close()
-    assert studio.projects.open(project_id).document.accepted_takes == (take_id,)
+    again = open_studio(WanderingDraft())
+    assert again.projects.open(project_id).document.accepted_takes == (take_id,)
 
 
 def manifest(session: ProjectSession, path: Path) -> list[dict]:
