@@ -15,7 +15,7 @@ from spoken_scenes import laid, read, spoken, true_peak_db
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.export import Caption, export_audio
 from studio.audio.loudness import Loudness, find_acx_faults, measure_loudness
-from studio.audio.mastering import MAX_VOICE_GAIN_DB, Mastering, parse_target, plan_master
+from studio.audio.mastering import MAX_VOICE_GAIN_DB, Master, Mastering, parse_target, plan_master
 from studio.audio.scene_file import (
     ExportOptions,
     Scene,
@@ -68,6 +68,15 @@ def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
     assert np.abs(samples).max() <= 10 ** (-1 / 20)
     assert found.true_peak_db <= -1.0 + 0.05
     assert describe_result(found, choice("-14")) == ()
+
+
+def test_the_limiter_is_made_up_for_by_three_decibels_at_most(scene):
+    timeline, _ = scene
+    found = measure_loudness(Master().blocks(timeline))
+    for wished, most_db in ((-14.0, 3.0), (-9.0, 3.0)):
+        master = plan_master(timeline, {}, Mastering(parse_target(f"{wished:g}")))
+        beyond_db = master.gain_db - (wished - found.lufs)
+        assert 1.0 < beyond_db < most_db + 0.01, wished
 
 
 def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):

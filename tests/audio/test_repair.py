@@ -29,6 +29,14 @@ def test_speech_comes_to_the_target_and_nothing_is_louder_than_allowed(level):
     assert any("s of silence cut away" in step for step in made.steps)
 
 
+def test_silences_longer_than_800_ms_are_cut_to_400_and_those_at_the_ends_to_100():
+    words = speech(1.4)  # ends with a word
+    for between_s, left_s in ((0.7, 0.7), (0.9, 0.4), (3.0, 0.4)):
+        gap = np.zeros(round(between_s * STUDIO_RATE_HZ), np.float32)
+        made = repair(padded(np.concatenate([words, gap, words]), 2.0))
+        assert made.clip.duration_s == pytest.approx(0.1 + 1.4 + left_s + 1.4 + 0.1, abs=0.03)
+
+
 def test_an_offset_is_taken_out():
     made = repair(Clip(speech() + np.float32(0.1)))
     assert abs(made.clip.samples.mean()) < 0.005

@@ -78,6 +78,14 @@ def test_the_longest_goes_first_and_a_shorter_one_where_it_does_not_end_with_a_w
     assert spoken("New York, New Yorker, York", *pairs) == "Nyork, Neu Yorker, Jork"
 
 
+def test_the_longest_goes_first_whether_or_not_its_capitals_count() -> None:
+    short = Pronunciation("New", "nu", match_case=True), Pronunciation("new", "nu")
+    long = Pronunciation("New York", "Nyork", match_case=True), Pronunciation("new york", "Nyork")
+    for one, other in ((short[0], long[1]), (short[1], long[0])):
+        for entries in ([one, other], [other, one]):
+            assert PronunciationRules(entries).spoken("New York, New") == "Nyork, nu"
+
+
 def test_nothing_is_replaced_twice() -> None:
     assert spoken("cat dog", ("cat", "dog"), ("dog", "cat")) == "dog cat"
 

@@ -65,6 +65,24 @@ def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenS
     ]
 
 
+def test_a_mood_is_compared_with_itself(open_studio: OpenStudio) -> None:
+    class Fading(WanderingDraft):
+        """Whispers where the text says so, which no recording tells it to."""
+
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            for chunk in super().speak(request):
+                yield chunk * (0.2 if "whisper" in request.text else 1)
+
+    texts = [f"This is line number {word}." for word in (*WORDS, "seven", "eight")]
+    whisper = Speech("Ida", "And this is a whisper.", params={"mood": "whispering"})
+    job = job_of(open_studio, Fading(), *map(line, texts), whisper)
+    assert find_segment_issues(job) == ()
+    job = job_of(open_studio, Fading(), *map(line, texts), line(whisper.text))
+    assert [one.message for one in find_segment_issues(job)] == [
+        "14 dB quieter than this voice’s other takes."
+    ]
+
+
 def test_how_fast_a_line_is_asked_for_is_known(open_studio: OpenStudio) -> None:
     job = job_of(open_studio, WanderingDraft(), line("Hello.", speed=0.5), line("Hello."))
     assert [build_expected_speech(record.segment).speed for record in job.records] == [0.5, 1.0]

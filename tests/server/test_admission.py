@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from studio.server.middleware.admission import (
-    MAX_FAILED_LOGINS,
     ConcurrencyLimitMiddleware,
     LoginLimit,
     RequestBuffer,
@@ -92,6 +91,26 @@ async def test_some_wait_for_their_turn_and_are_answered() -> None:
         assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
 
 
+async def test_eight_short_requests_run_at_once() -> None:
+    app = Slow()
+    asked: list[asyncio.Future] = []
+
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
+        keep_policy(scope, RoutePolicy(request_class=RequestClass.SHORT))
+        await limit(scope, receive, send)
+
+    limit = ConcurrencyLimitMiddleware(app)
+    async with client_of(outermost) as client:
+        asked += [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(20)]
+        for _ in range(8):
+            await app.inside.acquire()
+        for _ in range(200):  # whoever could come in would have by now
+            await asyncio.sleep(0)
+        assert app.inside.locked()
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
 async def test_nobody_waits_longer_than_the_patience() -> None:
     app = Slow()
     async with limited(app, 1, patience_s=0.01) as client:
@@ -127,11 +146,14 @@ async def test_after_some_wrong_passwords_signing_in_waits_and_then_goes_on() ->
     async with client_of(LoginLimit(app, clock=lambda: now_s)) as client:
         for _ in range(3):
             assert (await client.post("/login?right=true")).status_code == 200
-        for _ in range(MAX_FAILED_LOGINS):
+        for _ in range(10):
             assert (await client.post("/login")).status_code == 400
         refused = await client.post("/login?right=true")
         assert refused.status_code == 429
-        now_s += int(refused.headers["retry-after"])
+        now_s = 299.0
+        assert (await client.post("/login?right=true")).status_code == 429
+        assert int(refused.headers["retry-after"]) in (300, 301)
+        now_s = 301.0
         assert (await client.post("/login?right=true")).status_code == 200
 
 

@@ -91,9 +91,18 @@ def _made(client: httpx.Client) -> dict[str, str]:
     }
 
 
+NO_ROUTE = ({"detail": "Not Found"}, {"detail": "Method Not Allowed"})
+
+
 def check(answer: Any, what: object) -> None:
     fault = answer.status_code >= 500 and answer.json()["error"]["kind"] not in UNABLE
     assert not fault, (str(what)[:300], answer.status_code, answer.json())
+    assert "studio-fuzz" not in answer.text, "a path of this machine"
+    if answer.status_code >= 400 and answer.json() not in NO_ROUTE:
+        assert "error" in answer.json(), (str(what)[:300], answer.status_code, answer.text)
+        error = answer.json()["error"]
+        assert error["kind"], (what, error)
+        assert error["message"].strip(), (what, error)
 
 
 def fields_of(target: Target, method: str, path: str) -> list[str]:

@@ -43,6 +43,16 @@ def test_a_voice_of_the_library_speaks_for_another_name(library, recording):
         cast.load_voice("Ben")
 
 
+def test_a_voices_language_goes_before_the_scripts(library, recording):
+    library.add("Anna", sample=recording(), language="fr")
+    library.add("Ben", sample=recording())
+    cast = Cast(library, {"Cleo": recording()}, language="de")
+    assert cast.list_languages("ANNA") == ("fr", "de")
+    assert cast.list_languages("Ben") == ("de",)
+    assert cast.list_languages("Cleo") == ("de",)
+    assert Cast(library, {}).list_languages("Anna") == ("fr",)
+
+
 def test_a_lost_or_broken_sample_concerns_its_speaker_only(tmp_path, library, recording):
     library.add("Anna", sample=recording()).sample.unlink()
     library.add("Ben", sample=recording()).sample.write_bytes(b"no sound")
