@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,20 +36,28 @@ ROOT = Path(__file__).parents[2]
 READ = Path(__file__).with_name("survivors.md")
 LEAST_KILLED = 0.85
 PROCESSES = 2
-# How many mutants of each package.
-SAMPLE = {
-    "studio/dialog": 85,
-    "studio/project": 110,
-    "studio/engine": 55,
-    "studio/audio": 65,
-    "studio/quality": 15,
-    "studio/voices": 45,
-    "studio/server": 65,
-    "studio/sharing": 10,
-}
-_CPU_FACTOR = 5
-_LEAST_CPU_S = 30
-_WALL_FACTOR = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package of the studio: how many of its mutants are tried, and the folders of its tests."""
+
+    name: str
+    size: int
+    tests: tuple[str, ...]
+
+
+PACKAGES = (
+    Package("dialog", 85, ("dialog",)),
+    Package("project", 110, ("project",)),
+    Package("engine", 55, ("engine", "services")),
+    Package("audio", 65, ("audio",)),
+    Package("quality", 15, ("quality", "engine")),
+    Package("voices", 45, ("voices", "services")),
+    Package("server", 65, ("server",)),
+    Package("sharing", 10, ("sharing", "server")),
+)
+CPU_S, WALL_S = 90, 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +74,16 @@ class Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--per-cent", type=int, default=100, help="of the sample")
-    parser.add_argument("--only", default="", help="mutants whose name contains this")
+    parser.add_argument("--only", nargs="*", default=[], help="names of packages")
     parser.add_argument("--folder", type=Path, help="where copies and coverage stay for the next run")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tableread-mutation-") as temporary:
         folder = parsed.folder or Path(temporary)
-        return _run(folder.resolve(), parsed.per_cent, parsed.only)
+        packages = [one for one in PACKAGES if one.name in parsed.only or not parsed.only]
+        return _run(folder.resolve(), packages, parsed.per_cent)
 
 
-def _run(folder: Path, per_cent: int, only: str) -> int:
+def _run(folder: Path, packages: Sequence[Package], per_cent: int) -> int:
     began_s = time.monotonic()
     forget_own_folder()
     preload()
@@ -85,16 +95,17 @@ def _run(folder: Path, per_cent: int, only: str) -> int:
     with ProcessPoolExecutor(
         PROCESSES, multiprocessing.get_context("fork"), _take_copy, (copies,)
     ) as pool:
-        reach = _reach(folder, pool)
+        reach = _reach(folder, packages, pool)
         mutants = [
-            mutant
-            for package, size in SAMPLE.items()
-            for mutant in sample(ROOT, package, max(1, size * per_cent // 100))
-            if only in mutant.name
+            (mutant, reach.tests(mutant, ROOT, package.tests))
+            for package in packages
+            for mutant in sample(
+                ROOT, f"studio/{package.name}", max(1, package.size * per_cent // 100)
+            )
         ]
         print(f"{len(mutants)} mutants after {time.monotonic() - began_s:.0f} s", flush=True)
         outcomes = []
-        for outcome in pool.map(_try, mutants, [reach.tests(one, ROOT) for one in mutants]):
+        for outcome in pool.map(_try, *zip(*mutants, strict=True)):
             outcomes.append(outcome)
             _print(outcome)
     score = _summary(outcomes)
@@ -109,31 +120,23 @@ def _take_copy(copies: multiprocessing.SimpleQueue) -> None:
     _copy.append(copies.get())
 
 
-def _reach(folder: Path, pool: ProcessPoolExecutor) -> Reach:
-    kept = folder / "reach.json"
-    if kept.exists():
-        return Reach.load(kept)
-    data = folder / "coverage"
-    data.mkdir(parents=True, exist_ok=True)
-    modules = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("tests/*/**/test_*.py"))]
-    modules = [one for one in modules if one.split("/")[1] not in ("ui", "setup", "pins", "benchmarks")]
-    seconds: dict[str, float] = {}
-    for module, (status, noted) in zip(
-        modules, pool.map(_record, modules, [data] * len(modules)), strict=True
-    ):
-        failed = set(noted["failed"])
-        if status not in {0, 1, 5}:
-            print(f"{module} ended with {status}", flush=True)
-        seconds |= {test: took for test, took in noted["seconds"].items() if test not in failed}
-        if failed:
-            print("left out, fails without a mutant:", *sorted(failed), sep="\n  ", flush=True)
-    reach = Reach.read(data.glob("data.*"), seconds)
-    reach.save(kept)
-    return reach
+def _reach(folder: Path, packages: Sequence[Package], pool: ProcessPoolExecutor) -> Reach:
+    folders = {name for package in packages for name in package.tests}
+    modules = [
+        path.relative_to(ROOT).as_posix()
+        for name in sorted(folders)
+        for path in sorted((ROOT / "tests" / name).glob("test_*.py"))
+    ]
+    recordings = [folder / "recorded" / module.replace("/", "-") for module in modules]
+    for failed in pool.map(_record, modules, recordings):
+        for test in failed:
+            print(f"left out, fails without a mutant: {test}", flush=True)
+    return Reach.read(recordings)
 
 
-def _record(module: str, data: Path) -> tuple[int | None, dict]:
-    return record(_copy[0], module, data / "data")
+def _record(module: str, folder: Path) -> tuple[str, ...]:
+    """Record a module unless an earlier run did; returns the tests that fail."""
+    return record(_copy[0], module, folder)
 
 
 def _try(mutant: Mutant, tests: list[str]) -> Outcome:
@@ -145,7 +148,7 @@ def _try(mutant: Mutant, tests: list[str]) -> Outcome:
     modules = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     with changed(path, mutant.mutated(path.read_text("utf-8"))):
         status, noted = run_tests(
-            copy, modules, Report(tests), cpu_s=90, wall_s=600
+            copy, modules, Report(tests), cpu_s=CPU_S, wall_s=WALL_S
         )
     result = {None: TIMED_OUT, 0: SURVIVED}.get(status, KILLED)
     by = (noted["failed"] or [f"status {status}"])[0] if result == KILLED else ""

@@ -32,22 +32,36 @@ context = ${{TEST_MODULE-}}
 patch = fork, _exit
 sigterm = true
 """
+_TIMES = "times.json"
 _STARTED = "import coverage\ncoverage.process_startup()\n"
 
 
-def record(folder: Path, module: str, data: Path) -> tuple[int | None, dict]:
+def record(copy: Path, module: str, folder: Path) -> tuple[str, ...]:
     """Run a test module in a copy of the repository, and note which test reaches what.
 
     What a server of its own reaches has the module's name as context; what a test reaches in its
     own process has the test's name behind it.
+
+    Args:
+        copy: The copy.
+        module: The module, relative to it.
+        folder: Where coverage's files and the tests' times stay; if they are there, nothing runs.
+
+    Returns:
+        The tests that fail.
     """
-    config = folder / "coverage.ini"
-    config.write_text(_CONFIG.format(data=data), "utf-8")
-    (folder / "site").mkdir(exist_ok=True)
-    (folder / "site" / "sitecustomize.py").write_text(_STARTED, "utf-8")
-    return run_tests(
-        folder, [module], _Recording(config, module), cpu_s=_CPU_S, wall_s=_WALL_S, first=False
-    )
+    times = folder / _TIMES
+    if not times.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        config = copy / "coverage.ini"
+        config.write_text(_CONFIG.format(data=folder / "data"), "utf-8")
+        (copy / "site").mkdir(exist_ok=True)
+        (copy / "site" / "sitecustomize.py").write_text(_STARTED, "utf-8")
+        plugin = _Recording(config, module)
+        status, noted = run_tests(copy, [module], plugin, cpu_s=_CPU_S, wall_s=_WALL_S, first=False)
+        noted["failed"] += [] if status in {0, 1, 5} else [f"{module} (ended with {status})"]
+        times.write_text(json.dumps(noted), "utf-8")
+    return tuple(json.loads(times.read_text("utf-8"))["failed"])
 
 
 class _Recording(Report):
@@ -95,38 +109,25 @@ class Reach:
     seconds: dict[str, float]
 
     @classmethod
-    def read(cls, data_files: Iterable[Path], seconds: dict[str, float]) -> Reach:
+    def read(cls, folders: Iterable[Path]) -> Reach:
         """Put together what was recorded."""
         lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for file in data_files:
-            data = coverage.CoverageData(str(file))
-            data.read()
-            for path in data.measured_files():
-                for line, contexts in data.contexts_by_lineno(path).items():
-                    names = {context.rpartition("|")[2] for context in contexts}
-                    lines[path][line] |= names - {""}
+        seconds: dict[str, float] = {}
+        for folder in folders:
+            noted = json.loads((folder / _TIMES).read_text("utf-8"))
+            failed = set(noted["failed"])
+            seconds |= {test: took for test, took in noted["seconds"].items() if test not in failed}
+            for file in folder.glob("data.*"):
+                data = coverage.CoverageData(str(file))
+                data.read()
+                for path in data.measured_files():
+                    for line, contexts in data.contexts_by_lineno(path).items():
+                        names = {context.rpartition("|")[2] for context in contexts}
+                        lines[path][line] |= names - {""}
         return cls(lines, seconds)
 
-    def save(self, path: Path) -> None:
-        lines = {
-            file: {line: sorted(names) for line, names in by_line.items()}
-            for file, by_line in self.lines.items()
-        }
-        path.write_text(json.dumps([lines, self.seconds]), "utf-8")
-
-    @classmethod
-    def load(cls, path: Path) -> Reach:
-        lines, seconds = json.loads(path.read_text("utf-8"))
-        return cls(
-            {
-                file: {int(line): set(names) for line, names in by_line.items()}
-                for file, by_line in lines.items()
-            },
-            seconds,
-        )
-
-    def tests(self, mutant: Mutant, root: Path) -> list[str]:
-        """The tests to run for a mutant, in order: of its own package first, then the quickest."""
+    def tests(self, mutant: Mutant, root: Path, folders: Sequence[str]) -> list[str]:
+        """The tests of some folders to run for a mutant; the quickest modules first."""
         names: set[str] = set()
         for path, lines in _lines_to_reach(mutant, root).items():
             by_line = self.lines.get(path, {})
@@ -134,13 +135,10 @@ class Reach:
         of_module = defaultdict(list)
         for test, seconds in self.seconds.items():
             module = test.partition("::")[0]
-            if (test in names or module in names) and seconds < _LONGEST_TEST_S:
+            reaches = test in names or module in names
+            if reaches and module.split("/")[1] in folders and seconds < _LONGEST_TEST_S:
                 of_module[module].append(test)
-        place = mutant.path.split("/")[1]
-        modules = sorted(
-            of_module.values(),
-            key=lambda tests: (f"/{place}/" not in tests[0], sum(map(self.seconds.get, tests))),
-        )
+        modules = sorted(of_module.values(), key=lambda tests: sum(map(self.seconds.get, tests)))
         chosen: list[str] = []
         left_s = BUDGET_S
         for tests in modules:
