@@ -1,8 +1,8 @@
-"""How much of a sample of mutants the tests kill.
+"""How many of a sample of mutants the tests kill.
 
-`python tests/mutation/campaign.py` records which test reaches which line, then changes the studio in
-one place at a time and runs the tests that reach it, in two processes. Needs Linux or macOS, and what
-tests/requirements.txt names. It answers 1 when too few are killed.
+`python tests/mutation/campaign.py` records which test reaches which line, then changes the studio
+in one place at a time and runs the tests that reach it, in two processes. It needs Linux or macOS.
+It answers 1 when too few are killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from runs import (
     Report,
     changed,
     copy_repository,
-    forget_own_folder,
     preload,
     run_tests,
 )
@@ -75,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--per-cent", type=int, default=100, help="of the sample")
     parser.add_argument("--only", nargs="*", default=[], help="names of packages")
-    parser.add_argument("--folder", type=Path, help="where copies and coverage stay for the next run")
+    parser.add_argument("--folder", type=Path, help="keeps copies and coverage for the next run")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tableread-mutation-") as temporary:
         folder = parsed.folder or Path(temporary)
@@ -85,7 +84,6 @@ def main() -> int:
 
 def _run(folder: Path, packages: Sequence[Package], per_cent: int) -> int:
     began_s = time.monotonic()
-    forget_own_folder()
     preload()
     copies = multiprocessing.get_context("fork").SimpleQueue()
     for number in range(PROCESSES):
@@ -105,9 +103,9 @@ def _run(folder: Path, packages: Sequence[Package], per_cent: int) -> int:
         ]
         print(f"{len(mutants)} mutants after {time.monotonic() - began_s:.0f} s", flush=True)
         outcomes = []
-        for outcome in pool.map(_try, *zip(*mutants, strict=True)):
-            outcomes.append(outcome)
-            _print(outcome)
+        for trial in as_completed([pool.submit(_try, *one) for one in mutants]):
+            outcomes.append(trial.result())
+            _print(outcomes[-1])
     score = _summary(outcomes)
     print(f"{time.monotonic() - began_s:.0f} s")
     return 0 if score >= LEAST_KILLED else 1
@@ -147,9 +145,7 @@ def _try(mutant: Mutant, tests: list[str]) -> Outcome:
     path = copy / mutant.path
     modules = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     with changed(path, mutant.mutated(path.read_text("utf-8"))):
-        status, noted = run_tests(
-            copy, modules, Report(tests), cpu_s=CPU_S, wall_s=WALL_S
-        )
+        status, noted = run_tests(copy, ["-x", *modules], Report(tests), cpu_s=CPU_S, wall_s=WALL_S)
     result = {None: TIMED_OUT, 0: SURVIVED}.get(status, KILLED)
     by = (noted["failed"] or [f"status {status}"])[0] if result == KILLED else ""
     return Outcome(mutant, result, by, len(tests), time.monotonic() - began_s)

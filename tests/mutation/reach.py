@@ -58,7 +58,7 @@ def record(copy: Path, module: str, folder: Path) -> tuple[str, ...]:
         (copy / "site").mkdir(exist_ok=True)
         (copy / "site" / "sitecustomize.py").write_text(_STARTED, "utf-8")
         plugin = _Recording(config, module)
-        status, noted = run_tests(copy, [module], plugin, cpu_s=_CPU_S, wall_s=_WALL_S, first=False)
+        status, noted = run_tests(copy, [module], plugin, cpu_s=_CPU_S, wall_s=_WALL_S)
         noted["failed"] += [] if status in {0, 1, 5} else [f"{module} (ended with {status})"]
         times.write_text(json.dumps(noted), "utf-8")
     return tuple(json.loads(times.read_text("utf-8"))["failed"])
@@ -217,7 +217,8 @@ def _uses(names: set[str], path: str, root: Path) -> dict[str, Sequence[int]]:
         if not word.search(text):
             continue
         inside = _lines_of_bodies(ast.parse(text))
-        lines = [n for n, line in enumerate(text.splitlines(), 1) if n in inside and word.search(line)]
+        numbered = enumerate(text.splitlines(), start=1)
+        lines = [number for number, line in numbered if number in inside and word.search(line)]
         if lines:
             found[file.relative_to(root).as_posix()] = lines
     return found

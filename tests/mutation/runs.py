@@ -23,19 +23,20 @@ from types import ModuleType
 import pytest
 
 LIBRARIES = (
-    "av cachetools charset_normalizer fastapi filelock gradio httpx huggingface_hub hypothesis numpy"
-    " hypothesis.extra.numpy openai prometheus_client psutil pydantic_settings regex sentencex"
-    " soundfile soxr tenacity uvicorn xdist pytest_asyncio.plugin pytest_timeout coverage"
-).split()
-MARKS = "not browser and not models and not gpu and not campaign"
-_ARGUMENTS = (
-    "-q -p no:cacheprovider -p no:xdist --no-header --tb=line --show-capture=no".split()
+    *("av", "cachetools", "charset_normalizer", "coverage", "fastapi", "filelock", "gradio"),
+    *("httpx", "huggingface_hub", "hypothesis", "hypothesis.extra.numpy", "numpy", "openai"),
+    *("prometheus_client", "psutil", "pydantic_settings", "pytest_asyncio.plugin"),
+    *("pytest_timeout", "regex", "sentencex", "soundfile", "soxr", "tenacity", "uvicorn"),
 )
+MARKS = "not browser and not models and not gpu and not campaign"
+_ARGUMENTS = ("-q", "-pno:cacheprovider", "-pno:xdist", "--no-header", "--timeout=120", "-m", MARKS)
 SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timed out"
 
 
 def preload() -> None:
-    """Import what every child would import again."""
+    """Import what every child would import again, and hide this folder from the tests."""
+    here = str(Path(__file__).parent)
+    sys.path[:] = [entry for entry in sys.path if entry != here]
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):
             import_module(name)
@@ -78,16 +79,15 @@ class Report:
 
 
 def run_tests(
-    folder: Path, modules: Sequence[str], report: Report, *, cpu_s: int, wall_s: float, first: bool = True
+    folder: Path, arguments: Sequence[str], report: Report, *, cpu_s: int, wall_s: float
 ) -> tuple[int | None, dict]:
     """Run pytest in a child, in a copy of the repository.
 
     Args:
         folder: The copy.
-        modules: Test modules, relative to it.
+        arguments: Options and test modules, relative to the copy.
         report: The plugin; what it noted is in the answer.
         cpu_s: Processor time that a process of it may use.
-        first: Stop at the first failure.
         wall_s: How long it may take at all, for what waits for ever and uses none.
 
     Returns:
@@ -99,7 +99,7 @@ def run_tests(
     if pid == 0:
         status = 3
         try:
-            status = _be_child(folder, modules, report, cpu_s, first)
+            status = _be_child(folder, arguments, report, cpu_s)
         finally:
             notes.write_text(json.dumps([report.seconds, report.failed]), "utf-8")
             os._exit(status)
@@ -110,9 +110,9 @@ def run_tests(
     return status, {"seconds": seconds, "failed": failed}
 
 
-def _be_child(folder: Path, modules: Sequence[str], report: Report, cpu_s: int, first: bool) -> int:
+def _be_child(folder: Path, arguments: Sequence[str], report: Report, cpu_s: int) -> int:
     os.setsid()
-    sys.modules["__main__"] = ModuleType("__main__")  # servers forked by tests would import this one
+    sys.modules["__main__"] = ModuleType("__main__")  # or a forked server would import this one
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -120,10 +120,7 @@ def _be_child(folder: Path, modules: Sequence[str], report: Report, cpu_s: int, 
     os.chdir(folder)
     temporary = folder / "temporary"
     shutil.rmtree(temporary, ignore_errors=True)
-    arguments = [*_ARGUMENTS, f"--basetemp={temporary}", "-m", MARKS, "--timeout=120", *modules]
-    if first:
-        arguments.insert(0, "-x")
-    return int(pytest.main(arguments, plugins=[report]))
+    return int(pytest.main([*_ARGUMENTS, f"--basetemp={temporary}", *arguments], plugins=[report]))
 
 
 def _wait(pid: int, wall_s: float) -> int | None:
@@ -153,9 +150,3 @@ def _write(path: Path, code: str) -> None:
     path.write_text(code, "utf-8")
     for cached in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         cached.unlink()
-
-
-def forget_own_folder() -> None:
-    """Modules beside this one aren't for the tests to find."""
-    here = str(Path(__file__).parent)
-    sys.path[:] = [entry for entry in sys.path if entry != here]
