@@ -10,7 +10,14 @@ from dialog_strategies import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_LINE_CHARS, Dialog, Speech, SpeechLimits, normalize_spoken_text
+from studio.dialog.model import (
+    MAX_LINE_CHARS,
+    Dialog,
+    Speech,
+    SpeechLimits,
+    SpokenText,
+    normalize_spoken_text,
+)
 from studio.dialog.planning import FailedSegment, Plan, SilenceSegment, SpeechSegment, plan
 from studio.dialog.pronunciation import (
     MAX_PRONUNCIATION_CHARS,
@@ -293,6 +300,13 @@ def test_a_line_that_grows_beyond_measure_is_told() -> None:
     (segment,) = planned(text, ("a", "b" * MAX_PRONUNCIATION_CHARS)).segments
     assert isinstance(segment, FailedSegment)
     assert "too long to speak" in segment.message
+
+
+def test_only_what_is_added_to_a_dialog_counts() -> None:
+    spoken_text = SpokenText(lambda text: text + "!")
+    text = "x" * 50_000
+    assert {spoken_text.of(text) for _ in range(60)} == {text + "!"}  # 3 MB, of 5 that may be added
+    assert spoken_text.grown_chars == 60
 
 
 def test_a_dialog_that_grows_beyond_measure_is_told() -> None:

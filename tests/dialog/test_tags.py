@@ -32,6 +32,8 @@ from studio.errors import ScriptError
         ("[pause:1min]", 60.0),
         ("[pause:0]", 0.0),
         ("[pause:300s]", 300.0),
+        ("[pause:0.05h]", 180.0),
+        ("[pause 0.025 hours]", 90.0),
         ("[pause:1e-05s]", 1e-05),
         ("(pause 1.5s)", 1.5),
         ("(Pause: 250 MS)", 0.25),

@@ -37,25 +37,12 @@ LEAST_KILLED = 0.85
 PROCESSES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A package of the studio: how many of its mutants are tried, and the folders of its tests."""
-
-    name: str
-    size: int
-    tests: tuple[str, ...]
-
-
-PACKAGES = (
-    Package("dialog", 85, ("dialog",)),
-    Package("project", 110, ("project",)),
-    Package("engine", 55, ("engine", "services")),
-    Package("audio", 65, ("audio",)),
-    Package("quality", 15, ("quality", "engine")),
-    Package("voices", 45, ("voices", "services")),
-    Package("server", 65, ("server",)),
-    Package("sharing", 10, ("sharing", "server")),
-)
+# How many mutants of each package are tried.
+PACKAGES = {
+    **{"dialog": 85, "project": 110, "engine": 55, "audio": 65, "quality": 15, "voices": 45},
+    **{"server": 65, "sharing": 10},
+}
+TESTS = (*PACKAGES, "services", "storage")
 CPU_S, WALL_S = 90, 900.0
 
 
@@ -73,16 +60,15 @@ class Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--per-cent", type=int, default=100, help="of the sample")
-    parser.add_argument("--only", nargs="*", default=[], help="names of packages")
+    parser.add_argument("--only", nargs="*", choices=PACKAGES, help="packages")
     parser.add_argument("--folder", type=Path, help="keeps copies and coverage for the next run")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tableread-mutation-") as temporary:
         folder = parsed.folder or Path(temporary)
-        packages = [one for one in PACKAGES if one.name in parsed.only or not parsed.only]
-        return _run(folder.resolve(), packages, parsed.per_cent)
+        return _run(folder.resolve(), parsed.only or list(PACKAGES), parsed.per_cent)
 
 
-def _run(folder: Path, packages: Sequence[Package], per_cent: int) -> int:
+def _run(folder: Path, packages: Sequence[str], per_cent: int) -> int:
     began_s = time.monotonic()
     preload()
     copies = multiprocessing.get_context("fork").SimpleQueue()
@@ -93,13 +79,14 @@ def _run(folder: Path, packages: Sequence[Package], per_cent: int) -> int:
     with ProcessPoolExecutor(
         PROCESSES, multiprocessing.get_context("fork"), _take_copy, (copies,)
     ) as pool:
-        reach = _reach(folder, packages, pool)
+        reach = _reach(folder, pool)
+        sampled = [
+            mutant
+            for name in packages
+            for mutant in sample(ROOT, f"studio/{name}", PACKAGES[name] * per_cent // 100)
+        ]
         mutants = [
-            (mutant, reach.tests(mutant, ROOT, package.tests))
-            for package in packages
-            for mutant in sample(
-                ROOT, f"studio/{package.name}", max(1, package.size * per_cent // 100)
-            )
+            (one, reach.tests(one, ROOT)) for one in sorted(sampled, key=lambda one: one.rank)
         ]
         print(f"{len(mutants)} mutants after {time.monotonic() - began_s:.0f} s", flush=True)
         outcomes = []
@@ -118,11 +105,10 @@ def _take_copy(copies: multiprocessing.SimpleQueue) -> None:
     _copy.append(copies.get())
 
 
-def _reach(folder: Path, packages: Sequence[Package], pool: ProcessPoolExecutor) -> Reach:
-    folders = {name for package in packages for name in package.tests}
+def _reach(folder: Path, pool: ProcessPoolExecutor) -> Reach:
     modules = [
         path.relative_to(ROOT).as_posix()
-        for name in sorted(folders)
+        for name in TESTS
         for path in sorted((ROOT / "tests" / name).glob("test_*.py"))
     ]
     recordings = [folder / "recorded" / module.replace("/", "-") for module in modules]

@@ -126,8 +126,8 @@ class Reach:
                         lines[path][line] |= names - {""}
         return cls(lines, seconds)
 
-    def tests(self, mutant: Mutant, root: Path, folders: Sequence[str]) -> list[str]:
-        """The tests of some folders to run for a mutant; the quickest modules first."""
+    def tests(self, mutant: Mutant, root: Path) -> list[str]:
+        """The tests to run for a mutant: its own package's first, and the quickest modules."""
         names: set[str] = set()
         for path, lines in _lines_to_reach(mutant, root).items():
             by_line = self.lines.get(path, {})
@@ -135,10 +135,13 @@ class Reach:
         of_module = defaultdict(list)
         for test, seconds in self.seconds.items():
             module = test.partition("::")[0]
-            reaches = test in names or module in names
-            if reaches and module.split("/")[1] in folders and seconds < _LONGEST_TEST_S:
+            if (test in names or module in names) and seconds < _LONGEST_TEST_S:
                 of_module[module].append(test)
-        modules = sorted(of_module.values(), key=lambda tests: sum(map(self.seconds.get, tests)))
+        own = f"tests/{mutant.path.split('/')[1]}/"
+        modules = sorted(
+            of_module.values(),
+            key=lambda tests: (not tests[0].startswith(own), sum(map(self.seconds.get, tests))),
+        )
         chosen: list[str] = []
         left_s = BUDGET_S
         for tests in modules:
