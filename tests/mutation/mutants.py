@@ -93,16 +93,21 @@ def sample(root: Path, package: str, size: int) -> list[Mutant]:
             key = (name, place)
             mutants[key] = min(mutant, mutants.get(key, mutant), key=lambda one: one.rank)
     ranked = sorted(mutants.values(), key=lambda one: one.rank)
-    return list(itertools.islice((one for one in ranked if _compiles(root, one)), size))
+    return list(itertools.islice((one for one in ranked if _is_change(root, one)), size))
 
 
-def _compiles(root: Path, mutant: Mutant) -> bool:
-    """Whether Python takes it at all: the star of `*names` looks like a product."""
+def _is_change(root: Path, mutant: Mutant) -> bool:
+    """Whether it is another program at all: the star of `*names` only looks like a product."""
+    source = (root / mutant.path).read_text("utf-8")
     try:
-        compile(mutant.mutated((root / mutant.path).read_text("utf-8")), mutant.path, "exec")
+        changed = ast.parse(mutant.mutated(source))
     except SyntaxError:
         return False
-    return True
+    return "Binary" not in mutant.operator or _operators(changed) != _operators(ast.parse(source))
+
+
+def _operators(tree: ast.AST) -> Counter[type[ast.AST]]:
+    return Counter(type(node) for node in ast.walk(tree) if isinstance(node, ast.operator))
 
 
 def _mutants(path: str, source: str) -> Iterator[tuple[tuple[int, int], Mutant]]:
