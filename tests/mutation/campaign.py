@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import resource
 import sys
 import tempfile
 import time
@@ -94,7 +95,9 @@ def _run(folder: Path, packages: Sequence[str], per_cent: int) -> int:
             outcomes.append(trial.result())
             _print(outcomes[-1])
     score = _summary(outcomes)
-    print(f"{time.monotonic() - began_s:.0f} s")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = spent.ru_utime + spent.ru_stime
+    print(f"{time.monotonic() - began_s:.0f} s, {spent_s:.0f} s of processor time")
     return 0 if score >= LEAST_KILLED else 1
 
 

@@ -98,6 +98,7 @@ def test_a_list_goes_out_and_comes_in(client: TestClient, at: str, suffix: str) 
         (b"", "“list.txt” is empty."),
         (b"no list", "Line 1: “no list” has no “=”."),
         (b"a = " + b"b" * 300, "has 300 characters; a pronunciation takes 200"),
+        (b"x" * 2_000_000, "has no “=”"),
         (b"x" * 2_000_001, "The list is larger than 2 MB."),
     ],
 )

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from studio.errors import EngineBusy, StudioError
 from studio.server.error_responses import (
+    DOCUMENTED,
     answer_error,
     response_for_error,
     speech_error_body,
@@ -128,6 +129,11 @@ def test_every_error_has_its_status_and_openais_type() -> None:
         assert detail["type"] == TYPES[status_of(error)], kind
         assert (detail["code"], detail["message"]) == (kind.__name__, str(error))
     assert found == STATUSES
+
+
+def test_the_document_names_every_status_that_there_is() -> None:
+    refusals = {401, 405, 408, 413}  # before any error of the studio
+    assert set(DOCUMENTED) == refusals | set(STATUSES.values())
 
 
 def test_who_comes_back_is_told_when() -> None:
