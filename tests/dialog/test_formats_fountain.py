@@ -121,7 +121,7 @@ def test_settings_that_cant_be_read_name_their_line():
 
 
 def test_what_is_hidden_may_stand_at_the_very_beginning() -> None:
-    assert spoken(read("[[a note]]\n\nANNA\nHi.\n")) == [("ANNA", "Hi.")]
+    assert spoken(read("[[a note]]ANNA\nHi.\n\nBEN\nHo.\n")) == [("ANNA", "Hi."), ("BEN", "Ho.")]
     assert spoken(read("/* a\ncomment */\n\nANNA\nHi.\n")) == [("ANNA", "Hi.")]
 
 

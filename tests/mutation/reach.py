@@ -11,6 +11,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import coverage
@@ -128,28 +129,35 @@ class Reach:
 
     def tests(self, mutant: Mutant, root: Path) -> list[str]:
         """The tests to run for a mutant: its own package's first, and the quickest modules."""
-        names: set[str] = set()
+        direct: set[str] = set()
         for path, lines in _lines_to_reach(mutant, root).items():
-            by_line = self.lines.get(path, {})
-            names |= set().union(*(by_line.get(line, set()) for line in lines))
+            direct |= self._names(path, lines)
+        imported = self._names(mutant.path, [mutant.line])  # what is read once, such as a policy
+        own = f"tests/{mutant.path.split('/')[1]}/"
+        groups = [*self._modules(direct, own), *self._modules(imported - direct, own)]
+        chosen: dict[str, None] = {}
+        left_s = BUDGET_S
+        for test in chain.from_iterable(groups):
+            if test not in chosen and self.seconds[test] <= left_s:
+                left_s -= self.seconds[test]
+                chosen[test] = None
+        return list(chosen)
+
+    def _names(self, path: str, lines: Iterable[int]) -> set[str]:
+        by_line = self.lines.get(path, {})
+        return set().union(*(by_line.get(line, set()) for line in lines))
+
+    def _modules(self, names: set[str], own: str) -> list[list[str]]:
+        """The tests with these names, or in modules with them, module by module."""
         of_module = defaultdict(list)
         for test, seconds in self.seconds.items():
             module = test.partition("::")[0]
             if (test in names or module in names) and seconds < _LONGEST_TEST_S:
                 of_module[module].append(test)
-        own = f"tests/{mutant.path.split('/')[1]}/"
-        modules = sorted(
+        return sorted(
             of_module.values(),
             key=lambda tests: (not tests[0].startswith(own), sum(map(self.seconds.get, tests))),
         )
-        chosen: list[str] = []
-        left_s = BUDGET_S
-        for tests in modules:
-            for test in tests:
-                if self.seconds[test] <= left_s:
-                    left_s -= self.seconds[test]
-                    chosen.append(test)
-        return chosen
 
 
 def _lines_to_reach(mutant: Mutant, root: Path) -> dict[str, Sequence[int]]:
