@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studio.audio.analysis import measure_levels
+from studio.audio.analysis import measure_levels, shorten_silences
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.repair import repair
 
@@ -35,6 +35,24 @@ def test_silences_longer_than_800_ms_are_cut_to_400_and_those_at_the_ends_to_100
         gap = np.zeros(round(between_s * STUDIO_RATE_HZ), np.float32)
         made = repair(padded(np.concatenate([words, gap, words]), 2.0))
         assert made.clip.duration_s == pytest.approx(0.1 + 1.4 + left_s + 1.4 + 0.1, abs=0.03)
+
+
+def test_a_repaired_recording_begins_and_ends_without_a_click():
+    t = np.arange(STUDIO_RATE_HZ) / STUDIO_RATE_HZ
+    made = repair(Clip((0.02 * np.cos(2 * np.pi * 200 * t)).astype(np.float32)))
+    assert made.steps
+    assert made.clip.samples[0] == made.clip.samples[-1] == 0
+    assert np.abs(made.clip.samples[:24]).max() < np.abs(made.clip.samples[480:720]).max() / 4
+
+
+def test_a_shortened_silence_is_joined_without_a_click():
+    words = speech(1.4)
+    silence = np.full(3 * STUDIO_RATE_HZ, 0.0005, np.float32)
+    whole = np.concatenate([words, silence, words])
+    made = shorten_silences(Clip(whole), min_s=0.8, keep_s=0.4, edge_s=0.1)
+    joined = made.samples[round(1.5 * STUDIO_RATE_HZ) : round(1.7 * STUDIO_RATE_HZ)]
+    assert joined.max() <= 0.0006
+    assert 0 <= joined.min() < 0.00001, "both sides fade to nothing where they meet"
 
 
 def test_an_offset_is_taken_out():

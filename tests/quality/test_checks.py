@@ -300,6 +300,12 @@ def test_pieces_of_one_take_are_judged_together():
     assert math.isclose(whole.metrics.level_db, -20.0)
 
 
+def test_a_clip_may_be_of_a_low_rate():
+    assert kinds(Clip(np.zeros(4_000, dtype=np.float32), 4_000), ExpectedSpeech("Yes.")) == {
+        "silent"
+    }
+
+
 @pytest.mark.parametrize("samples", [0, 1, 100, 480, 5_000])
 def test_a_clip_may_be_as_short_as_it_likes(samples):
     assert kinds(Clip(np.zeros(samples, dtype=np.float32)), ExpectedSpeech("Yes.")) == {"silent"}
