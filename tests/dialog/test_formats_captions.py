@@ -186,3 +186,18 @@ def test_written_subtitles_count_from_one() -> None:
         *("1", "00:00:00,000 --> 00:00:01,250", "Ida: Hello.", ""),
         *("2", "00:00:01,750 --> 00:00:03,750", "Tom: Well."),
     ]
+
+
+def test_a_pause_out_of_range_is_no_sound_to_leave_out() -> None:
+    cues = "1\n00:00:01,000 --> 00:00:02,000\n{}\n\n2\n00:00:03,000 --> 00:00:04,000\nHi.\n"
+    for tag in ("(pause 10 h)", "[pause:10h]"):
+        with pytest.raises(ScriptError, match=r"Line 3: .* out of range"):
+            import_dialog(cues.format(tag).encode(), "scene.srt")
+
+
+def test_two_times_without_an_arrow_are_a_timing_that_cannot_be_read() -> None:
+    cues = "1\n00:00:01,000 00:00:02,000\nHello.\n\n2\n00:00:03,000 --> 00:00:04,000\nHi.\n"
+    found = import_dialog(cues.encode(), "scene.srt")
+    assert [line.text for line in found.dialog if isinstance(line, Speech)] == ["Hello.", "Hi."]
+    assert found.notices[0].line_number == 2
+    assert found.notices[0].message.startswith("This timing can't be read.")
