@@ -122,3 +122,10 @@ def test_short_and_silent_clips_have_none():
     assert measure_background_tones(Clip(np.zeros(0, np.float32))) == 0
     assert measure_background_tones(Clip.silence(5.0)) == 0
     assert tones(music(1, 8_000, chords=False)) == 0
+
+
+@pytest.mark.parametrize(("level_db", "is_music"), [(-50, True), (-63, False), (-90, False)])
+def test_what_is_softer_than_60_db_below_is_no_music(level_db, is_music):
+    t = np.arange(2 * STUDIO_RATE_HZ) / STUDIO_RATE_HZ
+    tone = 10 ** (level_db / 20) * np.sqrt(2) * np.sin(2 * np.pi * 440 * t)
+    assert (tones(tone) > 0.5) is is_music

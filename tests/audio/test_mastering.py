@@ -15,7 +15,7 @@ from spoken_scenes import laid, read, spoken, true_peak_db
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.export import Caption, export_audio
 from studio.audio.loudness import Loudness, find_acx_faults, measure_loudness
-from studio.audio.mastering import MAX_VOICE_GAIN_DB, Mastering, parse_target, plan_master
+from studio.audio.mastering import Master, Mastering, parse_target, plan_master
 from studio.audio.scene_file import (
     ExportOptions,
     Scene,
@@ -68,6 +68,15 @@ def test_a_level_that_needs_the_limiter_is_met(tmp_path, scene):
     assert np.abs(samples).max() <= 10 ** (-1 / 20)
     assert found.true_peak_db <= -1.0 + 0.05
     assert describe_result(found, choice("-14")) == ()
+
+
+def test_the_limiter_is_made_up_for_by_three_decibels_at_most(scene):
+    timeline, _ = scene
+    found = measure_loudness(Master().blocks(timeline))
+    for wished, most_db in ((-14.0, 3.0), (-9.0, 3.0)):
+        master = plan_master(timeline, {}, Mastering(parse_target(f"{wished:g}")))
+        beyond_db = master.gain_db - (wished - found.lufs)
+        assert 1.0 < beyond_db < most_db + 0.01, wished
 
 
 def test_a_level_that_would_flatten_the_voices_is_not_forced(tmp_path, scene):
@@ -180,8 +189,8 @@ def test_a_voice_is_moved_by_twelve_decibels_at_most(tmp_path, clips):
     timeline, captions = laid(tmp_path, clips, gains_db={"Ida": -34})
     speakers = {idx: one.speaker for idx, one in captions.items()}
     moved = plan_master(timeline, speakers, Mastering(even_voices=True)).voices_db
-    assert {round(abs(gain_db), 3) for gain_db in moved.values()} & {MAX_VOICE_GAIN_DB}
-    assert max(abs(gain_db) for gain_db in moved.values()) <= MAX_VOICE_GAIN_DB
+    assert {round(abs(gain_db), 3) for gain_db in moved.values()} & {12.0}
+    assert max(abs(gain_db) for gain_db in moved.values()) <= 12.0
 
 
 def test_recordings_are_not_evened(tmp_path, clips):
@@ -210,6 +219,27 @@ def test_a_scene_without_a_loudness_says_what_to_do(tmp_path, wish):
 def test_what_is_no_loudness_is_refused(text):
     with pytest.raises(BadInput, match="podcast, audiobook, broadcast"):
         parse_target(text)
+
+
+@pytest.mark.parametrize(
+    ("rms_db", "peak_db", "noise_db", "faults"),
+    [
+        (-23.0, -3.0, -60.0, 0),
+        (-18.0, -3.0, -60.0, 0),
+        (-23.1, -3.0, -60.0, 1),
+        (-17.9, -3.0, -60.0, 1),
+        (-20.0, -2.9, -60.0, 1),
+        (-20.0, -3.0, -59.9, 1),
+    ],
+)
+def test_the_limits_of_audiobooks_are_those_of_their_shops(rms_db, peak_db, noise_db, faults):
+    loudness = Loudness(-20.0, 3.0, peak_db, peak_db, rms_db, noise_db)
+    assert len(find_acx_faults(loudness)) == faults
+
+
+def test_30_to_9_lufs_can_be_chosen():
+    assert parse_target("-30").level_db == -30
+    assert parse_target("-9").level_db == -9
 
 
 @pytest.mark.parametrize("text", ["-16", "−16", " -16.0 "])

@@ -1,7 +1,7 @@
 import pytest
 
-from studio.dialog.formats.dialog_file import ImportOptions, import_dialog
-from studio.dialog.model import Silence, Speech
+from studio.dialog.formats.dialog_file import Format, ImportOptions, export_dialog, import_dialog
+from studio.dialog.model import Dialog, Silence, Speech
 from studio.errors import ScriptError
 
 
@@ -177,3 +177,27 @@ def test_a_pause_tag_that_cant_be_read_names_its_line():
 def test_subtitles_without_text_are_refused_with_an_example(text):
     with pytest.raises(ScriptError, match="hold no text"):
         read(text, "a.vtt")
+
+
+def test_written_subtitles_count_from_one() -> None:
+    dialog = Dialog((Speech("Ida", "Hello."), Silence(0.5), Speech("Tom", "Well.")))
+    written = export_dialog(dialog, Format.SRT, durations_s=[1.25, 0.5, 2.0]).decode()
+    assert written.splitlines() == [
+        *("1", "00:00:00,000 --> 00:00:01,250", "Ida: Hello.", ""),
+        *("2", "00:00:01,750 --> 00:00:03,750", "Tom: Well."),
+    ]
+
+
+def test_a_pause_out_of_range_is_no_sound_to_leave_out() -> None:
+    cues = "1\n00:00:01,000 --> 00:00:02,000\n{}\n\n2\n00:00:03,000 --> 00:00:04,000\nHi.\n"
+    for tag in ("(pause 10 h)", "[pause:10h]"):
+        with pytest.raises(ScriptError, match=r"Line 3: .* out of range"):
+            import_dialog(cues.format(tag).encode(), "scene.srt")
+
+
+def test_two_times_without_an_arrow_are_a_timing_that_cannot_be_read() -> None:
+    cues = "1\n00:00:01,000 00:00:02,000\nHello.\n\n2\n00:00:03,000 --> 00:00:04,000\nHi.\n"
+    found = import_dialog(cues.encode(), "scene.srt")
+    assert [line.text for line in found.dialog if isinstance(line, Speech)] == ["Hello.", "Hi."]
+    assert found.notices[0].line_number == 2
+    assert found.notices[0].message.startswith("This timing can't be read.")

@@ -118,3 +118,12 @@ def test_a_screenplay_without_dialogue_is_refused_with_the_way_to_write_it(text)
 def test_settings_that_cant_be_read_name_their_line():
     with pytest.raises(ScriptError, match=r"Line 1: .*seed"):
         read("ANNA\nHi. [[voice | seed:never]]\n")
+
+
+def test_what_is_hidden_may_stand_at_the_very_beginning() -> None:
+    assert spoken(read("[[a note]]ANNA\nHi.\n\nBEN\nHo.\n")) == [("ANNA", "Hi."), ("BEN", "Ho.")]
+    assert spoken(read("/* a\ncomment */\n\nANNA\nHi.\n")) == [("ANNA", "Hi.")]
+
+
+def test_a_comment_needs_two_stars_to_open_and_close() -> None:
+    assert spoken(read("ANNA\nHi. /*/ unsaid */ Ho.\n")) == [("ANNA", "Hi. Ho.")]

@@ -4,7 +4,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.model import Audio, Dialog, Silence, Speech, is_speakable
+from studio.dialog.model import Audio, Dialog, Silence, Speech, is_read_as_english, is_speakable
 from studio.dialog.planning import (
     AudioSegment,
     FailedSegment,
@@ -286,3 +286,17 @@ def test_wide_characters_are_cut_at_their_punctuation_to_what_can_be_spoken():
     assert max(len(one.text) for one in segments) <= 80
     assert "".join(one.text for one in segments) == text
     assert all(one.text.endswith(("。", "！", "？")) for one in segments)
+
+
+def test_a_text_is_guessed_to_be_english_only_where_there_is_a_choice():
+    def reads_as_english(*known, said=(), guess="en-GB"):
+        limits = SpeechLimits(300, languages=frozenset(known), guess=lambda _: guess)
+        return is_read_as_english("Hello.", said, limits)
+
+    assert reads_as_english("en", "de")
+    assert reads_as_english("en", "de", "fr")
+    assert not reads_as_english("en"), "nothing else is spoken"
+    assert not reads_as_english("en", "de", said=["de"])
+    assert reads_as_english("en", "de", said=["fr"])
+    assert not reads_as_english("en", "de", guess="de")
+    assert not is_read_as_english("Hello.", (), SpeechLimits(300))

@@ -10,7 +10,14 @@ from dialog_strategies import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_LINE_CHARS, Dialog, Speech, SpeechLimits, normalize_spoken_text
+from studio.dialog.model import (
+    MAX_LINE_CHARS,
+    Dialog,
+    Speech,
+    SpeechLimits,
+    SpokenText,
+    normalize_spoken_text,
+)
 from studio.dialog.planning import FailedSegment, Plan, SilenceSegment, SpeechSegment, plan
 from studio.dialog.pronunciation import (
     MAX_PRONUNCIATION_CHARS,
@@ -76,6 +83,14 @@ def test_tags_and_pauses_stay_as_they_are() -> None:
 def test_the_longest_goes_first_and_a_shorter_one_where_it_does_not_end_with_a_word() -> None:
     pairs = (("New", "Neu"), ("New York", "Nyork"), ("York", "Jork"))
     assert spoken("New York, New Yorker, York", *pairs) == "Nyork, Neu Yorker, Jork"
+
+
+def test_the_longest_goes_first_whether_or_not_its_capitals_count() -> None:
+    short = Pronunciation("New", "nu", match_case=True), Pronunciation("new", "nu")
+    long = Pronunciation("New York", "Nyork", match_case=True), Pronunciation("new york", "Nyork")
+    for one, other in ((short[0], long[1]), (short[1], long[0])):
+        for entries in ([one, other], [other, one]):
+            assert PronunciationRules(entries).spoken("New York, New") == "Nyork, nu"
 
 
 def test_nothing_is_replaced_twice() -> None:
@@ -285,6 +300,13 @@ def test_a_line_that_grows_beyond_measure_is_told() -> None:
     (segment,) = planned(text, ("a", "b" * MAX_PRONUNCIATION_CHARS)).segments
     assert isinstance(segment, FailedSegment)
     assert "too long to speak" in segment.message
+
+
+def test_only_what_is_added_to_a_dialog_counts() -> None:
+    spoken_text = SpokenText(lambda text: text + "!")
+    text = "x" * 50_000
+    assert {spoken_text.of(text) for _ in range(60)} == {text + "!"}  # 3 MB, of 5 that may be added
+    assert spoken_text.grown_chars == 60
 
 
 def test_a_dialog_that_grows_beyond_measure_is_told() -> None:

@@ -286,3 +286,10 @@ def assert_read_in_linear_time(before, repeated, times, behind):
             parse_script(before + repeated * times + behind)
 
     assert_linear(read, times)
+
+
+def test_a_line_has_40_settings_at_most():
+    params = " | ".join(f"p{number}:1" for number in range(40))
+    assert len(parse_script(f"[Ida | {params}] Hello.").dialog.lines[0].params) == 40
+    with pytest.raises(ScriptError, match="at most 40 settings; this one has 41"):
+        parse_script(f"[Ida | {params} | q:1] Hello.")

@@ -22,8 +22,9 @@ class Cloning:
     revision = "weights 1"
     capabilities = Capabilities(24_000, 300)
 
-    def __init__(self, *, file_bytes: int = 100) -> None:
+    def __init__(self, *, file_bytes: int = 100, size_bytes: int = 10) -> None:
         self.file_bytes = file_bytes
+        self.size_bytes = size_bytes
         self.conditioned = 0
         self.gate = threading.Event()
         self.gate.set()
@@ -33,7 +34,7 @@ class Cloning:
         assert self.gate.wait(timeout=60)
         if voice.sample is not None and voice.sample.sha256 == "bad":
             raise SampleRejected("This sample can't serve; choose another.")
-        return Conditioning(voice.sample.sha256 if voice.sample else voice.speaker, 10)
+        return Conditioning(voice.sample.sha256 if voice.sample else voice.speaker, self.size_bytes)
 
     def write_conditioning(self, conditioning: Conditioning, path: Path) -> None:
         path.write_text(str(conditioning.payload).ljust(self.file_bytes))
@@ -75,6 +76,23 @@ def test_memory_is_bounded_and_forgotten_by_backend() -> None:
     cache.forget("cloning")
     cache.get(backend, voice("a"))
     assert backend.conditioned == 5
+
+
+def test_256_mb_are_held_unless_another_bound_is_given() -> None:
+    large, cache = Cloning(size_bytes=64 * 1024 * 1024), ConditioningCache()
+    for sha256 in ("a", "b", "c", "d", "a", "b", "c", "d"):
+        cache.get(large, voice(sha256))
+    assert large.conditioned == 4
+    cache.get(Cloning(size_bytes=1), voice("e"))
+    cache.get(large, voice("a"))
+    assert large.conditioned == 5, "the one used longest ago made room"
+
+
+def test_voices_without_conditioning_take_room_too() -> None:
+    backend, cache = Cloning(size_bytes=0), ConditioningCache(max_bytes=2)
+    for sha256 in ("a", "b", "c", "a"):
+        cache.get(backend, voice(sha256))
+    assert backend.conditioned == 4
 
 
 def test_a_sample_that_cannot_serve_is_no_lasting_failure() -> None:

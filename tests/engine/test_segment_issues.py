@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from wandering import WanderingDraft
 
 from studio.audio.clip import Samples
 from studio.backends.base import SpeechRequest
-from studio.dialog.model import Dialog, Speech
+from studio.dialog.model import Dialog, Speech, SpeechLimits
+from studio.dialog.planning import SpeechSegment, plan
 from studio.engine.job import Job, build_scene, find_segment_issues
 from studio.engine.renderer import derive_cut_retry_seed, derive_quality_retry_seed
 from studio.errors import SpeechFailed
@@ -67,9 +69,36 @@ def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenS
     ]
 
 
+def test_a_mood_is_compared_with_itself(open_studio: OpenStudio) -> None:
+    class Fading(WanderingDraft):
+        """Whispers where the text says so, which no recording tells it to."""
+
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            for chunk in super().speak(request):
+                yield chunk * (0.2 if "whisper" in request.text else 1)
+
+    texts = [f"This is line number {word}." for word in (*WORDS, "seven", "eight")]
+    whisper = Speech("Ida", "And this is a whisper.", params={"mood": "whispering"})
+    job = job_of(open_studio, Fading(), *map(line, texts), whisper)
+    assert find_segment_issues(job) == ()
+    job = job_of(open_studio, Fading(), *map(line, texts), line(whisper.text))
+    assert [one.message for one in find_segment_issues(job)] == [
+        "14 dB quieter than this voice’s other takes."
+    ]
+
+
 def test_how_fast_a_line_is_asked_for_is_known(open_studio: OpenStudio) -> None:
     job = job_of(open_studio, WanderingDraft(), line("Hello.", speed=0.5), line("Hello."))
     assert [build_expected_speech(record.segment).speed for record in job.records] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("speed", "counts_as"), [(0.5, 0.5), (2, 2.0), (0, 1.0), (-1, 1.0), (True, 1.0), ("fast", 1.0)]
+)
+def test_a_speed_that_is_none_counts_as_the_usual_one(speed: object, counts_as: float) -> None:
+    [segment] = plan(Dialog((line("Hello."),)), SpeechLimits(max_chars=300)).segments
+    assert isinstance(segment, SpeechSegment)
+    assert build_expected_speech(replace(segment, params={"speed": speed})).speed == counts_as
 
 
 @pytest.mark.parametrize(("word", "spoken"), [("brook", 2), ("marsh", 3), ("river", 1)])

@@ -143,6 +143,33 @@ def test_a_second_try_that_finds_no_memory_keeps_its_seed(open_studio: OpenStudi
     assert backend.seeds == [5, derive_cut_retry_seed(5), derive_cut_retry_seed(5)]
 
 
+class Narrow(DraftBackend):
+    """Finds no memory in the middle of its first try at a line, after some of it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = 0
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        self.tries += 1
+        whole = np.concatenate(list(super().speak(request)))
+        if self.tries == 1:
+            yield whole[:3000]
+            raise OutOfMemory("The device ran out of memory on this line.")
+        yield from np.array_split(whole, [2000, 5000])  # cut elsewhere than the first time
+
+
+async def test_who_listens_hears_no_part_of_a_second_try_twice(open_studio: OpenStudio) -> None:
+    reading = SpeechStream(open_studio(Narrow()), one_line(), SpeechOptions(seed=5))
+    heard = np.concatenate([chunk async for chunk in reading.chunks()])
+    await reading.render.aclose()
+    plain = SpeechStream(open_studio(), one_line(), SpeechOptions(seed=5))
+    expected = np.concatenate([chunk async for chunk in plain.chunks()])
+    await plain.render.aclose()
+    assert len(heard) == len(expected)
+    assert np.array_equal(heard, expected)
+
+
 def test_second_tries_are_counted(open_studio: OpenStudio) -> None:
     backend = Babbling()
     studio = open_studio(backend)

@@ -55,6 +55,20 @@ def test_a_byte_changed_in_the_middle_ends_the_journal_there_and_a_copy_is_kept(
     assert journal.damaged_copy.read_bytes() == bytes(data)
 
 
+def test_a_bit_that_flips_inside_a_word_ends_the_journal_although_it_can_be_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "edits.jsonl"
+    journal = Journal(path, QuickDisk())
+    for text in ("good morning", "hello world", "good night"):
+        journal.append({"text": text})
+    journal.close()
+    path.write_bytes(path.read_bytes().replace(b"hello world", b"iello world"))
+    entries, journal = read(path)
+    assert entries == [{"text": "good morning"}]
+    assert journal.damaged_copy is not None
+
+
 def test_a_write_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "edits.jsonl"
     journal = Journal(path, FullDisk(2, for_good=False))

@@ -22,7 +22,7 @@ from studio.project.session import ProjectSession
 from studio.project.takes import Take
 from studio.services.studio import Studio
 from studio.storage.disk import DiskUsage
-from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
+from studio.storage.trash import TrashFolder
 from studio.voices.library import SpeakerLibrary
 
 
@@ -282,8 +282,10 @@ def test_removed_projects_wait_a_month_and_then_go_by_themselves(
     held = find_reclaimable(studio.projects).trash
     assert held.count == 2
     assert held.size_bytes > 100_000
-    long_ago_s = time.time() - TRASH_RETENTION_S - 60
+    long_ago_s = time.time() - 30 * 24 * 3_600 - 60
+    lately_s = long_ago_s + 3_600
     os.utime(trash / session.project_id, (long_ago_s, long_ago_s))
+    os.utime(trash / other.project_id, (lately_s, lately_s))
     abandoned = studio.options.workspace / "projects" / ".new-abc"
     abandoned.mkdir()
     os.utime(abandoned, (long_ago_s, long_ago_s))
@@ -296,17 +298,18 @@ def test_removed_projects_wait_a_month_and_then_go_by_themselves(
 
 
 def test_a_month_begins_with_the_removal_however_old_the_project_is(tmp_path: Path) -> None:
-    now_s = 10 * TRASH_RETENTION_S
+    day_s = 24 * 3_600.0
+    now_s = 300 * day_s
     trash = TrashFolder(tmp_path / ".trash", QuickDisk(), "Gone.", now_s=lambda: now_s)
     project = tmp_path / "abc"
     project.mkdir()
     os.utime(project, (0, 0))
     trash.put(project)
-    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage()
-    now_s += TRASH_RETENTION_S - 1
-    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage()
+    assert trash.empty(older_than_s=30 * day_s) == DiskUsage()
+    now_s += 30 * day_s - 1
+    assert trash.empty(older_than_s=30 * day_s) == DiskUsage()
     now_s += 1
-    assert trash.empty(older_than_s=TRASH_RETENTION_S) == DiskUsage(1, 0)
+    assert trash.empty(older_than_s=30 * day_s) == DiskUsage(1, 0)
     assert list((tmp_path / ".trash").iterdir()) == []
 
 
@@ -322,7 +325,7 @@ def test_a_project_that_was_being_deleted_is_deleted_to_the_end(tmp_path: Path) 
         TrashFolder(tmp_path / ".trash", Stuck(), "Gone.").empty()
     trash = TrashFolder(tmp_path / ".trash", QuickDisk(), "Gone.")
     assert trash.measure() == DiskUsage()
-    trash.empty(older_than_s=TRASH_RETENTION_S)
+    trash.empty(older_than_s=30 * 24 * 3_600.0)
     assert list((tmp_path / ".trash").iterdir()) == []
 
 

@@ -157,6 +157,22 @@ def test_a_stable_seed_makes_renders_repeat_and_a_seed_of_the_line_is_used(
     assert len(voice.spoken) == 4
 
 
+def test_a_locked_line_keeps_its_take_when_another_fits_again(studio: Studio) -> None:
+    session = project(studio, "Ida: Hello.\nTom: Hello.")
+    first, second = session.document.order
+    rendered(session)
+    earlier = session.get_view(second).take
+    session.edit(ops(*(text_edit(one, "Well.") for one in (first, second))), IDA, session.rev)
+    rendered(session)
+    kept = session.get_view(first).take
+    lock = {"op": "set", "line_ids": [first], "fields": {"locked": True}}
+    session.edit(ops(lock), IDA, session.rev)
+    session.edit(ops(*(text_edit(one, "Hello.") for one in (first, second))), IDA, session.rev)
+    assert session.get_view(first).take == kept
+    assert session.get_view(second).take == earlier
+    assert states(session) == ["stale", "ready"]
+
+
 def test_locked_lines_are_left_out_and_takes_can_be_chosen_and_deleted(studio: Studio) -> None:
     session = project(studio, "Ida: Hello.\nTom: Well.")
     rendered(session)

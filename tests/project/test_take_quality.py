@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project_scenes import IDA, ops, rendered, until
+from project_scenes import IDA, FullDisk, QuickDisk, ops, rendered, until
 from prometheus_client.parser import text_string_to_metric_families
 from scenes import OpenStudio
 from wandering import WanderingDraft
@@ -17,7 +17,7 @@ from wandering import WanderingDraft
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.engine.renderer import derive_quality_retry_seed
-from studio.errors import BadInput
+from studio.errors import BadInput, StorageFailed
 from studio.project.line_states import LineState, VoiceOutliers
 from studio.project.project_renderer import choose_retry_seed, is_retry
 from studio.project.scene_export import build_scene
@@ -217,6 +217,21 @@ def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Pa
         shelf.add(take_of(n, 1, figures=quiet), clip)
     assert odd.line_id in company.refresh(), "it doesn't stand out any more"
     assert company.find_issues(odd) == ()
+
+
+@pytest.mark.parametrize("fails_at", range(1, 9))
+def test_a_take_whose_record_finds_no_room_leaves_no_audio(tmp_path: Path, fails_at: int) -> None:
+    disk = FullDisk(fails_at, for_good=True)
+    store = TakeStore(tmp_path / "takes", disk)
+    take = take_of(1, 1)
+    try:
+        store.add(take, Clip.silence(0.5))
+    except StorageFailed:
+        assert list(tmp_path.rglob("*.wav")) == []
+        assert list(TakeStore(tmp_path / "takes", QuickDisk())) == []
+    else:
+        assert disk.writes < fails_at
+        assert list(store) == [take]
 
 
 def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:

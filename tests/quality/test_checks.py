@@ -18,6 +18,7 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.quality.checks import (
     ExpectedSpeech,
     IssueKind,
+    QualityIssue,
     QualityReport,
     TakeMetrics,
     build_baseline,
@@ -26,6 +27,7 @@ from studio.quality.checks import (
     find_outliers,
     merge_reports,
     repeats_itself,
+    score_issues,
 )
 
 RATE = STUDIO_RATE_HZ
@@ -253,6 +255,24 @@ def test_a_take_that_sounds_unlike_the_others_of_its_voice_stands_out(reader):
     assert "times as slow" in doubt.message
 
 
+def test_of_several_takes_a_silent_one_is_the_last_to_be_chosen():
+    silent = check_take(Clip.silence(1.0), ExpectedSpeech("Yes.")).issues
+    assert [issue.kind for issue in silent] == ["silent"]
+    for kind in ("long", "short", "gap", "tail", "begin", "end", "clipped", "loop", "noise"):
+        assert 0 < score_issues([QualityIssue(kind, 1.0, "")]) < score_issues(silent), kind
+    hum_and_cut = [QualityIssue("long", 9.0, ""), QualityIssue("tail", 1.0, "")]
+    assert score_issues(hum_and_cut) < score_issues(silent)
+
+
+@pytest.mark.parametrize(("tags", "long_from_s"), [(0, 3.0), (1, 7.0), (2, 11.0)])
+def test_each_tag_may_take_four_seconds_more(tags, long_from_s):
+    said = ExpectedSpeech("[laugh] " * tags + "Yes.")
+    for seconds, wanted in ((long_from_s - 1.0, False), (long_from_s + 1.0, True)):
+        words = noise(seconds, -20.0)
+        words[np.arange(len(words)) % (RATE // 2) > 0.3 * RATE] = 0.0  # as words have gaps
+        assert ("long" in kinds(at(words), said)) is wanted, seconds
+
+
 def test_fewer_than_eight_others_say_nothing():
     figures = [TakeMetrics(3.0, -20.0, 3.0)] * 7
     assert build_baseline(figures) is None
@@ -278,6 +298,12 @@ def test_pieces_of_one_take_are_judged_together():
     assert whole.issues == (doubt,)
     assert (whole.metrics.speech_s, whole.metrics.usual_s) == (4.0, 4.0)
     assert math.isclose(whole.metrics.level_db, -20.0)
+
+
+def test_a_clip_may_be_of_a_low_rate():
+    assert kinds(Clip(np.zeros(4_000, dtype=np.float32), 4_000), ExpectedSpeech("Yes.")) == {
+        "silent"
+    }
 
 
 @pytest.mark.parametrize("samples", [0, 1, 100, 480, 5_000])

@@ -93,6 +93,26 @@ async def test_some_wait_for_their_turn_and_are_answered() -> None:
         assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
 
 
+async def test_eight_short_requests_run_at_once() -> None:
+    app = Slow()
+    asked: list[asyncio.Future] = []
+
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
+        keep_policy(scope, RoutePolicy(request_class=RequestClass.SHORT))
+        await limit(scope, receive, send)
+
+    limit = ConcurrencyLimitMiddleware(app)
+    async with client_of(outermost) as client:
+        asked += [asyncio.ensure_future(client.post("/studio/projects")) for _ in range(20)]
+        for _ in range(8):
+            await app.inside.acquire()
+        for _ in range(200):  # whoever could come in would have by now
+            await asyncio.sleep(0)
+        assert app.inside.locked()
+        app.let_go.set()
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
 async def test_nobody_waits_longer_than_the_patience() -> None:
     app = Slow()
     async with limited(app, 1, patience_s=0.01) as client:

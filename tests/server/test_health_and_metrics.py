@@ -15,7 +15,7 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Dialog, Speech
 from studio.engine.event_log import StateChange
 from studio.server.route_table import service_routes
-from studio.server.routes.monitoring import health_routes
+from studio.server.routes.monitoring import Metrics, health_routes
 from studio.server.routes.state_feed import StateReader
 from studio.services.studio import Studio
 
@@ -199,3 +199,17 @@ def test_two_studios_keep_their_figures_apart(studio: Studio, open_studio) -> No
         finish(studio.render(dialog_of(1)))
         assert figures(first)["tableread_job_seconds_count"] == 1
         assert figures(second)["tableread_job_seconds_count"] == 0
+
+
+def test_times_are_counted_in_the_steps_that_dashboards_know(studio: Studio) -> None:
+    steps = ["0.05", "0.1", "0.25", "0.5", "1.0", "2.0", "5.0", "10.0", "30.0", "60.0", "300.0"]
+    families = text_string_to_metric_families(Metrics(studio).text().decode())
+    found = {
+        family.name: [one.labels["le"] for one in family.samples if "le" in one.labels]
+        for family in families
+        if family.type == "histogram"
+    }
+    assert found == {
+        "tableread_first_audio_seconds": [*steps, "+Inf"],
+        "tableread_job_seconds": [*steps, "+Inf"],
+    }

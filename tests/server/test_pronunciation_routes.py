@@ -92,8 +92,19 @@ def test_a_list_goes_out_and_comes_in(client: TestClient, at: str, suffix: str) 
     assert read["notices"] == []
 
 
-@pytest.mark.parametrize("data", [b"", b"no list", b"a = " + b"b" * 300, b"x" * 2_000_001])
-def test_what_is_no_list_is_refused(client: TestClient, at: str, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "“list.txt” is empty."),
+        (b"no list", "Line 1: “no list” has no “=”."),
+        (b"a = " + b"b" * 300, "has 300 characters; a pronunciation takes 200"),
+        (b"x" * 2_000_000, "has no “=”"),
+        (b"x" * 2_000_001, "The list is larger than 2 MB."),
+    ],
+)
+def test_what_is_no_list_is_refused(client: TestClient, at: str, data: bytes, why: str) -> None:
+    before = client.get(f"{at}/pronunciations").json()
     answer = client.post(f"{at}/pronunciations/read?name=list.txt", content=data)
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"]
+    assert why in answer.json()["error"]["message"]
+    assert client.get(f"{at}/pronunciations").json() == before

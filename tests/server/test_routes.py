@@ -8,7 +8,13 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from studio.errors import EngineBusy, StudioError
-from studio.server.error_responses import answer_error, status_of
+from studio.server.error_responses import (
+    DOCUMENTED,
+    answer_error,
+    response_for_error,
+    speech_error_body,
+    status_of,
+)
 from studio.server.route_table import studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import NothingToSetUp
@@ -104,15 +110,39 @@ def leaves(kind: type[StudioError]) -> Iterator[type[StudioError]]:
         yield from leaves(child)
 
 
-def test_every_error_has_a_status_of_its_own_kind() -> None:
-    for kind in set(leaves(StudioError)) - {StudioError}:
-        is_busy = issubclass(kind, EngineBusy)
-        error = kind("busy", retry_after_s=1) if is_busy else kind("why")
-        assert 400 <= status_of(error) < 600
-        assert any(issubclass(kind, known) for known, _ in _table()), kind
+STATUSES = {
+    **{"BadInput": 400, "SettingError": 400, "ScriptError": 400, "AudioRejected": 400},
+    **{"SampleRejected": 400, "NameRejected": 400, "NotAllowed": 403, "NotFound": 404},
+    **{"Conflict": 409, "SpeakerExists": 409, "ModelInUse": 409, "EditConflict": 409},
+    **{"Cancelled": 409, "SpeechFailed": 422, "EngineBusy": 429, "LimitReached": 429},
+    **{"OutOfMemory": 500, "ModelUnavailable": 503, "SetupFailed": 503},
+    **{"StorageFailed": 507, "NoRoom": 507},
+}
+TYPES = {
+    **{400: "invalid_request_error", 403: "permission_error", 404: "not_found_error"},
+    **{409: "conflict_error", 422: "invalid_request_error", 429: "rate_limit_error"},
+    **{500: "server_error", 503: "server_error", 507: "server_error"},
+}
 
 
-def _table() -> tuple[tuple[type[StudioError], int], ...]:
-    from studio.server import error_responses
+def test_every_error_has_its_status_and_openais_type() -> None:
+    kinds = {kind for kind in leaves(StudioError) if kind.__module__ == "studio.errors"}
+    found = {}
+    for kind in kinds - {StudioError}:
+        error = kind("why", retry_after_s=1) if issubclass(kind, EngineBusy) else kind("why")
+        found[kind.__name__] = status_of(error)
+        detail = speech_error_body(error)["error"]
+        assert detail["type"] == TYPES[status_of(error)], kind
+        assert (detail["code"], detail["message"]) == (kind.__name__, str(error))
+    assert found == STATUSES
 
-    return error_responses._STATUS
+
+def test_the_document_names_every_status_that_there_is() -> None:
+    refusals = {401, 405, 408, 413}  # before any error of the studio
+    assert set(DOCUMENTED) == refusals | set(STATUSES.values())
+
+
+def test_who_comes_back_is_told_when() -> None:
+    for wait_s, told in ((0.2, "1"), (2.4, "2"), (300, "300")):
+        answer = response_for_error("/studio/projects", EngineBusy("busy", retry_after_s=wait_s))
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, told)

@@ -49,6 +49,8 @@ FOREIGN = (
     {"Host": "localhost.evil.example"},
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
+    {"Origin": "http://[127.0.0.1"},
+    {"Origin": "http://127.0.0.1:port"},
     {"Origin": "http://127.0.0.1:1"},
     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
     {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},

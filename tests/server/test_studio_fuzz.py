@@ -94,6 +94,13 @@ def _made(client: httpx.Client) -> dict[str, str]:
 def check(answer: Any, what: object) -> None:
     fault = answer.status_code >= 500 and answer.json()["error"]["kind"] not in UNABLE
     assert not fault, (str(what)[:300], answer.status_code, answer.json())
+    assert b"studio-fuzz" not in answer.content, "a path of this machine"
+    if answer.status_code >= 400:
+        body = answer.json()
+        # The framework refuses by itself what has no route or is no form at all.
+        message = body["error"]["message"] if "error" in body else body["detail"]
+        assert message.strip(), (str(what)[:300], answer.status_code)
+        assert "Traceback" not in message
 
 
 def fields_of(target: Target, method: str, path: str) -> list[str]:

@@ -34,7 +34,11 @@ CHECKS = [
 ]
 OPERATIONS = (
     ("GET", "/models"),
+    ("GET", "/models/{model_id}"),
+    ("GET", "/audio/models"),
     ("GET", "/audio/voices"),
+    ("POST", "/audio/voices"),
+    ("DELETE", "/audio/voices/{name}"),
     ("POST", "/audio/speech"),
     ("POST", "/dialogs"),
     ("GET", "/dialogs/{dialog_id}"),

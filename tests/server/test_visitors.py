@@ -134,6 +134,15 @@ def test_a_recording_in_a_request_is_an_upload(studio: Studio) -> None:
     assert client.post("/v1/audio/speech", json={"input": "Good evening."}).status_code == 200
 
 
+def test_a_file_that_is_sent_is_an_upload(studio: Studio) -> None:
+    client = visitor_of(app_of_front(front_of(studio, VisitLimits(uploads_an_hour=2))))
+    client.get("/")
+    assert client.get("/studio/projects").status_code == 200  # the cookie came back
+    codes = [client.post("/studio/uploads", content=b"RIFF").status_code for _ in range(3)]
+    assert codes == [400, 400, 429], "no recordings, but they were sent"
+    assert client.get("/studio/projects").status_code == 200
+
+
 def test_a_render_beyond_the_allowance_stops_and_says_so(studio: Studio) -> None:
     client = visitor_of(app_of_front(front_of(studio, VisitLimits(lines_an_hour=3))))
     client.get("/")

@@ -17,35 +17,34 @@ from studio.errors import (
     SettingError,
     StorageFailed,
 )
-from studio.services.render_jobs import KEPT_JOBS
 from studio.services.studio import Studio, StudioOptions
 
 
 def test_old_renders_make_room_for_new_ones(studio: Studio) -> None:
     jobs = []
-    for _ in range(KEPT_JOBS + 3):
+    for _ in range(23):
         jobs.append(studio.render(dialog_of(1)))
         finish(jobs[-1])
-    assert [job.spec.folder.exists() for job in jobs] == [False] * 3 + [True] * KEPT_JOBS
+    assert [job.spec.folder.exists() for job in jobs] == [False] * 3 + [True] * 20
 
 
 def test_a_render_under_way_keeps_its_folder(open_studio: OpenStudio) -> None:
     studio = open_studio(GatedDraft())
     slow = studio.render(dialog_of(1))
-    for number in range(KEPT_JOBS):
+    for number in range(20):
         (studio.options.workspace / "renders" / f"earlier-{number}").mkdir()
     os.utime(slow.spec.folder, (0, 0))
     studio.render(dialog_of(1))
     assert slow.spec.folder.exists()
-    assert len(list((studio.options.workspace / "renders").iterdir())) == KEPT_JOBS + 1
+    assert len(list((studio.options.workspace / "renders").iterdir())) == 21
 
 
 def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> None:
     studio = open_studio()
-    for number in range(KEPT_JOBS + 5):
+    for number in range(25):
         (studio.options.workspace / "renders" / f"earlier-{number}").mkdir()
     finish(studio.render(dialog_of(1)))
-    assert len(list((studio.options.workspace / "renders").iterdir())) == KEPT_JOBS
+    assert len(list((studio.options.workspace / "renders").iterdir())) == 20
 
 
 def test_a_workspace_that_cannot_be_made_says_how_to_choose_another(tmp_path: Path) -> None:

@@ -397,6 +397,24 @@ def test_a_bucket_fills_evenly() -> None:
     assert bucket.take(1) == 0
 
 
+@pytest.mark.parametrize(
+    ("spend", "most", "period_s"),
+    [("spend_upload", 120, 3_600), ("spend_request", 900, 60)],
+)
+def test_a_visitor_has_so_many_of_each(spend: str, most: int, period_s: int) -> None:
+    now_s = 0.0
+    limits = RateLimits(VisitLimits(), clock=lambda: now_s)
+    for _ in range(most):
+        getattr(limits, spend)()
+    with pytest.raises(LimitReached):
+        getattr(limits, spend)()
+    now_s += period_s / most * 0.99  # one more comes back in that time
+    with pytest.raises(LimitReached):
+        getattr(limits, spend)()
+    now_s += period_s / most * 0.02
+    getattr(limits, spend)()
+
+
 def test_an_allowance_is_each_ones_own() -> None:
     limits = VisitLimits(uploads_an_hour=1)
     RateLimits(limits).spend_upload()

@@ -1,7 +1,6 @@
 """The studio's state comes to the page by itself: nothing is asked for while nothing is done."""
 
 import signal
-import time
 
 import pytest
 from ui_steps import studio_url
@@ -31,10 +30,8 @@ def test_an_idle_page_asks_for_nothing(open_page):
 def test_a_model_loaded_elsewhere_is_seen_and_so_is_its_end(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    began_s = time.monotonic()
     posted(page, "model/load")
     page.wait_for_selector("#model-chip[data-state=loaded]")
-    assert time.monotonic() - began_s < 10
     page.wait_for_function(
         "() => /unloads in 0:0[0-4]/.test(document.querySelector('#model-state').textContent)"
     )

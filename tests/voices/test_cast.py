@@ -5,7 +5,7 @@ import pytest
 from studio.errors import SampleRejected
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
-from studio.voices.speaker import Voice
+from studio.voices.speaker import Voice, VoiceKinds
 
 
 @pytest.fixture
@@ -43,6 +43,16 @@ def test_a_voice_of_the_library_speaks_for_another_name(library, recording):
         cast.load_voice("Ben")
 
 
+def test_a_voices_language_goes_before_the_scripts(library, recording):
+    library.add("Anna", sample=recording(), language="fr")
+    library.add("Ben", sample=recording())
+    cast = Cast(library, {"Cleo": recording()}, language="de")
+    assert cast.list_languages("ANNA") == ("fr", "de")
+    assert cast.list_languages("Ben") == ("de",)
+    assert cast.list_languages("Cleo") == ("de",)
+    assert Cast(library, {}).list_languages("Anna") == ("fr",)
+
+
 def test_a_lost_or_broken_sample_concerns_its_speaker_only(tmp_path, library, recording):
     library.add("Anna", sample=recording()).sample.unlink()
     library.add("Ben", sample=recording()).sample.write_bytes(b"no sound")
@@ -65,3 +75,26 @@ def test_a_sample_is_decoded_once_until_it_changes(library, recording):
     assert cast.load_voice("Anna").sample.transcript == "Now known."
     library.set_sample("Anna", recording("b.wav", duration_s=6.0))
     assert cast.load_voice("Anna").sample.clip.duration_s == 6.0
+
+
+def test_a_voice_that_an_engine_cannot_make_is_explained(library, recording):
+    library.add("Anna", description="warm")
+    library.add("Ben", sample=recording())
+    library.add("Cleo", preset="alto")
+    cast = Cast(library, {})
+    engines = {
+        "no sample": VoiceKinds(builtin=False, cloning=True),
+        "no description": VoiceKinds(builtin=False, described=True),
+        "none of this": VoiceKinds(builtin=False, presets=frozenset({"alto"})),
+    }
+    found = {
+        lack: [name for name in ("Anna", "Ben", "Cleo", "Dora") if lack in (why(name) or "")]
+        for lack, kinds in engines.items()
+        for why in [lambda name, kinds=kinds: cast.explain_missing_voice(name, None, kinds)]
+    }
+    assert found == {
+        "no sample": ["Anna", "Cleo", "Dora"],
+        "no description": ["Ben", "Cleo", "Dora"],
+        "none of this": ["Anna", "Ben", "Dora"],
+    }
+    assert cast.explain_missing_voice("Dora", None, VoiceKinds()) is None

@@ -52,6 +52,13 @@ def test_a_mood_is_kept_with_its_transcript_and_consent(tmp_path, library, anna)
     assert again.transcript == "Well."
 
 
+def test_a_mood_has_30_letters_at_most(library, anna, recording):
+    library.add_mood("Anna", "x" * 30, recording("b.wav"))
+    assert library.get("Anna").moods[-1].mood == "x" * 30
+    with pytest.raises(BadInput, match="longer than 30 letters"):
+        library.add_mood("Anna", "y" * 31, recording("c.wav"))
+
+
 def test_lines_choose_a_sample_by_their_mood(library, anna):
     cast = Cast(library, {})
     lines = ("Anna: One.", *(f"[Anna | mood:{mood}] Go." for mood in ("angry", "neutral", "sad")))

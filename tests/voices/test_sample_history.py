@@ -105,7 +105,10 @@ def test_few_recordings_are_kept_and_for_a_while_only(library, anna, clock):
     kept = library.get("Anna").formers
     assert len(kept) == MAX_VERSIONS
     assert former_files(library, anna) == sorted(one.path.name for one in kept)
-    clock[0] += timedelta(days=31)
+    clock[0] += timedelta(days=30)
+    library.replace_sample("Anna", None, voice_like(5), transcript=None)
+    assert len(library.get("Anna").formers) == len(kept)
+    clock[0] += timedelta(days=30, seconds=1)
     library.replace_sample("Anna", None, voice_like(5), transcript=None)
     assert len(former_files(library, anna)) == len(library.get("Anna").formers) == 1
 

@@ -234,7 +234,10 @@ def test_load_tells_what_it_does_and_cancels():
     backend = made_backend()
     backend.load(told.append)
     assert told[-1].fraction == 1.0
-    backend.load(told.append)  # already loaded
+    loaded, steps = backend._require_model(), len(told)
+    backend.load(told.append)  # already loaded: nothing is read again, and nothing told
+    assert backend._require_model() is loaded
+    assert len(told) == steps
     backend.unload()
 
     def cancel(_progress: object) -> None:
