@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cosmic_ray", reason="the mutation campaign's packages aren't installed")
+pytest.importorskip("cosmic_ray", reason="pip install -r tests/mutation/requirements.txt")
 sys.path.append(str(Path(__file__).parent))
 
 from mutants import sample
