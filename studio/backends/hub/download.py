@@ -265,18 +265,24 @@ def _listing(name: str, needs: Sequence[str], revision: str | None) -> tuple[str
     """The commit and the files that match, the small ones first."""
     info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
     files = [_hub_file(sibling) for sibling in info.siblings or ()]
-    for pattern in needs:
-        if not any(fnmatchcase(file.path, pattern) for file in files):
-            raise ModelUnavailable(
-                f"The model {name} on the hub has no file {pattern}; choose a model of the kind "
-                "this backend loads."
-            )
-    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in needs)]
+    patterns = [_chosen_pattern(name, need, files) for need in needs]
+    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
     if not _HASH.fullmatch(info.sha or "") or not all(_is_safe(file) for file in wanted):
         raise ModelUnavailable(
             f"{constants.ENDPOINT} doesn't answer like a model hub; correct HF_ENDPOINT."
         )
     return info.sha or "", sorted(wanted, key=lambda file: file.size_bytes)
+
+
+def _chosen_pattern(name: str, need: str, files: Sequence[HubFile]) -> str:
+    """Of a need's alternatives, the first that the hub has."""
+    for pattern in need.split("|"):
+        if any(fnmatchcase(file.path, pattern) for file in files):
+            return pattern
+    raise ModelUnavailable(
+        f"The model {name} on the hub has no file {need.replace('|', ' or ')}; choose a model of "
+        "the kind this backend loads."
+    )
 
 
 def _hub_file(sibling: RepoSibling) -> HubFile:
