@@ -100,7 +100,8 @@ class SpeechModel:
             backend: "qwen3", "chatterbox", "chatterbox-multilingual" or "chatterbox-turbo"; None
                 to see it from the source.
             slots: Lines decoded together, the largest batch. None for as many as the memory holds
-                on CUDA, and for one at a time elsewhere, as with 1.
+                on CUDA, and for one at a time elsewhere, as with 1. Where so many don't fit, lines
+                are made one at a time, and the log says why.
             positions: Of a line's cache: its prompt and its frames. None for what a long line
                 needs.
             device: "cuda", "mps" or "cpu"; None for the best there is.
@@ -145,7 +146,7 @@ class SpeechModel:
 
     @property
     def languages(self) -> Mapping[str, str]:
-        """English names by BCP-47 code; empty for a model with one language."""
+        """English names by BCP-47 code."""
         return self._backend.capabilities.languages
 
     @property

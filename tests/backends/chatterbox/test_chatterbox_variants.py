@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tiny_hub import TinyHub, safetensors
 
 from studio.backends.chatterbox.variants import (
     ENGLISH,
@@ -16,7 +17,7 @@ from studio.backends.chatterbox.variants import (
     ChatterboxVariant,
     resolve_source,
 )
-from studio.backends.hub.weights import identify_weights
+from studio.backends.hub.weights import fetch_weights, identify_weights
 from studio.backends.options import BackendOptions
 
 
@@ -81,6 +82,19 @@ def test_other_weights_of_the_same_size_are_others(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 300_000)
     os.utime(path, (2, 2))  # a clock may be coarser than a test is quick
     assert identify_weights(folder, ENGLISH.needs) != before
+
+
+def test_a_new_download_of_the_multilingual_model_is_the_third_version(
+    tmp_path: Path, monkeypatch
+) -> None:
+    second, third = (f"t3_mtl23ls_v{version}.safetensors" for version in (2, 3))
+    names = {need for need in MULTILINGUAL.needs if not need.startswith("t3_")}
+    hub = TinyHub({**dict.fromkeys(names, b"{}"), second: safetensors(2), third: safetensors(3)})
+    with hub.serving(monkeypatch, tmp_path):
+        folder = fetch_weights(
+            MULTILINGUAL.source, needs=MULTILINGUAL.needs, progress=lambda _: None
+        )
+    assert {path.name for path in folder.iterdir()} == names | {third}
 
 
 def test_versions_of_the_multilingual_model_are_told_apart(tmp_path: Path) -> None:

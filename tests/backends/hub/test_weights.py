@@ -78,6 +78,14 @@ class TestDownload:
         assert fetch_weights(NAME, needs=needs, progress=lambda _: None) == folder
         assert set(content(folder)) == {"old.bin"}
 
+    def test_an_alternative_in_the_cache_stays_when_other_files_are_fetched(self, hub):
+        hub.files = {"old.bin": b"weights", "config.json": b"{}"}
+        fetch_weights(NAME, needs=["old.bin"], progress=lambda _: None)
+        hub.files["new.bin"] = b"others"
+        needs = ["new.bin|old.bin", "config.json"]
+        folder = fetch_weights(NAME, needs=needs, progress=lambda _: None)
+        assert set(content(folder)) == {"old.bin", "config.json"}
+
     def test_where_no_alternative_is_there_all_are_named(self, hub, tmp_path):
         for source in (NAME, str(tmp_path)):
             with pytest.raises(ModelUnavailable, match=r"no file new\.bin or old\.bin;"):
