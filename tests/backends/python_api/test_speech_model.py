@@ -19,6 +19,7 @@ from chatterbox_checkpoint import checkpoint, one_thread, small_architecture
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import recording, use_one_core
 from tableread import LineRequest, SpeechModel
+from tiny_hub import TinyHub
 
 from studio.audio.clip import write_wav
 from studio.backends.base import SpeechRequest
@@ -105,6 +106,38 @@ def test_lines_of_one_call_are_those_of_calls_of_their_own(qwen3, sample) -> Non
         (alone,) = qwen3.generate([line])
         assert len(made.samples) == len(alone.samples)
         assert np.allclose(made.samples, alone.samples, atol=WITHIN)
+
+
+def test_lines_of_one_call_are_decoded_together(sample) -> None:
+    """In hardly more steps than the longest takes alone."""
+    use_one_core()
+    source = str(small_checkpoint(groups=FEW_GROUPS))
+    batch = BatchOptions(slots=4, positions=1_024, max_wait_s=0.5)
+    backend = create("qwen3", BackendOptions(qwen3_model=source, device="cpu", batch=batch))
+    backend.load(lambda _progress: None)
+    with SpeechModel(backend) as model:
+        lines = [{"text": TEXTS[0], "reference": sample, "seed": seed} for seed in range(4)]
+        steps = [backend.health().steps]
+        made = model.generate(lines)
+        steps.append(backend.health().steps)
+        frames = [len(one.samples) // 1_920 for one in made]
+        assert max(frames) <= steps[1] - steps[0] < sum(frames)
+
+
+def test_a_model_comes_from_the_hub_by_its_name(sample, tmp_path: Path, monkeypatch) -> None:
+    folder = small_checkpoint(groups=FEW_GROUPS)
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    with (
+        TinyHub(files).serving(monkeypatch, tmp_path),
+        SpeechModel.from_pretrained("ada/Qwen3-TTS-small", slots=2, device="cpu") as model,
+    ):
+        made = model.speak({"text": TEXTS[0], "reference": sample, "seed": 7})
+    assert made.error is None
+    assert len(made.samples)
 
 
 def test_a_recording_may_be_a_file_or_an_array(qwen3, sample) -> None:
