@@ -112,11 +112,11 @@ def test_the_wheel_holds_the_studio_and_what_the_page_needs_and_nothing_else(whe
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     studio = tracked("studio")
     assets = {f"studio/{name}" for name in tracked("assets/page", "assets/dialogs")}
-    assert packed == studio | assets | {"tableread/__init__.py"}
+    assert packed == studio | assets | {"tableread_engine/__init__.py"}
 
 
 def test_the_engine_is_imported_from_the_wheel_under_a_name_of_its_own(wheel, tmp_path):
-    code = "import tableread; print(tableread.__file__, tableread.SpeechModel.__module__)"
+    code = "import tableread_engine as door; print(door.__file__, door.SpeechModel.__module__)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(wheel)},
@@ -126,7 +126,7 @@ def test_the_engine_is_imported_from_the_wheel_under_a_name_of_its_own(wheel, tm
         check=True,
     )
     file, module = done.stdout.split()
-    assert Path(file) == wheel / "tableread" / "__init__.py"
+    assert Path(file) == wheel / "tableread_engine" / "__init__.py"
     assert module == "studio.backends.python_api.speech_model"
 
 

@@ -14,11 +14,11 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
 
-import tableread
+import tableread_engine
 from chatterbox_checkpoint import checkpoint, one_thread, small_architecture
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import recording, use_one_core
-from tableread import LineRequest, SpeechModel
+from tableread_engine import LineRequest, SpeechModel
 from tiny_hub import TinyHub
 
 from studio.audio.clip import write_wav
@@ -170,10 +170,10 @@ BAD = {
     "has no sample": {"reference": None},
 }
 KINDS = {
-    "nothing to speak": tableread.SpeechFailed,
+    "nothing to speak": tableread_engine.SpeechFailed,
     **dict.fromkeys(
         ["can't be found", "finite float", "The rate of a recording", "has no sample"],
-        tableread.SampleRejected,
+        tableread_engine.SampleRejected,
     ),
 }
 
@@ -183,11 +183,11 @@ def test_a_bad_request_fails_alone(qwen3, sample) -> None:
     asked = [good, *(good | bad for bad in BAD.values()), {}, 5, good]
     first, *bad, no_text, no_request, last = qwen3.generate(asked)
     for (message, _), made in zip(BAD.items(), bad, strict=True):
-        assert isinstance(made.error, KINDS.get(message, tableread.BadInput)), message
+        assert isinstance(made.error, KINDS.get(message, tableread_engine.BadInput)), message
         assert message in str(made.error)
         assert not len(made.samples)
     assert "needs a text" in str(no_text.error)
-    assert isinstance(no_request.error, tableread.BadInput)
+    assert isinstance(no_request.error, tableread_engine.BadInput)
     assert first.error is None
     assert last.error is None
     assert np.allclose(first.samples, last.samples, atol=WITHIN)
@@ -197,7 +197,7 @@ def test_a_line_is_cut_at_its_most_frames(qwen3, chatterbox, sample) -> None:
     for model, frames, samples_per_frame in ((qwen3, 3, 1_920), (chatterbox, 5, 960)):
         line = {"text": TEXTS[0], "reference": sample, "seed": 7}
         made = model.speak(line | {"max_frames": frames})
-        assert isinstance(made.error, tableread.SpeechFailed)
+        assert isinstance(made.error, tableread_engine.SpeechFailed)
         assert 0 < len(made.samples) <= frames * samples_per_frame
         (by_default,) = model.generate([line], max_frames=frames)
         assert np.array_equal(by_default.samples, made.samples)
@@ -214,7 +214,7 @@ def test_a_closed_model_says_so(sample) -> None:
     assert model.slots == 1
     model.close()
     made = model.speak({"text": TEXTS[0], "reference": sample})
-    assert isinstance(made.error, tableread.ModelUnavailable)
+    assert isinstance(made.error, tableread_engine.ModelUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -233,14 +233,14 @@ def test_a_source_says_its_model(source: str, name: str) -> None:
 
 def test_a_source_that_does_not_say_its_model(tmp_path: Path) -> None:
     for source in (str(tmp_path), "somebody/voice"):
-        with pytest.raises(tableread.SettingError, match="give its backend"):
+        with pytest.raises(tableread_engine.SettingError, match="give its backend"):
             choose_backend(source)
     assert choose_backend("somebody/voice", "chatterbox") == "chatterbox"
-    with pytest.raises(tableread.SettingError, match="no backend “draft”"):
+    with pytest.raises(tableread_engine.SettingError, match="no backend “draft”"):
         choose_backend("somebody/voice", "draft")
-    with pytest.raises(tableread.ModelUnavailable, match="holds no Chatterbox Turbo"):
+    with pytest.raises(tableread_engine.ModelUnavailable, match="holds no Chatterbox Turbo"):
         choose_backend(str(tmp_path), "chatterbox-turbo")
-    with pytest.raises(tableread.SettingError, match="from 1"):
+    with pytest.raises(tableread_engine.SettingError, match="from 1"):
         SpeechModel.from_pretrained(small_checkpoint(groups=FEW_GROUPS), slots=0)
 
 
@@ -260,7 +260,7 @@ def test_an_example_of_the_documentation_runs(example: str, sample, monkeypatch)
 def test_chatterbox_speaks_under_the_planned_names(sample, tmp_path_factory) -> None:
     folder = checkpoint("chatterbox", tmp_path_factory)
     with small_architecture("chatterbox"), one_thread():
-        model = tableread.BatchedFasterQwen3TTS.from_pretrained(
+        model = tableread_engine.BatchedFasterQwen3TTS.from_pretrained(
             folder, max_batch_size=2, max_seq_len=512, device="cpu"
         )
         good = {"text": TEXTS[0], "ref_audio": sample, "ref_text": "", "seed": 7}
@@ -281,7 +281,7 @@ def run(code: str, folder: Path) -> str:
 
 
 def test_it_loads_neither_the_page_nor_gradio_and_torch_with_a_model_only(tmp_path: Path) -> None:
-    loaded = run("import tableread, sys; print(*sys.modules)", tmp_path).split()
+    loaded = run("import tableread_engine, sys; print(*sys.modules)", tmp_path).split()
     foreign = re.compile(r"(gradio|fastapi|torch|studio\.(ui|server|services|project|app|cli))\b")
     assert not [name for name in loaded if foreign.match(name)]
 
@@ -290,7 +290,7 @@ def test_another_module_named_studio_is_named(tmp_path: Path) -> None:
     (tmp_path / "studio.py").write_text("")
     said = run(
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        "try:\n    import tableread\nexcept ImportError as error:\n    print(error)",
+        "try:\n    import tableread_engine\nexcept ImportError as error:\n    print(error)",
         tmp_path,
     )
     assert "Another module named studio" in said

@@ -1,4 +1,4 @@
-"""Tableread's speech engine for other programs: the package `tableread`.
+"""Tableread's speech engine for other programs: the package `tableread_engine`.
 
 See docs/reference/engine-api.md.
 """
@@ -29,8 +29,8 @@ except ModuleNotFoundError as error:
         raise
     found = getattr(sys.modules.get("studio"), "__file__", None)
     raise ImportError(
-        f"Another module named studio ({found}) hides Tableread's, which tableread is made of. "
-        "Rename it, or take its folder off sys.path."
+        f"Another module named studio ({found}) hides Tableread's, which tableread_engine is made "
+        "of. Rename it, or take its folder off sys.path."
     ) from error
 
 __all__ = [
