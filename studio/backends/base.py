@@ -216,6 +216,8 @@ class SpeechRequest:
         cancelled: Polled between steps by long work; the engine also closes the iterator.
         priority: As it is now. Asked by a backend that has to choose between requests; cheap,
             from any thread.
+        max_frames: Where the line is cut, if before the bound of its text; in frames of the model,
+            by those that have them.
     """
 
     text: str
@@ -225,6 +227,11 @@ class SpeechRequest:
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     cancelled: Callable[[], bool] = lambda: False
     priority: Callable[[], Priority] = Priority
+    max_frames: int | None = None
+
+    def bound_frames(self, estimate: int) -> int:
+        """The frames after which the line is cut, of which the text's own estimate is one bound."""
+        return estimate if self.max_frames is None else min(estimate, self.max_frames)
 
 
 class Backend(Protocol):

@@ -112,7 +112,22 @@ def test_the_wheel_holds_the_studio_and_what_the_page_needs_and_nothing_else(whe
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     studio = tracked("studio")
     assets = {f"studio/{name}" for name in tracked("assets/page", "assets/dialogs")}
-    assert packed == studio | assets
+    assert packed == studio | assets | {"tableread_engine/__init__.py"}
+
+
+def test_the_engine_is_imported_from_the_wheel_under_a_name_of_its_own(wheel, tmp_path):
+    code = "import tableread_engine as door; print(door.__file__, door.SpeechModel.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file, module = done.stdout.split()
+    assert Path(file) == wheel / "tableread_engine" / "__init__.py"
+    assert module == "studio.backends.python_api.speech_model"
 
 
 @pytest.mark.campaign

@@ -164,7 +164,7 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
             exaggeration=float(exaggeration),
             sampling=T3SamplingParams(**params),
             seed=resolve_seed(request.seed),
-            max_frames=estimate_token_bound(request.text),
+            max_frames=request.bound_frames(estimate_token_bound(request.text)),
             cancelled=request.cancelled,
             priority=request.priority,
         )

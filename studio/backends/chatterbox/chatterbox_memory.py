@@ -9,6 +9,7 @@ from typing import Any
 from studio.backends.batching.memory_plan import MemoryNeeds, MemoryPlan, plan_memory
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.variants import MAX_TOKENS, ChatterboxVariant
+from studio.backends.hub.weights import needed_files
 from studio.backends.options import BatchOptions
 
 T3_POSITIONS = {
@@ -119,4 +120,4 @@ def count_stored_bytes(variant: ChatterboxVariant, folder: Path | None) -> int:
     """Bytes of a variant's weights, which keep their stored dtype."""
     if folder is None:
         return _STORED_BYTES[variant.name]
-    return sum(path.stat().st_size for need in variant.needs for path in folder.glob(need))
+    return sum(path.stat().st_size for path in needed_files(folder, variant.needs))

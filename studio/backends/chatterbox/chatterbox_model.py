@@ -76,9 +76,8 @@ def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
         ModelUnavailable: As from `load_faults`.
     """
     # The package prints while it loads; standard output is the command line's.
-    swapped = contextlib.redirect_stdout(sys.stderr), _offline_tokenizer(folder)
-    faults = load_faults(variant.title, folder)
-    with faults, _load_lock, swapped[0], swapped[1], _SkipInit():
+    quiet, faults = contextlib.redirect_stdout(sys.stderr), load_faults(variant.title, folder)
+    with faults, _load_lock, quiet, _offline_tokenizer(folder), _chosen_t3(folder), _SkipInit():
         return _CLASSES[variant.name].from_local(folder, device)
 
 
@@ -139,6 +138,20 @@ def _offline_tokenizer(folder: Path) -> Iterator[None]:
         yield
     finally:
         tokenizer.hf_hub_download, converter._init_segmenter = download, segment
+
+
+@contextlib.contextmanager
+def _chosen_t3(folder: Path) -> Iterator[None]:
+    """Let the multilingual package load the version of T3 that the folder has.
+
+    It reads the one safetensors file whose name it knows; its T3 is the same in all versions.
+    """
+    load_file, chosen = mtl_tts.load_safetensors, MULTILINGUAL.t3_in(folder)
+    mtl_tts.load_safetensors = lambda named: load_file(chosen or named)
+    try:
+        yield
+    finally:
+        mtl_tts.load_safetensors = load_file
 
 
 def _init_segmenter(converter: Any) -> None:

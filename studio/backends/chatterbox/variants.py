@@ -18,6 +18,7 @@ from huggingface_hub import constants
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Capabilities, LoadProgress, Param
 from studio.backends.espeak.espeak_voices import language_of_text
+from studio.backends.hub.weights import needed_files
 from studio.backends.options import BackendOptions
 from studio.dialog.model import is_speakable
 from studio.dialog.tags import replace_tags
@@ -66,7 +67,7 @@ class ChatterboxVariant:
 
     Attributes:
         source: Its name on the hub.
-        needs: Files that the package's `from_local` reads, as glob patterns.
+        needs: Files that a load reads; see `fetch_weights`.
         over_sample_s: A sample must be longer than this.
     """
 
@@ -77,10 +78,10 @@ class ChatterboxVariant:
     capabilities: Capabilities
     over_sample_s: float = 0.0
 
-    @property
-    def t3(self) -> str:
-        """The weights file of T3, whose name no other variant shares."""
-        return next(need for need in self.needs if need.startswith("t3_"))
+    def t3_in(self, folder: Path) -> Path | None:
+        """The weights file of T3 that a folder has, whose name no other variant shares."""
+        t3 = next(need for need in self.needs if need.startswith("t3_"))
+        return next(iter(needed_files(folder, [t3])), None)
 
 
 _TEMPERATURE = Param(
@@ -139,7 +140,10 @@ MULTILINGUAL = ChatterboxVariant(
     name="chatterbox-multilingual",
     title="Chatterbox Multilingual",
     source="ResembleAI/chatterbox",
-    needs=("ve.pt", "t3_mtl23ls_v2.safetensors", "s3gen.pt",
+    # Version 3 reads text as version 2 does: the package's source of July 2026 has one tokenizer
+    # for both, which writes all in lower case and NFKD. It is the one that its makers recommend;
+    # where version 2 was downloaded before, that stays, and with it the takes made by it.
+    needs=("ve.pt", "t3_mtl23ls_v3.safetensors|t3_mtl23ls_v2.safetensors", "s3gen.pt",
            "grapheme_mtl_merged_expanded_v1.json", "conds.pt", "Cangjie5_TC.json"),
     # The package's 0.1.7 weighs repetition with 2.0, which makes noise at a line's end; its later
     # source with 1.2. 80 Chinese or Japanese characters last about as long as 200 Latin ones, and
@@ -159,7 +163,8 @@ TURBO = ChatterboxVariant(
     title="Chatterbox Turbo",
     source="ResembleAI/chatterbox-turbo",
     needs=("ve.safetensors", "t3_turbo_v1.safetensors", "s3gen_meanflow.safetensors", "conds.pt",
-           "vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json"),
+           "vocab.json|tokenizer.json", "merges.txt|tokenizer.json",
+           "added_tokens.json|tokenizer.json", "tokenizer_config.json"),
     capabilities=_capabilities(
         300,
         languages=ENGLISH_ONLY,
@@ -194,8 +199,8 @@ def resolve_source(variant: ChatterboxVariant, options: BackendOptions) -> str:
     if shared.partition("@")[0] in {other.source for other in others} - {variant.source}:
         return variant.source
     folder = Path(shared).expanduser()
-    holds_another = any((folder / other.t3).is_file() for other in others)
-    return variant.source if holds_another and not (folder / variant.t3).is_file() else shared
+    holds_another = any(other.t3_in(folder) for other in others)
+    return variant.source if holds_another and not variant.t3_in(folder) else shared
 
 
 TOKENS_PER_S = 25

@@ -29,7 +29,7 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type:
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from studio.backends.base import LoadProgress
-from studio.backends.hub.cache import blob_path, model_folder, note_ref
+from studio.backends.hub.cache import blob_path, model_folder, note_ref, snapshot
 from studio.errors import ModelUnavailable
 
 _REPORT_EVERY_S = 0.2
@@ -265,18 +265,29 @@ def _listing(name: str, needs: Sequence[str], revision: str | None) -> tuple[str
     """The commit and the files that match, the small ones first."""
     info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
     files = [_hub_file(sibling) for sibling in info.siblings or ()]
-    for pattern in needs:
-        if not any(fnmatchcase(file.path, pattern) for file in files):
-            raise ModelUnavailable(
-                f"The model {name} on the hub has no file {pattern}; choose a model of the kind "
-                "this backend loads."
-            )
-    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in needs)]
+    here = snapshot(name, revision)
+    patterns = [_chosen_pattern(name, need, files, here) for need in needs]
+    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
     if not _HASH.fullmatch(info.sha or "") or not all(_is_safe(file) for file in wanted):
         raise ModelUnavailable(
             f"{constants.ENDPOINT} doesn't answer like a model hub; correct HF_ENDPOINT."
         )
     return info.sha or "", sorted(wanted, key=lambda file: file.size_bytes)
+
+
+def _chosen_pattern(name: str, need: str, files: Sequence[HubFile], here: Path | None) -> str:
+    """Of a need's alternatives that the hub has, the first in the cache, or else the first."""
+    found = [
+        pattern
+        for pattern in need.split("|")
+        if any(fnmatchcase(file.path, pattern) for file in files)
+    ]
+    if not found:
+        raise ModelUnavailable(
+            f"The model {name} on the hub has no file {need.replace('|', ' or ')}; choose a model "
+            "of the kind this backend loads."
+        )
+    return next((one for one in found if here is not None and (here / one).is_file()), found[0])
 
 
 def _hub_file(sibling: RepoSibling) -> HubFile:

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -34,7 +34,8 @@ def fetch_weights(
         source: A hub name such as `owner/model`, also with its revision behind it as in
             `owner/model@revision`, or a local folder.
         needs: Glob patterns of paths in the model; every file that matches one is fetched, and
-            each must match at least one. `*` also matches `/`.
+            each must match at least one. `*` also matches `/`. `a|b` needs one of the two: `a`
+            where there is one, and else `b`.
         progress: Gets bytes, file and speed; when it raises `Cancelled` the download stops, and
             the next call goes on from there.
         revision: Branch, tag or commit; None for the hub's default. Local folders have none.
@@ -98,16 +99,21 @@ def _split_revision(source: str, revision: str | None) -> tuple[str, str | None]
 
 def missing(folder: Path, needs: Sequence[str]) -> str | None:
     """The first pattern, or shard of split weights, that no file in a folder matches."""
-    for pattern in needs:
-        files = list(_matching(folder, pattern))
+    for need in needs:
+        files = list(_matching(folder, need))
         if not files:
-            return pattern
+            return need.replace("|", " or ")
         for path in files:
             if path.name.endswith(".safetensors.index.json"):
                 for shard in sorted(_shards(path)):
                     if not (path.parent / shard).is_file():
                         return shard
     return None
+
+
+def needed_files(folder: Path, needs: Iterable[str]) -> list[Path]:
+    """The files in a folder that are loaded; of alternatives, those of the first that is there."""
+    return list(dict.fromkeys(path for need in needs for path in _matching(folder, need)))
 
 
 def _checked_folder(folder: Path, needs: Sequence[str]) -> Path:
@@ -138,10 +144,9 @@ def _discard_broken(folder: Path, needs: Sequence[str]) -> bool:
 
 
 def _broken(folder: Path, needs: Sequence[str]) -> Iterator[Path]:
-    for pattern in needs:
-        for path in _matching(folder, pattern):
-            if not _readable(path):
-                yield path
+    for path in needed_files(folder, needs):
+        if not _readable(path):
+            yield path
 
 
 def _readable(path: Path) -> bool:
@@ -168,7 +173,15 @@ def _shards(index: Path) -> set[str]:
         raise ModelUnavailable(f"The file {index} is broken; copy or download it again.") from error
 
 
-def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+def _matching(folder: Path, need: str) -> list[Path]:
+    """The files in a folder that match the first of the alternatives that any matches."""
+    for pattern in need.split("|"):
+        if found := list(_match_one(folder, pattern)):
+            return found
+    return []
+
+
+def _match_one(folder: Path, pattern: str) -> Iterator[Path]:
     """The files in a folder whose path within it matches."""
     plain = not set(pattern) & set("*?[")  # then the folder, which may hold much else, is left be
     for path in [folder / pattern] if plain else sorted(folder.rglob("*")):
@@ -191,7 +204,7 @@ def identify_weights(folder: Path, needs: Sequence[str]) -> str:
     and a note beside the files keeps them for this content; a copy of the folder, or a backup that
     touches its files, changes nothing then. Where no note can be written, times count.
     """
-    paths = sorted(path.resolve() for need in needs for path in folder.glob(need))
+    paths = sorted(path.resolve() for path in needed_files(folder, needs))
     stats = [path.stat() for path in paths]
     marks = tuple(
         (path, stat.st_size, stat.st_mtime_ns) for path, stat in zip(paths, stats, strict=True)

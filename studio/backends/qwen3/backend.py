@@ -127,7 +127,7 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
             sampling=read_sampling(request, self._checkpoint().sampling),
             rest=self._checkpoint().rest,
             seed=secrets.randbits(63) if request.seed is None else request.seed,
-            max_frames=estimate_frame_bound(text),
+            max_frames=request.bound_frames(estimate_frame_bound(text)),
             cancelled=request.cancelled,
             priority=request.priority,
         )

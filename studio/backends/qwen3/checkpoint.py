@@ -131,8 +131,8 @@ NEEDS = (
     "generation_config.json",
     "model*.safetensors*",  # with the index of a model in several files
     "tokenizer_config.json",
-    "vocab.json",
-    "merges.txt",
+    "vocab.json|tokenizer.json",  # the latter is all that newer transformers packages write
+    "merges.txt|tokenizer.json",
     "speech_tokenizer/*",
 )
 

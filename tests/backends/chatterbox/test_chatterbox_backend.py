@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +47,7 @@ from studio.voices.speaker import Sample, Voice
 pytestmark = pytest.mark.models
 torch = pytest.importorskip("torch", reason="the model packages are not installed")
 pytest.importorskip("chatterbox", reason="the model packages are not installed")
+import safetensors.torch  # noqa: E402
 
 IDA = Voice("Ida")
 
@@ -394,3 +396,57 @@ def test_cycles_leave_nothing_behind(tmp_path_factory) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_two_hundred_cycles_leave_nothing_behind(variant: str, tmp_path_factory) -> None:
     check_cycles(variant, checkpoint(variant, tmp_path_factory), 200)
+
+
+def test_the_third_version_of_the_multilingual_model_is_loaded_where_it_is(
+    tmp_path: Path, tmp_path_factory
+) -> None:
+    """With both in the folder it is the third; each has an identity, and so takes, of its own."""
+    name = "chatterbox-multilingual"
+    folder = Path(shutil.copytree(checkpoint(name, tmp_path_factory), tmp_path / "model"))
+    second, third = (folder / f"t3_mtl23ls_v{version}.safetensors" for version in (2, 3))
+    spoken, revisions = [], []
+
+    def speak() -> None:
+        with opened(name, folder) as backend:
+            line = request("Grüße aus Köln.", backend.condition(IDA), language="de")
+            spoken.append(whole(backend.speak(line)))
+            revisions.append(backend.revision)
+
+    speak()
+    weights = safetensors.torch.load_file(second)
+    weights["speech_head.weight"][:6_561] = weights["speech_head.weight"][:6_561].flip(0)
+    safetensors.torch.save_file(weights, third)
+    speak()
+    second.unlink()
+    speak()
+    assert not np.array_equal(spoken[0], spoken[1])
+    assert np.array_equal(spoken[1], spoken[2])
+    assert revisions[0] != revisions[1] == revisions[2]
+
+
+def test_a_multilingual_line_is_read_in_lower_case_and_decomposed(tmp_path_factory) -> None:
+    """By either version, as in the package's newest source."""
+    name = "chatterbox-multilingual"
+    with opened(name, checkpoint(name, tmp_path_factory)) as backend:
+        model = backend._require_model()
+        loud, plain = ("ÄRGER Im\ufb01x.", "ärger imfix.")
+        assert torch.equal(model.text_tokens(loud, "de"), model.text_tokens(plain, "de"))
+
+
+def test_a_turbo_tokenizer_in_one_file_reads_the_same(tmp_path: Path, turbo) -> None:
+    from transformers import AutoTokenizer
+
+    source = Path(turbo._source)
+    folder = Path(shutil.copytree(source, tmp_path / "model"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for name in ("vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    tokenizer.save_pretrained(folder)
+    assert not (folder / "vocab.json").exists()
+    with opened("chatterbox-turbo", folder) as backend:
+        text = "Well [laugh], that is it."
+        lines = [
+            whole(one.speak(request(text, one.condition(IDA), seed=3))) for one in (turbo, backend)
+        ]
+    assert np.array_equal(*lines)

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tiny_hub import TinyHub, safetensors
 
 from studio.backends.chatterbox.variants import (
     ENGLISH,
@@ -16,14 +17,14 @@ from studio.backends.chatterbox.variants import (
     ChatterboxVariant,
     resolve_source,
 )
-from studio.backends.hub.weights import identify_weights
+from studio.backends.hub.weights import fetch_weights, identify_weights
 from studio.backends.options import BackendOptions
 
 
 def folder_of(variant: ChatterboxVariant, path: Path) -> Path:
     path.mkdir()
     for number, need in enumerate(variant.needs):
-        (path / need).write_bytes(bytes([number]) * 300_000)
+        (path / need.partition("|")[0]).write_bytes(bytes([number]) * 300_000)
     return path
 
 
@@ -39,6 +40,16 @@ def test_each_model_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
     assert [resolve_source(one, options) for one in (ENGLISH, TURBO, MULTILINGUAL)] == [
         *("a/english", "b/turbo", "c/multilingual"),
     ]
+
+
+@pytest.mark.parametrize("name", ["t3_mtl23ls_v2.safetensors", "t3_mtl23ls_v3.safetensors"])
+def test_a_folder_counts_for_the_multilingual_model_in_either_version(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).touch()
+    options = BackendOptions(chatterbox_model=str(tmp_path))
+    assert resolve_source(MULTILINGUAL, options) == str(tmp_path)
+    assert resolve_source(ENGLISH, options) == ENGLISH.source
 
 
 @pytest.mark.parametrize("source", ["nowhere/at/all", "somebody/fine-tune", "somebody/it@v2"])
@@ -71,6 +82,32 @@ def test_other_weights_of_the_same_size_are_others(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 300_000)
     os.utime(path, (2, 2))  # a clock may be coarser than a test is quick
     assert identify_weights(folder, ENGLISH.needs) != before
+
+
+def test_a_new_download_of_the_multilingual_model_is_the_third_version(
+    tmp_path: Path, monkeypatch
+) -> None:
+    second, third = (f"t3_mtl23ls_v{version}.safetensors" for version in (2, 3))
+    names = {need for need in MULTILINGUAL.needs if not need.startswith("t3_")}
+    hub = TinyHub({**dict.fromkeys(names, b"{}"), second: safetensors(2), third: safetensors(3)})
+    with hub.serving(monkeypatch, tmp_path):
+        folder = fetch_weights(
+            MULTILINGUAL.source, needs=MULTILINGUAL.needs, progress=lambda _: None
+        )
+    assert {path.name for path in folder.iterdir()} == names | {third}
+
+
+def test_versions_of_the_multilingual_model_are_told_apart(tmp_path: Path) -> None:
+    """The note that keeps an identity for copies of a folder follows the version, too."""
+    folder = folder_of(MULTILINGUAL, tmp_path / "model")
+    third = folder / "t3_mtl23ls_v3.safetensors"
+    second = third.with_name("t3_mtl23ls_v2.safetensors")
+    third.rename(second)
+    before = identify_weights(folder, MULTILINGUAL.needs)
+    third.write_bytes(b"3" * second.stat().st_size)
+    assert identify_weights(folder, MULTILINGUAL.needs) != before
+    third.unlink()
+    assert identify_weights(folder, MULTILINGUAL.needs) == before
 
 
 def test_it_begins_as_what_takes_were_known_by(tmp_path: Path) -> None:

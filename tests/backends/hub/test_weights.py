@@ -57,6 +57,40 @@ class TestDownload:
         assert fetch() == folder
         assert hub.requests == asked
 
+    @pytest.mark.parametrize(
+        ("there", "fetched"),
+        [
+            (("new.bin", "old.bin"), {"new.bin"}),
+            (("old.bin",), {"old.bin"}),
+            (("new.bin",), {"new.bin"}),
+        ],
+    )
+    def test_of_alternatives_the_first_that_the_hub_has_comes(self, hub, there, fetched):
+        hub.files = dict.fromkeys(there, b"weights")
+        folder = fetch_weights(NAME, needs=["new.bin|old.bin"], progress=lambda _: None)
+        assert set(content(folder)) == fetched
+
+    def test_an_alternative_that_is_here_is_not_replaced(self, hub):
+        needs = ["new.bin|old.bin"]
+        hub.files = {"old.bin": b"weights"}
+        folder = fetch_weights(NAME, needs=needs, progress=lambda _: None)
+        hub.files["new.bin"] = b"others"
+        assert fetch_weights(NAME, needs=needs, progress=lambda _: None) == folder
+        assert set(content(folder)) == {"old.bin"}
+
+    def test_an_alternative_in_the_cache_stays_when_other_files_are_fetched(self, hub):
+        hub.files = {"old.bin": b"weights", "config.json": b"{}"}
+        fetch_weights(NAME, needs=["old.bin"], progress=lambda _: None)
+        hub.files["new.bin"] = b"others"
+        needs = ["new.bin|old.bin", "config.json"]
+        folder = fetch_weights(NAME, needs=needs, progress=lambda _: None)
+        assert set(content(folder)) == {"old.bin", "config.json"}
+
+    def test_where_no_alternative_is_there_all_are_named(self, hub, tmp_path):
+        for source in (NAME, str(tmp_path)):
+            with pytest.raises(ModelUnavailable, match=r"no file new\.bin or old\.bin;"):
+                fetch_weights(source, needs=["new.bin|old.bin"], progress=lambda _: None)
+
     def test_the_hubs_own_library_finds_it_too(self, hub):
         folder = fetch()
         found = huggingface_hub.try_to_load_from_cache(

@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
+import numpy as np
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
+from qwen3_speakers import collected, request_for, speaker, use_one_core, whole
 
 from studio.audio.clip import Samples
 from studio.backends.base import Conditioning, SpeechRequest
@@ -117,10 +119,34 @@ def test_a_broken_file_is_one_message_and_the_next_try_works(
     backend = Qwen3Backend(BackendOptions(qwen3_model=str(folder), device="cpu"))
     with pytest.raises(ModelUnavailable) as failure:
         backend.load(lambda _progress: None)
-    assert str(folder) in str(failure.value)
+    assert str(folder) in failure.value.full_message
     (folder / name).write_bytes(whole)
     backend.load(lambda _progress: None)
     backend.unload()
+
+
+def test_a_checkpoint_whose_tokenizer_is_one_file_speaks_the_same(tmp_path: Path):
+    """As the transformers package writes it today: `tokenizer.json`, without `vocab.json`."""
+    from transformers import AutoTokenizer
+
+    original = small_checkpoint("base", groups=FEW_GROUPS)
+    folder = Path(shutil.copytree(original, tmp_path / "model"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        (folder / name).unlink()
+    tokenizer.save_pretrained(folder)
+    assert (folder / "tokenizer.json").is_file()
+    assert not (folder / "vocab.json").exists()
+    use_one_core()
+    spoken = []
+    for source in (original, folder):
+        backend = Qwen3Backend(BackendOptions(qwen3_model=str(source), device="cpu"))
+        assert backend.to_fetch() is None
+        backend.load(lambda _progress: None)
+        line = request_for(backend, speaker("Ada"), "One file, Grüße and 你好.")
+        spoken.append(whole(collected(backend.speak(line))))
+        backend.unload()
+    assert np.array_equal(*spoken)
 
 
 def test_weights_of_other_dimensions_are_refused(tmp_path: Path):

@@ -1,0 +1,1 @@
+"""The engine for other programs: a model, one call for many lines, and an async scheduler."""
