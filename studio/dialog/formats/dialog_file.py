@@ -282,11 +282,13 @@ def read_dialog(data: bytes, *, name: str) -> ParsedScript:
 
 
 def read_dialog_text(text: str) -> ParsedScript:
-    """Read typed or pasted text, as `read_dialog` reads a file.
+    """Read typed or pasted text, as `read_dialog` reads a file; also a chat.
 
     Raises:
         ScriptError: It is too large, or no dialog.
     """
+    if len(text) <= MAX_SCRIPT_BYTES and (chat := read_chat(text, ImportNotices())):
+        return chat
     return read_dialog(text.encode("utf-8", "surrogatepass"), name="The script")
 
 
