@@ -90,6 +90,23 @@ def test_captions_have_the_times_of_the_sound_and_no_markup(
     assert last_s == pytest.approx(soundfile.info(sound).duration, abs=0.002)
 
 
+def test_captions_keep_the_written_words_between_the_pauses(
+    workspace: tuple[str, Path], tmp_path: Path
+) -> None:
+    words, captions = tmp_path / "words.csv", tmp_path / "scene.vtt"
+    words.write_text("written,spoken\nSzczecin,Stettin\n")
+    script = f"Ida: To Szczecin? (pause 1.5s) [laugh] Never.\nTom: {'So it goes on and on. ' * 60}"
+    done = run(
+        "render", "-", "-o", captions, *("--pronunciations", words), *workspace, given=script
+    )
+    assert done.returncode == 0, done.stderr
+    lines = import_dialog(captions.read_bytes(), "a.vtt").dialog.lines
+    first, pause, second, *rest = lines
+    assert [first.text, pause.duration_s, second.text] == ["To Szczecin?", 1.5, "Never."]
+    assert len(rest) > 1, "each segment of a long line has a cue"
+    assert " ".join(line.text for line in rest) == ("So it goes on and on. " * 60).strip()
+
+
 def test_language_and_speed_are_for_lines_that_name_none(
     workspace: tuple[str, Path], tmp_path: Path
 ) -> None:
