@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -266,6 +266,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         dialog = arguments.apply(parsed.dialog, manager.backend)
         if not arguments.quiet:
             manager.listeners.append(lambda progress: print(progress.message, file=sys.stderr))
+        notice(_explain_voices(arguments.voices, manager.backend))
         job = studio.render(dialog, options)
         notice(job.spec.plan.notices)
         _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
@@ -274,6 +275,20 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         written = _write(job, arguments, folder, captions)
     report(job, len(parsed.dialog), written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
+
+
+def _explain_voices(voices: Collection[str], backend: Backend) -> list[Notice]:
+    """What becomes of `--voice` with a backend that can't clone."""
+    can = backend.capabilities
+    if not voices or can.cloning:
+        return []
+    instead = (
+        "it speaks in a voice of its own, at the recording's pitch"
+        if can.builtin_voice
+        else "it speaks in voices of its own only, which the speakers need"
+    )
+    names = ", ".join(voices)
+    return [Notice(f"--voice ({names}): {backend.title} can't clone a recording; {instead}.")]
 
 
 def read_script(script: Path, narrator: str | None) -> Imported:
