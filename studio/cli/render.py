@@ -36,14 +36,12 @@ from studio.dialog.model import (
     Speech,
     matching_language,
 )
-from studio.dialog.planning import SilenceSegment
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.job import (
     FINAL_STATES,
     Job,
     SegmentFailure,
     SegmentIssues,
-    SegmentState,
     build_scene,
     find_segment_issues,
 )
@@ -399,12 +397,9 @@ def _write(
     job: Job, arguments: RenderArguments, folder: Path, captions: Callable[[Path], bytes]
 ) -> Written | None:
     """Write all files; None if no line was spoken, so that there is nothing to write."""
-    scene = build_scene(job)
-    sounding = [one for one in job.records if not isinstance(one.segment, SilenceSegment)]
-    if sounding and all(one.state is SegmentState.FAILED for one in sounding):
-        return None
     loudness = None
     try:
+        scene = build_scene(job)
         for output in arguments.outputs:
             if output == STANDARD:
                 path = folder / f"scene.{arguments.audio_format}"

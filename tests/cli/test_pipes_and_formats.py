@@ -16,6 +16,7 @@ import soundfile
 from studio.app import main
 from studio.cli.render import describe_duration
 from studio.dialog.formats.dialog_file import Format, import_dialog
+from studio.setup.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "Ida: Good evening. [pause:0.5s] Is anybody there?\n[pause:1s]\nTom: [laugh] Only me.\n"
@@ -249,6 +250,8 @@ def test_a_configuration_file_stands_behind_the_environment(
         (["convert", "--help"], 0, "--narrator"),
         (["render", "none.txt"], 2, "-o/--output"),
         (["serve", "--prot", "1"], 2, "--prot"),
+        (["--help"], 0, "render"),
+        *(([command, "--help"], 0, "usage:") for command in sorted(COMMANDS)),
     ],
 )
 def test_the_launcher_answers_before_it_installs_anything(
