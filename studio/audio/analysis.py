@@ -11,6 +11,7 @@ import numpy.typing as npt
 import soxr
 
 from studio.audio.clip import FLOOR_DB, Clip, Samples, power_to_db
+from studio.audio.noise_floor import detect_speech_in_noise
 
 MIN_FUNDAMENTAL_HZ = 60.0
 MAX_FUNDAMENTAL_HZ = 400.0
@@ -43,10 +44,11 @@ class Levels:
         peak_db: Highest sample, dB of full scale; `FLOOR_DB` for digital silence.
         rms_db: Mean power of the whole clip, dB of full scale.
         speech_db: Mean power of the frames that hold speech, dB of full scale.
-        noise_db: Level of the quietest tenth of the frames, dB of full scale. Where a clip holds
-            no gap between words this is speech, so read it beside `speech_share`.
+        noise_db: Median level of the frames without speech in a noisy room, else the level of the
+            quietest tenth of the frames, dB of full scale. Where a clip holds no gap between words
+            this is speech, so read it beside `speech_share`.
         clipped_share: Share of samples at full scale, 0 to 1.
-        speech_share: Share of 20 ms frames within 35 dB of the loudest, 0 to 1.
+        speech_share: Share of 20 ms frames that hold speech, as `detect_speech_frames`, 0 to 1.
         leading_silence_s: Before the first speech frame; the whole clip when there is none.
         trailing_silence_s: After the last speech frame; the whole clip when there is none.
     """
@@ -61,18 +63,24 @@ class Levels:
     trailing_silence_s: float
 
 
-def measure_levels(clip: Clip) -> Levels:
-    """Measure a clip; an empty one counts as silence."""
+def measure_levels(clip: Clip, *, may_be_noisy: bool = True) -> Levels:
+    """Measure a clip; an empty one counts as silence.
+
+    Args:
+        clip: What is measured.
+        may_be_noisy: False for synthetic speech, whose pauses are silent.
+    """
     samples = clip.samples
     frame_power = _compute_frame_power(samples, max(1, round(FRAME_S * clip.rate_hz)))
     frame_db = _compute_frame_db(frame_power)
-    speech = is_speech(frame_db)
+    noisy = detect_above_noise(clip) if may_be_noisy else None
+    speech = is_speech(frame_db) if noisy is None else noisy
     leading_s, trailing_s = _measure_edge_silence(speech, clip)
     return Levels(
         peak_db=power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
         rms_db=power_to_db(_mean_or_zero(np.square(samples, dtype=np.float64))),
         speech_db=power_to_db(_mean_or_zero(frame_power[speech])),
-        noise_db=float(np.percentile(frame_db, 10)) if len(frame_db) else FLOOR_DB,
+        noise_db=_measure_noise_db(frame_db, noisy),
         clipped_share=_mean_or_zero(np.abs(samples) >= _CLIPPED_LEVEL),
         speech_share=_mean_or_zero(speech),
         leading_silence_s=leading_s,
@@ -80,12 +88,30 @@ def measure_levels(clip: Clip) -> Levels:
     )
 
 
+def _measure_noise_db(frame_db: _Array, noisy: npt.NDArray[np.bool_] | None) -> float:
+    if noisy is not None and not noisy.all():
+        return float(np.median(frame_db[~noisy]))
+    return float(np.percentile(frame_db, 10)) if len(frame_db) else FLOOR_DB
+
+
 def detect_speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
     """Whether each whole 20 ms frame is loud enough to hold speech: [frames].
 
-    Loud enough is within 35 dB of the loudest frame and above -60 dB of full scale.
+    Loud enough is within 35 dB of the loudest frame, above -60 dB of full scale, and above the
+    noise of the room.
     """
-    return is_speech(measure_frame_levels(clip))
+    noisy = detect_above_noise(clip)
+    return is_speech(measure_frame_levels(clip)) if noisy is None else noisy
+
+
+def detect_above_noise(clip: Clip) -> npt.NDArray[np.bool_] | None:
+    """Whether each whole 20 ms frame is above the noise of the room: [frames]; None without any."""
+    size = max(1, round(FRAME_S * clip.rate_hz))
+    whole = len(clip) // size * size
+    # Without its offset, as rumble below hearing would outshout quiet speech.
+    frames = clip.samples[:whole].reshape(-1, size)
+    frame_db = _compute_frame_db(frames.var(axis=1, dtype=np.float64))
+    return detect_speech_in_noise(frame_db, _find_threshold_db(measure_frame_levels(clip)))
 
 
 def measure_frame_levels(clip: Clip) -> _Array:
@@ -97,11 +123,13 @@ def measure_frame_levels(clip: Clip) -> _Array:
 
 def is_speech(frame_db: _Array) -> npt.NDArray[np.bool_]:
     """Whether each frame is within 35 dB of the loudest and above -60 dB of full scale."""
-    loudest_db = float(frame_db.max(initial=FLOOR_DB))
-    speech: npt.NDArray[np.bool_] = frame_db > max(
-        loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB
-    )
+    speech: npt.NDArray[np.bool_] = frame_db > _find_threshold_db(frame_db)
     return speech
+
+
+def _find_threshold_db(frame_db: _Array) -> float:
+    loudest_db = float(frame_db.max(initial=FLOOR_DB))
+    return max(loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB)
 
 
 def estimate_fundamental_hz(clip: Clip) -> float | None:

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studio.audio.analysis import Levels, measure_levels, shorten_silences
+from studio.audio.analysis import (
+    FRAME_S,
+    Levels,
+    detect_above_noise,
+    measure_levels,
+    shorten_silences,
+)
 from studio.audio.clip import Clip, Samples
 
 SPEECH_LEVEL_DB = -20.0
@@ -20,6 +26,9 @@ LONG_SILENCE_S = 0.8
 _KEPT_SILENCE_S = 0.4
 _EDGE_S = 0.1
 _FADE_S = 0.01
+_MARGIN_FRAMES = 1
+"""Of 20 ms: the soft beginning and end of a word belong to it."""
+
 _AUDIBLE_S = 0.05
 _AUDIBLE_DB = 0.5
 
@@ -38,7 +47,8 @@ def repair(clip: Clip) -> RepairedClip:
     """Shorten silences, remove a DC offset and bring speech to `SPEECH_LEVEL_DB`.
 
     What is louder than `MAX_PEAK_DB` then is pressed down smoothly, rather than leaving all of it
-    too quiet. Noise, music and distortion stay: taking them out changes the voice.
+    too quiet. Noise, music and distortion stay: taking them out changes the voice. The noise of a
+    room isn't made louder where nobody speaks.
 
     Args:
         clip: Mono; one without any speech is given back as it is.
@@ -64,11 +74,26 @@ def repair(clip: Clip) -> RepairedClip:
 
 
 def _level_speech(clip: Clip) -> Clip:
-    """Bring speech to `SPEECH_LEVEL_DB`; in two passes, as soft clipping lowers it a little."""
+    """Bring speech to `SPEECH_LEVEL_DB`; in two passes, as soft clipping lowers it a little.
+
+    In a noisy recording nothing is made louder where nobody speaks.
+    """
+    share = _find_speech_share(clip)
     for _ in range(2):
         gain = 10 ** ((SPEECH_LEVEL_DB - measure_levels(clip).speech_db) / 20)
-        clip = Clip(_soft_clip(clip.samples * np.float32(gain)), clip.rate_hz)
+        gains = 1 + (gain - 1) * share if gain > 1 else np.float32(gain)
+        clip = Clip(_soft_clip(clip.samples * gains), clip.rate_hz)
     return clip
+
+
+def _find_speech_share(clip: Clip) -> Samples:
+    """1 where somebody speaks, 0 where there is only noise; 1 throughout a clean recording."""
+    speech = detect_above_noise(clip)
+    if speech is None:
+        return np.ones(len(clip), dtype=np.float32)
+    speech = np.convolve(speech, np.ones(2 * _MARGIN_FRAMES + 1), mode="same") > 0
+    middles = (np.arange(len(speech)) + 0.5) * FRAME_S * clip.rate_hz
+    return np.interp(np.arange(len(clip)), middles, speech).astype(np.float32)
 
 
 def _soft_clip(samples: Samples) -> Samples:

@@ -7,45 +7,41 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
-from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
+from studio.audio.scene_file import ExportOptions, check_export_options, describe_result
 from studio.backends.base import Backend
 from studio.cli.arguments import STANDARD, check_script, parse_voice
+from studio.cli.render_captions import write_captions
 from studio.dialog.attributes import check_language
 from studio.dialog.formats.dialog_file import (
     TIMED,
     Imported,
     ImportOptions,
-    export_dialog,
     format_of_suffix,
     import_dialog,
 )
 from studio.dialog.formats.pronunciation_lists import read_pronunciations
 from studio.dialog.model import (
-    MAX_PAUSE_S,
     MAX_SCRIPT_BYTES,
     Dialog,
-    Line,
     Notice,
-    Silence,
     Speech,
     matching_language,
 )
-from studio.dialog.planning import SilenceSegment
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.job import (
     FINAL_STATES,
     Job,
     SegmentFailure,
     SegmentIssues,
-    SegmentState,
     build_scene,
     find_segment_issues,
 )
@@ -268,13 +264,29 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         dialog = arguments.apply(parsed.dialog, manager.backend)
         if not arguments.quiet:
             manager.listeners.append(lambda progress: print(progress.message, file=sys.stderr))
+        notice(_explain_voices(arguments.voices, manager.backend))
         job = studio.render(dialog, options)
         notice(job.spec.plan.notices)
         _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
         _check_saved(job, folder)
-        written = _write(job, arguments, folder)
+        captions = partial(write_captions, job, dialog, pronouncing.spoken)
+        written = _write(job, arguments, folder, captions)
     report(job, len(parsed.dialog), written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
+
+
+def _explain_voices(voices: Collection[str], backend: Backend) -> list[Notice]:
+    """What becomes of `--voice` with a backend that can't clone."""
+    can = backend.capabilities
+    if not voices or can.cloning:
+        return []
+    instead = (
+        "it speaks in a voice of its own, at the recording's pitch"
+        if can.builtin_voice
+        else "it speaks in voices of its own only, which the speakers need"
+    )
+    names = ", ".join(voices)
+    return [Notice(f"--voice ({names}): {backend.title} can't clone a recording; {instead}.")]
 
 
 def read_script(script: Path, narrator: str | None) -> Imported:
@@ -381,14 +393,13 @@ def _check_saved(job: Job, folder: Path) -> None:
         )
 
 
-def _write(job: Job, arguments: RenderArguments, folder: Path) -> Written | None:
+def _write(
+    job: Job, arguments: RenderArguments, folder: Path, captions: Callable[[Path], bytes]
+) -> Written | None:
     """Write all files; None if no line was spoken, so that there is nothing to write."""
-    scene = build_scene(job)
-    sounding = [one for one in job.records if not isinstance(one.segment, SilenceSegment)]
-    if sounding and all(one.state is SegmentState.FAILED for one in sounding):
-        return None
     loudness = None
     try:
+        scene = build_scene(job)
         for output in arguments.outputs:
             if output == STANDARD:
                 path = folder / f"scene.{arguments.audio_format}"
@@ -398,7 +409,7 @@ def _write(job: Job, arguments: RenderArguments, folder: Path) -> Written | None
                 sys.stdout.buffer.flush()
             elif _is_captions(output):
                 with open_atomic(output) as file:
-                    file.write(write_captions(scene, output))
+                    file.write(captions(output))
             else:
                 loudness = scene.write(output, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)
@@ -430,21 +441,6 @@ def _kept_if_needed() -> Iterator[Path]:
 
 def _is_captions(output: Path) -> bool:
     return format_of_suffix(output.name) in TIMED
-
-
-def write_captions(scene: Scene, output: Path) -> bytes:
-    """Captions of a scene, timed by its audio, in the format of the file's suffix."""
-    format_ = format_of_suffix(output.name)
-    assert format_ is not None
-    lines: list[Line] = []
-    for entry in scene.timeline.entries:
-        caption = scene.captions.get(entry.segment_idx)
-        if caption is not None and caption.speaker is not None:
-            lines.append(Speech(caption.speaker, caption.text or ""))
-        else:
-            lines.append(Silence(min(entry.duration_s, MAX_PAUSE_S)))
-    durations_s = [entry.duration_s for entry in scene.timeline.entries]
-    return export_dialog(Dialog(tuple(lines)), format_, durations_s=durations_s)
 
 
 def _check_standard_output(sound: ExportOptions) -> None:

@@ -27,7 +27,7 @@ from studio.dialog.model import name_key
 from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
-from studio.errors import AudioRejected
+from studio.errors import AudioRejected, Conflict
 from studio.quality.checks import (
     QualityIssue,
     QualityReport,
@@ -474,7 +474,17 @@ def build_scene(job: Job) -> Scene:
     """Saved segments and silences in order; failed ones are skipped and named.
 
     Segments that aren't finished yet are left out silently.
+
+    Raises:
+        Conflict: Every line failed; a file of its pauses alone would pass for a scene.
     """
+    sounding = [one for one in job.records if not isinstance(one.segment, SilenceSegment)]
+    if sounding and all(one.state is SegmentState.FAILED for one in sounding):
+        first = job.list_failures()[0]
+        raise Conflict(
+            "Every line failed, so there is no sound to save. "
+            f"Line {first.line_number}: {first.message}"
+        )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
     parts = (_build_part(record) for record in job.records)
     captions = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -143,9 +143,20 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
         cut=line_job.is_cut,
         doubts=report.issues if report else (),
         figures=report.metrics if report else None,
+        pauses=tuple(_iter_pauses(line_job.job)),
     )
     take_store.add(take, audio)
     return take_store.get(take.take_id) or take
+
+
+def _iter_pauses(job: Job) -> Iterator[tuple[int, int]]:
+    """First sample and the one after the last of each pause inside a line."""
+    at_sample = 0
+    for record in job.records:
+        end_sample = at_sample + (record.samples or 0)
+        if isinstance(record.segment, SilenceSegment):
+            yield at_sample, end_sample
+        at_sample = end_sample
 
 
 def _join_segments(job: Job) -> Clip:

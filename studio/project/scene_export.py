@@ -7,23 +7,34 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
+
+from studio.audio.analysis import find_runs
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.export import Caption
 from studio.audio.loudness import Loudness
 from studio.audio.scene_file import ExportOptions, Scene
-from studio.audio.timeline import FailedPart, SilencePart, TakePart, TimelinePart, lay_out
+from studio.audio.timeline import (
+    FailedPart,
+    SilencePart,
+    TakePart,
+    TimelinePart,
+    lay_out,
+    lay_out_part,
+)
+from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
 from studio.dialog.model import Dialog, Notice
-from studio.errors import Cancelled, Conflict, NotFound, StudioError
+from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
 from studio.project.document import LineKind
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
-from studio.project.takes import TakeStore
+from studio.project.takes import Take, TakeStore
 from studio.storage.workspace import ensure_writable
 
 
@@ -81,12 +92,51 @@ def export_script(
     silent = [number for number, view in enumerate(views, start=1) if view.samples is None]
     audible = [line for line, view in zip(dialog, views, strict=True) if view.samples is not None]
     durations_s = [view.samples / STUDIO_RATE_HZ for view in views if view.samples is not None]
-    data = export_dialog(Dialog(tuple(audible)), script_format, durations_s=durations_s)
+    takes = [view.take for view in views if view.samples is not None]
+    pauses = {idx: _find_pauses(session.take_store, take) for idx, take in enumerate(takes) if take}
+    data = export_dialog(
+        Dialog(tuple(audible)), script_format, durations_s=durations_s, pauses=pauses
+    )
     if not silent:
         return data, notices
     n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
     message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
     return data, (*notices, Notice(message, silent[0]))
+
+
+def _find_pauses(take_store: TakeStore, take: Take) -> list[PauseSpan]:
+    """The pauses inside a take; searched for in its audio if its record has none.
+
+    A pause is digital silence at least as long as its tag says; the words that a backend speaks
+    may begin and end with more of it. Where there are several, it is the one nearest to the place
+    that the text suggests.
+    """
+    duration_s = take.samples / STUDIO_RATE_HZ
+    if take.pauses is not None:
+        return [(a / STUDIO_RATE_HZ, b / STUDIO_RATE_HZ) for a, b in take.pauses]
+    expected = estimate_pauses(take.text, duration_s)
+    if not expected:
+        return expected
+    try:
+        timeline = lay_out_part(TakePart(0, take_store.get_audio_path(take)))
+        samples = np.concatenate(list(timeline.blocks()))
+    except StorageFailed:
+        return expected
+    silences = [(a / STUDIO_RATE_HZ, b / STUDIO_RATE_HZ) for a, b in find_runs(samples == 0)]
+    return list(_match_silences(expected, silences))
+
+
+def _match_silences(expected: list[PauseSpan], silences: list[PauseSpan]) -> Iterator[PauseSpan]:
+    """For each pause, the nearest silence that is as long, after those before it."""
+    free_from_s = 0.0
+    for begin_s, end_s in expected:
+        shortest_s = end_s - begin_s - 1 / STUDIO_RATE_HZ  # a pause is rounded to a sample
+        fitting = [(a, b) for a, b in silences if a >= free_from_s and b - a >= shortest_s]
+        middle_s = (begin_s + end_s) / 2
+        found = min(fitting, key=lambda span: abs(sum(span) / 2 - middle_s), default=None)
+        span = found or (max(begin_s, free_from_s), max(end_s, free_from_s))
+        free_from_s = span[1]
+        yield span
 
 
 def _build_part(take_store: TakeStore, idx: int, view: LineView) -> TimelinePart:

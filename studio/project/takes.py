@@ -47,6 +47,8 @@ class Take:
         doubts: Its quality issues, found without other takes.
         figures: Measurements that are compared with other takes of its voice; None if unmeasured.
         audio_crc32: CRC-32 of its WAV; None in records of studios that wrote none.
+        pauses: First sample and the one after the last of each pause inside it; None in records of
+            studios that wrote none.
     """
 
     take_id: str
@@ -64,6 +66,7 @@ class Take:
     doubts: tuple[QualityIssue, ...] = ()
     figures: TakeMetrics | None = None
     audio_crc32: int | None = None
+    pauses: tuple[tuple[int, int], ...] | None = None
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -139,7 +142,9 @@ def _holds_samples(path: Path, samples: int) -> bool:
 
 
 _PLAIN_FIELDS = tuple(
-    name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures", "audio_crc32")
+    name
+    for name in Take.__dataclass_fields__
+    if name not in ("doubts", "figures", "audio_crc32", "pauses")
 )
 
 

@@ -88,6 +88,17 @@ def help_text() -> str:
     )
 
 
+def asks_help(arguments: Sequence[str]) -> bool:
+    """Whether a command is to list its options only."""
+    return "-h" in arguments or "--help" in arguments
+
+
+def developer_help_text(command: str) -> str:
+    """The help of a command that hands its options on to what it installs first."""
+    options = f" [{FAST}] [OPTIONS OF PYTEST]" if command == "test" else ""
+    return f"usage: launch.py {command}{options}\n\n{COMMANDS[command]}"
+
+
 def read_request(argv: Sequence[str], environ: Mapping[str, str]) -> Request:
     """Parse the command line as far as the installation depends on it.
 
@@ -133,12 +144,11 @@ def _models_allowed(environ: Mapping[str, str]) -> bool:
 
 
 def _wanted_models(command: str, arguments: tuple[str, ...], environ: Mapping[str, str]) -> Models:
-    asks_help = "-h" in arguments or "--help" in arguments
     if command == "check" or (command == "test" and not is_fast(arguments)):
         return "first"
-    if command == "serve" and not asks_help:
+    if command == "serve" and not asks_help(arguments):
         return "beside"
-    if command == "render" and not asks_help:
+    if command == "render" and not asks_help(arguments):
         backend = _backend(arguments) or environ.get("TTS_BACKEND", "")
         return "first" if backend.startswith(_MODEL_BACKENDS) else "never"
     return "never"

@@ -19,6 +19,8 @@ from studio.setup.commands import (
     DEVELOPER_COMMANDS,
     VERSION_TEXT,
     Request,
+    asks_help,
+    developer_help_text,
     help_text,
     is_fast,
     read_request,
@@ -158,6 +160,9 @@ class Launcher:
                 return 0
             if request.command == "version":
                 sys.stdout.write(VERSION_TEXT + "\n")
+                return 0
+            if request.command in DEVELOPER_COMMANDS and asks_help(request.arguments):
+                sys.stdout.write(developer_help_text(request.command) + "\n")
                 return 0
             if request.command not in DEVELOPER_COMMANDS:
                 self._check([request.command, *request.arguments])

@@ -16,6 +16,7 @@ import soundfile
 from studio.app import main
 from studio.cli.render import describe_duration
 from studio.dialog.formats.dialog_file import Format, import_dialog
+from studio.setup.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "Ida: Good evening. [pause:0.5s] Is anybody there?\n[pause:1s]\nTom: [laugh] Only me.\n"
@@ -88,6 +89,23 @@ def test_captions_have_the_times_of_the_sound_and_no_markup(
     starts = [line.partition(" --> ") for line in text.splitlines() if "-->" in line]
     last_s = float(starts[-1][2].rpartition(":")[2].replace(",", "."))
     assert last_s == pytest.approx(soundfile.info(sound).duration, abs=0.002)
+
+
+def test_captions_keep_the_written_words_between_the_pauses(
+    workspace: tuple[str, Path], tmp_path: Path
+) -> None:
+    words, captions = tmp_path / "words.csv", tmp_path / "scene.vtt"
+    words.write_text("written,spoken\nSzczecin,Stettin\n")
+    script = f"Ida: To Szczecin? (pause 1.5s) [laugh] Never.\nTom: {'So it goes on and on. ' * 60}"
+    done = run(
+        "render", "-", "-o", captions, *("--pronunciations", words), *workspace, given=script
+    )
+    assert done.returncode == 0, done.stderr
+    lines = import_dialog(captions.read_bytes(), "a.vtt").dialog.lines
+    first, pause, second, *rest = lines
+    assert [first.text, pause.duration_s, second.text] == ["To Szczecin?", 1.5, "Never."]
+    assert len(rest) > 1, "each segment of a long line has a cue"
+    assert " ".join(line.text for line in rest) == ("So it goes on and on. " * 60).strip()
 
 
 def test_language_and_speed_are_for_lines_that_name_none(
@@ -232,6 +250,8 @@ def test_a_configuration_file_stands_behind_the_environment(
         (["convert", "--help"], 0, "--narrator"),
         (["render", "none.txt"], 2, "-o/--output"),
         (["serve", "--prot", "1"], 2, "--prot"),
+        (["--help"], 0, "render"),
+        *(([command, "--help"], 0, "usage:") for command in sorted(COMMANDS)),
     ],
 )
 def test_the_launcher_answers_before_it_installs_anything(

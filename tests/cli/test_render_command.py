@@ -8,6 +8,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 from independent_meter import lufs
+from voice_like import voice_like
 
 from studio.app import main
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
@@ -308,6 +310,23 @@ def test_unusual_characters_in_text_and_names(command: Command) -> None:
     )
     assert command.run(script) == 0
     assert command.report["segments"] == 4
+
+
+@pytest.mark.parametrize("clones", [False, True])
+def test_an_engine_that_cannot_clone_says_what_it_does_with_a_voice(
+    command: Command, monkeypatch: pytest.MonkeyPatch, clones: bool
+) -> None:
+    if clones:
+        can = replace(DraftBackend().capabilities, cloning=True)
+        monkeypatch.setattr(DraftBackend, "capabilities", can)
+    sample = command.folder / "voice.wav"
+    soundfile.write(sample, voice_like(4.0).samples, STUDIO_RATE_HZ)
+    script = command.write("Tom: Only me.\nBen: And me.\nTom: Yes.")
+    assert command.run(script, "--voice", f"Tom={sample}", "--voice", f"Ben={sample}") == 0
+    said = [row for row in command.stderr.splitlines() if row.startswith("--voice (Tom, Ben): ")]
+    assert len(said) == (not clones)
+    if not clones:
+        assert "eSpeak NG) can't clone a recording; it speaks in a voice of its own" in said[0]
 
 
 def test_names_that_differ_in_case_share_a_voice_and_say_so(command: Command) -> None:

@@ -6,7 +6,7 @@ import pytest
 from growth import assert_linear
 
 from studio.dialog.formats.chat import is_chat
-from studio.dialog.formats.dialog_file import import_dialog
+from studio.dialog.formats.dialog_file import import_dialog, read_dialog_text
 
 SAID = [("Mara", "Are you up?"), ("Tomas", "Since five.")]
 CHATS = {
@@ -26,6 +26,26 @@ CHATS = {
     "without a space": "Mara:Are you up?\nTomas:Since five.",
     "two columns": "Mara\tAre you up?\nTomas\tSince five.",
 }
+STAMPS = [
+    "10:02, 09/03/2024",
+    "10:02, 3/9/24",
+    "10:02 AM, 3/9/2024",
+    "10:02 pm, 09/03/2024",
+    "10:02 a.\u00a0m., 9/3/2024",
+    "10:02\u202fp.m., 2024-03-09",
+    "10:02, 9.3.2024",
+    "10.02, 9.3.2024",
+    "10:02:11, 09-03-2024",
+    "10:02, 2024. 3. 9.",
+    "오전 10:02, 2024. 3. 9.",
+    "上午10:02, 2024/3/9",
+    "10:02, 2024年3月9日",
+    "10:02 π.μ., 9/3/2024",
+    "10 h 02, 2024-03-09",
+    "09/03/2024, 10:02",
+    "3/9/24, 10:02:11 AM",
+    "10:02",
+]
 OTHERS = {
     "a script": "Mara: Are you up?\nTomas: Since five.\n[pause:1s]\n"
     "[Mara | lang:de] Um 10:30 - wie immer.",
@@ -56,6 +76,19 @@ def test_a_chat_is_read_by_its_names(chat):
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_what_is_no_chat_stays_what_it_is(text):
     assert not is_chat(text)
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_a_copied_chat_is_read_whatever_the_order_of_date_and_time(stamp):
+    chat = f"[{stamp}] Mara: Are\nyou up?\n\n[{stamp}] Tomas: Since five."
+    assert _spoken(chat) == SAID
+    typed = read_dialog_text(chat).dialog
+    assert [(line.speaker, line.text) for line in typed] == SAID
+
+
+def test_one_copied_message_is_enough():
+    assert _spoken("[10:02, 09/03/2024] Mara: Are you up?") == SAID[:1]
+    assert not is_chat("[10:02] Mara: Are you up?")
 
 
 def test_it_is_told_once():

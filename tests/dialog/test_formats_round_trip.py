@@ -67,8 +67,13 @@ def spoken(dialog):
     return [(line.speaker, line.text) for line in dialog if isinstance(line, Speech)]
 
 
+def has_markup(text):
+    """Pauses and sounds, which subtitles don't show."""
+    return "pause" in text or "laugh" in text or "<break" in text
+
+
 srt_texts = texts.map(paragraph).filter(
-    lambda text: not set("\0<{").intersection(text) and "-->" not in text
+    lambda text: not set("\0<{").intersection(text) and "-->" not in text and not has_markup(text)
 )
 srt_names = names.filter(lambda name: "<" not in name and "-->" not in name)
 
@@ -84,7 +89,7 @@ def test_srt_gives_back_names_and_words(dialog):
 
 @given(dialogs.map(as_kept))
 def test_webvtt_gives_back_names_words_and_languages(dialog):
-    if not spoken(dialog):
+    if not spoken(dialog) or any(has_markup(text) for _, text in spoken(dialog)):
         return
     imported = back(dialog, Format.VTT)
     assert spoken(imported.dialog) == spoken(dialog)
@@ -112,8 +117,47 @@ def test_subtitles_take_their_times_from_the_audio(format_):
 
 def test_estimated_times_count_the_pauses_inside_a_line():
     dialog = Dialog((Speech("Anna", "Yes. [pause:10s] No."), Speech("Ben", "Oh.")))
-    _, second = export_dialog(dialog, Format.SRT).decode().split("\n\n")
-    assert "00:00:10," in second.splitlines()[1]
+    first, second, third = export_dialog(dialog, Format.SRT).decode().split("\n\n")
+    assert first.splitlines()[1:] == ["00:00:00,000 --> 00:00:00,343", "Anna: Yes."]
+    assert second.splitlines()[1:] == ["00:00:10,343 --> 00:00:10,600", "Anna: No."]
+    assert third.splitlines()[1].startswith("00:00:10,600 --> ")
+
+
+MARKED = {
+    "[laugh] Well. (pause 1.5s) So it [sigh], is.": ["Well.", 1.5, "So it, is."],
+    "[pause:2s] Now [PAUSE] then": [2.0, "Now", 0.5, "then"],
+    '<break time="1s"/>Go! [ clear  throat ] [pause:700ms][pause:800ms]On.': [1, "Go!", 1.5, "On."],
+    "Left [pause:1s] [gasp] [pause:1s] right": ["Left", 2.0, "right"],
+    "No mark [of these]": ["No mark [of these]"],
+}
+
+
+@pytest.mark.parametrize("format_", CAPTIONS)
+@pytest.mark.parametrize("text", MARKED)
+def test_subtitles_show_the_words_between_the_pauses_and_no_markup(format_, text):
+    dialog = Dialog(
+        (Speech("Anna", text), Speech("Ben", "[laugh] (pause 1s)"), Speech("Ben", "Oh"))
+    )
+    read = [getattr(line, "text", None) or line.duration_s for line in back(dialog, format_).dialog]
+    assert read[: len(MARKED[text])] == [
+        pytest.approx(part, abs=0.0011) if not isinstance(part, str) else part
+        for part in MARKED[text]
+    ]
+    assert read[-1] == "Oh"
+    assert len(read) == len(MARKED[text]) + 2, "the silence of the line without words"
+
+
+@pytest.mark.parametrize("format_", CAPTIONS)
+def test_pauses_that_the_audio_has_elsewhere_move_the_cues(format_):
+    dialog = Dialog((Silence(1), Speech("Anna", "Yes. [pause:1s] No.")))
+    written = export_dialog(
+        dialog, format_, durations_s=[1.0, 4.0], pauses={1: [(2.5, 3.5)]}
+    ).decode()
+    times = [row.replace(",", ".") for row in written.splitlines() if "-->" in row]
+    assert times == ["00:00:01.000 --> 00:00:03.500", "00:00:04.500 --> 00:00:05.000"]
+    other = export_dialog(dialog, format_, durations_s=[1.0, 4.0], pauses={1: []}).decode()
+    assert other.count("-->") == 1, "the take of another text has no pause"
+    assert "Yes. No." in other
 
 
 @pytest.mark.parametrize("format_", CAPTIONS)

@@ -41,8 +41,8 @@ SEGMENT = {
     "segment", "line", "speaker", "text", "doubtful", "type", "start_s", "duration_s",
     "start_sample", "n_samples", "file",
 }  # fmt: skip
-ADDED = {"sum", "version", "audio_crc32", "checksums"}
-"""Later additions: the version of a file's format, and checksums."""
+ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses"}
+"""Later additions: the version of a file's format, checksums, and the pauses inside a take."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
 FORMER = {"former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at"}
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
 import soundfile
 from project_scenes import rendered, until
 
-from studio.dialog.formats.dialog_file import Format, read_dialog_text
+from studio.audio.clip import Clip, from_pcm16
+from studio.dialog.formats.dialog_file import Format, import_dialog, read_dialog_text
+from studio.dialog.model import Speech
 from studio.project.scene_export import build_scene, export_script
 from studio.services.studio import Studio
 
@@ -50,6 +55,43 @@ def test_a_line_without_sound_moves_no_other(studio: Studio, tmp_path: Path) -> 
     assert (len(times(data)), told) == (3, ())
     start = lengths[0] / 24
     assert times(data)[1] == [round(start), round(start + session.get_view(second).samples / 24)]
+
+
+PAUSED = (
+    "Ida: Well, [laugh] this is the first part. (pause 1.5s) And this, after all, is a second one."
+    " [pause:0.7s] [sigh] Good."
+)
+
+
+@pytest.mark.parametrize("kept", ["recorded", "in the audio only"])
+def test_a_pause_inside_a_line_is_cut_out_of_its_cue(studio: Studio, kept: str) -> None:
+    session = studio.projects.create("Scene", read_dialog_text(PAUSED).dialog)
+    rendered(session)
+    (view,) = session.list_views()
+    assert view.take is not None
+    audio = session.take_store.get_audio_path(view.take)
+    samples, _ = soundfile.read(audio, dtype="int16")
+    if kept != "recorded":
+        record = audio.with_suffix(".json")
+        session.take_store.add(replace(view.take, pauses=None), Clip(from_pcm16(samples)))
+        assert b'"pauses":null' in record.read_bytes().replace(b" ", b"")
+    data, _ = export_script(session, Format.SRT)
+    said = [row for row in data.decode().splitlines() if row.startswith("Ida")]
+    assert said == [
+        "Ida: Well, this is the first part.",
+        "Ida: And this, after all, is a second one.",
+        "Ida: Good.",
+    ]
+    first, second, third = times(data)
+    assert (first[0], third[1]) == (0, round(len(samples) / 24))
+    for (_, ends), (begins, _), length in ((first, second, 1_500), (second, third, 700)):
+        assert begins - ends == pytest.approx(length, abs=1 if kept != "in the audio only" else 150)
+        assert not samples[24 * ends + 24 : 24 * begins - 24].any()
+        assert np.abs(samples[24 * ends - 7_200 : 24 * ends]).max() > 200
+        assert np.abs(samples[24 * begins : 24 * begins + 7_200]).max() > 200
+    speech, pause, *_ = import_dialog(data, "a.srt").dialog
+    assert speech == Speech("Ida", "Well, this is the first part.")
+    assert pause.duration_s == pytest.approx(1.5, abs=0.15)
 
 
 def test_without_any_sound_the_text_tells_the_times(studio: Studio) -> None:

@@ -137,3 +137,21 @@ def test_a_link_to_the_sound_takes_a_level_too(client: TestClient, session: Proj
     assert "podcast" in refused.json()["error"]["message"]
     tracks = client.get(f"projects/{session.project_id}/export?format=tracks&loudness=podcast")
     assert "scene.rpp" in zipfile.ZipFile(io.BytesIO(tracks.content)).namelist()
+
+
+def test_where_every_line_failed_there_is_nothing_to_save(
+    studio: Studio, client: TestClient
+) -> None:
+    script = "Ida: …\n[pause:2s]\nTom: …"
+    silent = studio.projects.create("Silent", read_dialog_text(script).dialog)
+    silent.render(None)
+    deadline = time.monotonic() + PATIENCE_S
+    while silent.busy:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for answer in (
+        client.post(f"projects/{silent.project_id}/exports", json={}),
+        client.get(f"projects/{silent.project_id}/export?format=wav"),
+    ):
+        assert answer.status_code == 409, answer.text
+        assert "Press Read the scene first." in answer.text

@@ -45,6 +45,16 @@ def test_progress_comes_as_events_and_the_end_tells_all(client: TestClient) -> N
     assert [failure["line"] for failure in done["dialog"]["failed"]] == [4]
 
 
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_where_every_line_failed_there_is_no_audio(client: TestClient, audio_format: str) -> None:
+    dialog = rendered(client, input="Ida: …\n[pause:2s]\nTom: …")
+    assert [one["line"] for one in dialog["failed"]] == [1, 3]
+    answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
+    assert answer.status_code == 409
+    message = answer.json()["error"]["message"]
+    assert message.startswith("Every line failed, so there is no sound to save. Line 1: ")
+
+
 def test_without_a_stream_the_job_is_asked(client: TestClient) -> None:
     begun = client.post("/v1/dialogs", json={"input": SCRIPT}).json()
     last = events_of(client.get(f"/v1/dialogs/{begun['id']}/events").text)[-1]

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from shared_studio import front_of, routes_of
 from speech_client import app_of, events_of
 
 from studio.backends.base import Capabilities
 from studio.backends.registry import BACKENDS, create
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput
+from studio.project.history import Author
+from studio.project.ops import OPS_ADAPTER
 from studio.services.studio import Studio
 
 LINE = {"input": "Good evening. Did anybody hear the bell?", "response_format": "pcm", "seed": 7}
@@ -104,3 +108,45 @@ def test_every_engine_refuses_what_is_out_of_its_ranges(name: str) -> None:
                 can.check_params(backend.title, {param.name: value})
     with pytest.raises(BadInput, match=r"has no parameter “warmth”\. It has .*speed"):
         can.check_params(backend.title, {"warmth": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ('{"speed": "fast"}', "“speed” must be a number from 0.5 to 2."),
+        ('{"pitch": true}', "“pitch” must be a number from -12 to 12."),
+        ('{"pitch": NaN}', "The value of “pitch” is not a number that can be used."),
+        ('{"speed": [1]}', "“speed” must be a number from 0.5 to 2."),
+        ('{"warmth": {}}', "The value of “warmth” can't be used."),
+    ],
+)
+def test_an_edit_with_a_setting_of_another_type_is_refused_by_name(
+    studio: Studio, given: str, message: str
+) -> None:
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Good evening.").dialog)
+    (line_id,) = session.document.order
+    front = front_of(studio, apart=False)
+    with TestClient(routes_of(front)) as page:
+        path = f"/studio/projects/{session.project_id}/edits"
+        edit = f'{{"op": "set", "line_ids": ["{line_id}"], "fields": {{"params": {given}}}}}'
+        body = f'{{"base_rev": 0, "client": "ida", "ops": [{edit}]}}'
+        answer = page.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert message in answer.json()["error"]["message"]
+    assert session.rev == 0
+
+
+def test_a_setting_for_another_engine_is_kept_and_its_range_is_said_when_it_is_spoken(
+    studio: Studio, client: TestClient
+) -> None:
+    script = "[Ida | pitch:99 | temperature:0.7 | speed:quick] Good evening.\nTom: Well."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    line_id = session.document.order[0]
+    edit = {"speed": "quick", "pitch": 40, "temperature": 0.7}
+    op = {"op": "set", "line_ids": [line_id], "fields": {"params": edit}}
+    session.edit(OPS_ADAPTER.validate_python([op]), Author("ida"), 0)
+    assert session.document.lines[line_id].params == edit
+    answer = client.post("/v1/dialogs", json={"input": script, "stream": True})
+    (failed,) = events_of(answer.text)[-1]["dialog"]["failed"]
+    assert failed["line"] == 1
+    assert "“pitch” is 99, but this voice takes -12 to 12." in failed["message"]

@@ -80,7 +80,7 @@ def _audible(speech: Samples) -> tuple[int, int]:
 def _normalize_level(speech: Samples) -> Samples:
     """Speech without its mean, at `SPEECH_DB` unless its peaks forbid it."""
     centred = speech - speech.mean()
-    gain_db = SPEECH_DB - measure_levels(Clip(centred)).speech_db
+    gain_db = SPEECH_DB - measure_levels(Clip(centred), may_be_noisy=False).speech_db
     most = 10 ** (PEAK_DB / 20) / float(np.abs(centred).max())
     return centred * np.float32(min(10 ** (gain_db / 20), most))
 

@@ -1,10 +1,10 @@
-"""Subtitles, SRT and WebVTT: read into a dialog, and written with the times of its lines."""
+"""Reads subtitles, SRT and WebVTT, into a dialog."""
 
 from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -14,17 +14,11 @@ from studio.dialog.attributes import Attributes, check_language
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     MAX_PAUSE_S,
-    Dialog,
-    Line,
     ParsedScript,
-    Silence,
-    Speech,
-    clean_name,
     name_key,
-    paragraph,
 )
-from studio.dialog.script import Header, parse_header, write_header
-from studio.dialog.tags import SOUND_TAGS, cut_pauses, leading_pauses, sound_name
+from studio.dialog.script import Header, parse_header
+from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
 from studio.errors import NameRejected, ScriptError
 
 # The parser is our own, because broken cues have to be kept and reported with their line:
@@ -403,85 +397,3 @@ class _Scene:
             with self.builder.remarks.leaving_out(number):
                 attributes = replace(attributes, language=check_language(written))
         self.builder.speech(utterance.speaker, utterance.text, number, attributes)
-
-
-_CHARS_PER_S = 14.0
-"""Assumed pace of speech without audio."""
-
-_SHORTEST_S = 0.6
-_WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
-_CHARS_IN_A_WIDE_ONE = 2.5
-
-
-def write_srt(dialog: Dialog, durations_s: Sequence[float] | None) -> str:
-    """Write SRT; silences become time without a cue.
-
-    Args:
-        dialog: Its languages, seeds, parameters and audio lines are left out.
-        durations_s: One for each line, from its audio; None estimates them from the text.
-    """
-    return "\n".join(
-        f"{number}\n{timing}\n{_format_srt(line)}\n"
-        for number, (timing, line) in enumerate(_iter_timed(dialog, durations_s, ","), start=1)
-    )
-
-
-def write_vtt(dialog: Dialog, durations_s: Sequence[float] | None) -> str:
-    """Write WebVTT as `write_srt` writes SRT, with voice and language tags."""
-    cues = _iter_timed(dialog, durations_s, ".")
-    return "WEBVTT\n" + "".join(f"\n{timing}\n{_format_vtt(line)}\n" for timing, line in cues)
-
-
-def _estimate_duration_s(line: Line) -> float:
-    """Estimated duration of a line by its text; 0 for audio, whose file isn't read."""
-    if isinstance(line, Silence):
-        return line.duration_s
-    if not isinstance(line, Speech):
-        return 0.0
-    parts = cut_pauses(line.text)
-    spoken = "".join(part for part in parts if isinstance(part, str))
-    wide = sum(1 for _ in _WIDE.finditer(spoken))
-    chars = len(spoken) + wide * (_CHARS_IN_A_WIDE_ONE - 1)
-    pauses_s = sum(part for part in parts if isinstance(part, float))
-    return max(_SHORTEST_S, chars / _CHARS_PER_S) + pauses_s
-
-
-def _iter_timed(
-    dialog: Dialog, durations_s: Sequence[float] | None, point: str
-) -> Iterator[tuple[str, Speech]]:
-    """The lines that are spoken, each with its timing; `point` stands before milliseconds."""
-    if durations_s is None:
-        durations_s = [_estimate_duration_s(line) for line in dialog]
-    start_s = 0.0
-    for line, duration_s in zip(dialog, durations_s, strict=True):
-        end_s = start_s + duration_s
-        if isinstance(line, Speech):
-            yield f"{_format_time(start_s, point)} --> {_format_time(end_s, point)}", line
-        start_s = end_s
-
-
-def _format_srt(line: Speech) -> str:
-    text = paragraph(line.text)
-    header = write_header(line.speaker, Attributes())
-    if not text and header.startswith("["):
-        header = f"{header.rstrip(' |]')} |]"  # without words, [name] alone describes a sound
-    # Players take an arrow anywhere for a timing.
-    return f"{header} {text}".rstrip().replace("-->", "→")
-
-
-def _format_vtt(line: Speech) -> str:
-    text = _escape(paragraph(line.text))
-    if line.language is not None:
-        text = f"<lang {line.language}>{text}</lang>"
-    return f"<v {_escape(clean_name(line.speaker))}>{text}</v>"
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _format_time(at_s: float, point: str) -> str:
-    seconds, ms = divmod(round(1000 * at_s), 1000)
-    minutes, s = divmod(seconds, 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours:02}:{m:02}:{s:02}{point}{ms:03}"

@@ -10,14 +10,23 @@ import regex
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import ParsedScript, name_key
 
-_TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?)?(?:\s?[ap]\.?m\b\.?)?"
-_STAMP = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}[.,]?\s+)?{_TIME}"
+_DATE = r"\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
+_HALF = r"(?:上午|下午|午前|午後|오전|오후)"
+_CLOCK = (
+    r"\d{1,2}(?:[:.]|\s?h\s?)\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?)?"
+    r"(?:\s?(?:[ap]\.?\s?m\b\.?|[πμ]\.\s?μ\.))?"
+)
+_TIME = rf"(?:{_HALF}\s?)?{_CLOCK}"
+_BOTH = rf"(?:{_DATE}[.,]?\s+{_TIME}|{_TIME}[.,]?\s+{_DATE})"
+_STAMP = rf"(?:{_BOTH}|{_TIME})"
 _NO_NAME = r":：<>\[\]|\"“”\t"
 _NAME = rf"(?P<name>[\p{{L}}\p{{N}}+~@][^{_NO_NAME}]{{0,59}}?)"
 _WORD_NAME = rf"(?P<name>\p{{L}}[^{_NO_NAME}.?!,;]{{0,59}}?)"
 _TEXT = r"(?P<text>\S.*)"
 
 _STAMPED = regex.compile(rf"[\[(]?{_STAMP}[\])]?(?:\s|$)", regex.IGNORECASE)
+_COPIED = regex.compile(rf"\[{_BOTH}\]\s", regex.IGNORECASE)
+"""Begins nothing but a message: one of them is a chat already."""
 
 _MESSAGES = tuple(
     regex.compile(form, regex.IGNORECASE)
@@ -85,10 +94,8 @@ def is_chat(text: str) -> bool:
 
 
 def _said(text: str) -> list[_Said] | None:
-    numbered = enumerate(text.splitlines(), 1)
-    whole = ((number, _BLANK.sub("", row).rstrip()) for number, row in numbered)
-    rows = [(number, row) for number, row in whole if row]
-    if len(rows) < 2:
+    rows = list(_rows(text)) if _may_be_chat(text) else []
+    if len(rows) < 2 and not (rows and _COPIED.match(rows[0][1])):
         return None
     for form in _MESSAGES:
         if said := _messages(rows, form):
@@ -96,7 +103,21 @@ def _said(text: str) -> list[_Said] | None:
     return _list(rows)
 
 
-def _messages(rows: Iterable[_Row], form: regex.Pattern[str]) -> list[_Said] | None:
+def _rows(text: str) -> Iterator[_Row]:
+    for number, row in enumerate(text.splitlines(), 1):
+        if visible := _BLANK.sub("", row).rstrip():
+            yield number, visible
+
+
+def _may_be_chat(text: str) -> bool:
+    """Whether the first row is that of a chat, so that a long script isn't searched for one."""
+    _, first = next(_rows(text), (0, ""))
+    if _STAMPED.match(first):
+        return True
+    return any(form.fullmatch(first) for form in (*_MESSAGES, *_ROWS))
+
+
+def _messages(rows: list[_Row], form: regex.Pattern[str]) -> list[_Said] | None:
     """Read messages; system messages of the chat are left out."""
     said: list[_Said] = []
     for number, row in rows:
@@ -107,7 +128,8 @@ def _messages(rows: Iterable[_Row], form: regex.Pattern[str]) -> list[_Said] | N
                 return None
             said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
     full = [one for one in said if one.text]
-    return full if len(full) > 1 else None
+    is_chat = len(full) > 1 or (full and _COPIED.match(rows[0][1]))
+    return full if is_chat else None
 
 
 def _list(rows: list[_Row]) -> list[_Said] | None:

@@ -12,13 +12,8 @@ from pathlib import PurePath
 import regex
 
 from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.captions import (
-    begins_timed,
-    is_timed,
-    read_captions,
-    write_srt,
-    write_vtt,
-)
+from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
+from studio.dialog.formats.captions import begins_timed, is_timed, read_captions
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
@@ -282,11 +277,13 @@ def read_dialog(data: bytes, *, name: str) -> ParsedScript:
 
 
 def read_dialog_text(text: str) -> ParsedScript:
-    """Read typed or pasted text, as `read_dialog` reads a file.
+    """Read typed or pasted text, as `read_dialog` reads a file; also a chat.
 
     Raises:
         ScriptError: It is too large, or no dialog.
     """
+    if len(text) <= MAX_SCRIPT_BYTES and (chat := read_chat(text, ImportNotices())):
+        return chat
     return read_dialog(text.encode("utf-8", "surrogatepass"), name="The script")
 
 
@@ -320,7 +317,11 @@ TIMED = (Format.SRT, Format.VTT)
 
 
 def export_dialog(
-    dialog: Dialog, format_: Format, *, durations_s: Sequence[float] | None = None
+    dialog: Dialog,
+    format_: Format,
+    *,
+    durations_s: Sequence[float] | None = None,
+    pauses: PausesByLine | None = None,
 ) -> bytes:
     """Write a dialog as a file.
 
@@ -331,6 +332,7 @@ def export_dialog(
         dialog: At least one line.
         format_: Its value is the file's suffix.
         durations_s: One for each line, for the times of subtitles; None estimates them.
+        pauses: Where the pauses inside lines are, for subtitles; estimated for other lines.
 
     Returns:
         UTF-8; tables begin with a byte order mark, without which Excel takes them for Windows-1252.
@@ -343,7 +345,10 @@ def export_dialog(
         raise ScriptError("There is nothing to write: the dialog has no lines yet.")
     shown = Dialog(tuple(map(_remove_nul, dialog)))
     encoding = "utf-8-sig" if format_ in (Format.CSV, Format.TSV) else "utf-8"
-    return _write(shown, format_, durations_s).encode(encoding)
+    if format_ in TIMED:
+        write = write_srt if format_ is Format.SRT else write_vtt
+        return write(shown, durations_s, pauses).encode(encoding)
+    return _write(shown, format_).encode(encoding)
 
 
 def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
@@ -377,21 +382,17 @@ def _list_left_out(line: Line, format_: Format) -> list[str]:
     return [what for what, is_lost in lost.items() if is_lost]
 
 
-def _write(dialog: Dialog, format_: Format, durations_s: Sequence[float] | None) -> str:
+def _write(dialog: Dialog, format_: Format) -> str:
     match format_:
         case Format.SCRIPT:
             return write_script(dialog)
         case Format.FOUNTAIN:
             return write_fountain(dialog)
-        case Format.SRT:
-            return write_srt(dialog, durations_s)
-        case Format.VTT:
-            return write_vtt(dialog, durations_s)
         case Format.CSV:
             return write_table(dialog, ",")
         case Format.TSV:
             return write_table(dialog, "\t")
         case Format.JSON:
             return write_items(dialog)
-        case Format.JSON_LINES:
+        case _:
             return write_json_lines(dialog)

@@ -1,0 +1,177 @@
+"""Writes subtitles, SRT and WebVTT: a cue for the words between two pauses, without markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import regex
+
+from studio.dialog.attributes import Attributes
+from studio.dialog.model import Dialog, Line, Silence, Speech, clean_name, paragraph
+from studio.dialog.script import write_header
+from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
+from studio.errors import ScriptError
+
+PauseSpan = tuple[float, float]
+"""Where a pause inside a line begins and ends, in seconds from the line's beginning."""
+
+PausesByLine = Mapping[int, Sequence[PauseSpan]]
+"""The pauses inside lines, by the line's index, one for each pause tag of its text."""
+
+_CHARS_PER_S = 14.0
+"""Assumed pace of speech without audio."""
+
+_SHORTEST_S = 0.6
+_WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_CHARS_IN_A_WIDE_ONE = 2.5
+
+
+def write_srt(
+    dialog: Dialog, durations_s: Sequence[float] | None, pauses: PausesByLine | None = None
+) -> str:
+    """Write SRT; silences, and pauses inside a line, become time without a cue.
+
+    Args:
+        dialog: Its languages, seeds, parameters, sound tags and audio lines are left out.
+        durations_s: One for each line, from its audio; None estimates them from the text.
+        pauses: The pauses inside lines, from their audio; those of other lines are estimated.
+    """
+    cues = _iter_timed(dialog, durations_s, pauses or {}, ",")
+    return "\n".join(
+        f"{number}\n{timing}\n{_format_srt(line)}\n"
+        for number, (timing, line) in enumerate(cues, start=1)
+    )
+
+
+def write_vtt(
+    dialog: Dialog, durations_s: Sequence[float] | None, pauses: PausesByLine | None = None
+) -> str:
+    """Write WebVTT as `write_srt` writes SRT, with voice and language tags."""
+    cues = _iter_timed(dialog, durations_s, pauses or {}, ".")
+    return "WEBVTT\n" + "".join(f"\n{timing}\n{_format_vtt(line)}\n" for timing, line in cues)
+
+
+def estimate_pauses(text: str, duration_s: float) -> list[PauseSpan]:
+    """Where the pauses of a line are if its words are spoken evenly; [] if there is no room."""
+    parts = _cut(text)
+    spoken_s = duration_s - _pauses_s(parts)
+    chars = sum(_weigh(part) for part in parts if isinstance(part, str))
+    if spoken_s < 0:
+        return []
+    at_s, spans = 0.0, []
+    for part in parts:
+        if isinstance(part, float):
+            spans.append((at_s, at_s + part))
+            at_s += part
+        elif chars:
+            at_s += spoken_s * _weigh(part) / chars
+    return spans
+
+
+def _cut(text: str) -> list[str | float]:
+    """Words without sound tags, and pauses in seconds."""
+    try:
+        parts = cut_pauses(text)
+    except ScriptError:  # the line fails when it is rendered, and says why
+        parts = [text]
+    return [part if isinstance(part, float) else _remove_sounds(part) for part in parts]
+
+
+def _remove_sounds(text: str) -> str:
+    return replace_tags(text, lambda tag, name: "" if name in SOUND_TAGS else tag)
+
+
+def _weigh(words: str) -> float:
+    wide = sum(1 for _ in _WIDE.finditer(words))
+    return len(words) + wide * (_CHARS_IN_A_WIDE_ONE - 1)
+
+
+def _pauses_s(parts: Sequence[str | float]) -> float:
+    return sum(part for part in parts if isinstance(part, float))
+
+
+def _estimate_duration_s(line: Line) -> float:
+    """Estimated duration of a line by its text; 0 for audio, whose file isn't read."""
+    if isinstance(line, Silence):
+        return line.duration_s
+    if not isinstance(line, Speech):
+        return 0.0
+    parts = _cut(line.text)
+    chars = sum(_weigh(part) for part in parts if isinstance(part, str))
+    is_pause = bool(parts) and all(isinstance(part, float) for part in parts)
+    return (0.0 if is_pause else max(_SHORTEST_S, chars / _CHARS_PER_S)) + _pauses_s(parts)
+
+
+def _iter_timed(
+    dialog: Dialog, durations_s: Sequence[float] | None, pauses: PausesByLine, point: str
+) -> Iterator[tuple[str, Speech]]:
+    """The words that are spoken, each with its timing; `point` stands before milliseconds."""
+    if durations_s is None:
+        durations_s = [_estimate_duration_s(line) for line in dialog]
+    start_s = 0.0
+    for idx, (line, duration_s) in enumerate(zip(dialog, durations_s, strict=True)):
+        if isinstance(line, Speech):
+            for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
+                begin, end = (_format_time(start_s + at_s, point) for at_s in (from_s, to_s))
+                yield f"{begin} --> {end}", replace(line, text=words)
+        start_s += duration_s
+
+
+def _iter_cues(
+    text: str, duration_s: float, spans: Sequence[PauseSpan] | None
+) -> Iterator[tuple[str, float, float]]:
+    """The words between the pauses of a line, and when they begin and end."""
+    parts = _cut(text)
+    pauses = sum(isinstance(part, float) for part in parts)
+    if spans is None:
+        spans = estimate_pauses(text, duration_s)
+    if not parts or len(spans) != pauses:
+        # An empty line has a cue with its name; a take of another text has no such pauses.
+        words = " ".join(part for part in parts if isinstance(part, str) and part)
+        yield from [(words, 0.0, duration_s)] if words or not text else []
+        return
+    begin_s = 0.0
+    for part, (from_s, to_s) in _with_next_span(parts, spans, duration_s):
+        if isinstance(part, float):
+            begin_s = to_s
+        elif part:
+            yield part, begin_s, from_s
+
+
+def _with_next_span(
+    parts: Sequence[str | float], spans: Sequence[PauseSpan], duration_s: float
+) -> Iterator[tuple[str | float, PauseSpan]]:
+    """Each part with the pause that it is or that follows it; the line's end after the last."""
+    ahead = [*spans, (duration_s, duration_s)]
+    number = 0
+    for part in parts:
+        yield part, ahead[number]
+        number += isinstance(part, float)
+
+
+def _format_srt(line: Speech) -> str:
+    text = paragraph(line.text)
+    header = write_header(line.speaker, Attributes())
+    if not text and header.startswith("["):
+        header = f"{header.rstrip(' |]')} |]"  # without words, [name] alone describes a sound
+    # Players take an arrow anywhere for a timing.
+    return f"{header} {text}".rstrip().replace("-->", "→")
+
+
+def _format_vtt(line: Speech) -> str:
+    text = _escape(paragraph(line.text))
+    if line.language is not None:
+        text = f"<lang {line.language}>{text}</lang>"
+    return f"<v {_escape(clean_name(line.speaker))}>{text}</v>"
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _format_time(at_s: float, point: str) -> str:
+    seconds, ms = divmod(round(1000 * at_s), 1000)
+    minutes, s = divmod(seconds, 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours:02}:{m:02}:{s:02}{point}{ms:03}"
