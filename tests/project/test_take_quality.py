@@ -231,7 +231,7 @@ def test_a_take_whose_record_finds_no_room_leaves_no_audio(tmp_path: Path, fails
         assert list(TakeStore(tmp_path / "takes", QuickDisk())) == []
     else:
         assert disk.writes < fails_at
-        assert list(store) == [take]
+        assert [one.take_id for one in store] == [take.take_id]
 
 
 def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
