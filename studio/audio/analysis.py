@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from studio.audio.clip import FLOOR_DB, Clip, Samples, power_to_db
+from studio.audio.clip import FLOOR_DB, Clip, Samples, power_to_db, split_blocks
 from studio.audio.noise_floor import detect_speech_in_noise
 
 MIN_FUNDAMENTAL_HZ = 60.0
@@ -21,6 +21,8 @@ _SILENT_DB = -60.0
 _SPEECH_BELOW_LOUDEST_DB = 35.0
 FRAME_S = 0.02
 """Length of the frames that count as speech or as silence."""
+
+_BLOCK_FRAMES = 256  # that are worked on at once, since all spectra of a minute take 30 MB
 
 _PITCH_RATE_HZ = 8_000
 _PITCH_FRAME_SAMPLES = 400  # 50 ms: three periods of the lowest voice
@@ -78,10 +80,10 @@ def measure_levels(clip: Clip, *, may_be_noisy: bool = True) -> Levels:
     leading_s, trailing_s = _measure_edge_silence(speech, clip)
     return Levels(
         peak_db=power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
-        rms_db=power_to_db(_mean_or_zero(np.square(samples, dtype=np.float64))),
+        rms_db=power_to_db(_mean_power(samples)),
         speech_db=power_to_db(_mean_or_zero(frame_power[speech])),
         noise_db=_measure_noise_db(frame_db, noisy),
-        clipped_share=_mean_or_zero(np.abs(samples) >= _CLIPPED_LEVEL),
+        clipped_share=measure_clipped_share(samples),
         speech_share=_mean_or_zero(speech),
         leading_silence_s=leading_s,
         trailing_silence_s=trailing_s,
@@ -92,6 +94,14 @@ def _measure_noise_db(frame_db: _Array, noisy: npt.NDArray[np.bool_] | None) -> 
     if noisy is not None and not noisy.all():
         return float(np.median(frame_db[~noisy]))
     return float(np.percentile(frame_db, 10)) if len(frame_db) else FLOOR_DB
+
+
+def measure_clipped_share(samples: Samples) -> float:
+    """Share of samples at full scale, 0 to 1."""
+    clipped = sum(
+        int(np.count_nonzero(np.abs(block) >= _CLIPPED_LEVEL)) for block in split_blocks(samples)
+    )
+    return clipped / max(1, len(samples))
 
 
 def detect_speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
@@ -193,9 +203,18 @@ def _find_pitches_hz(similarity: _Array) -> _Array:
 def _compute_frame_power(samples: Samples, frame_samples: int) -> _Array:
     """Mean square of consecutive frames; a last piece shorter than a frame is left out."""
     whole = len(samples) // frame_samples * frame_samples
-    frames = samples[:whole].reshape(-1, frame_samples).astype(np.float64)
-    power: _Array = np.square(frames).mean(axis=1)
+    power = np.empty(whole // frame_samples)
+    done = 0
+    for block in split_blocks(samples[:whole], _BLOCK_FRAMES * frame_samples):
+        frames = block.reshape(-1, frame_samples).astype(np.float64)
+        power[done : done + len(frames)] = np.square(frames, out=frames).mean(axis=1)
+        done += len(frames)
     return power
+
+
+def _mean_power(samples: Samples) -> float:
+    power = sum(float(np.square(block, dtype=np.float64).sum()) for block in split_blocks(samples))
+    return power / max(1, len(samples))
 
 
 def _compute_frame_db(frame_power: _Array) -> _Array:
@@ -448,10 +467,12 @@ class SoundFrames:
 
     def detect_voiced(self) -> _Flags:
         """Whether every second frame is periodic at the pitch of a voice: [steps]."""
-        likeness = np.fft.irfft(self.power[::2], axis=1)[:, : _LONGEST_PERIOD_SAMPLES + 1]
-        likeness = likeness / np.maximum(likeness[:, :1], 1e-12) / _WINDOW_AUTOCORRELATION
-        lowest = np.minimum.accumulate(likeness, axis=1)
-        rise = (likeness - lowest)[:, _SHORTEST_PERIOD_SAMPLES:].max(axis=1, initial=0.0)
+        power = self.power[::2]
+        rise = np.empty(len(power), dtype=np.float32)
+        for start in range(0, len(power), _BLOCK_FRAMES):
+            rise[start : start + _BLOCK_FRAMES] = _measure_rise(
+                power[start : start + _BLOCK_FRAMES]
+            )
         voiced: _Flags = (rise > _MIN_VOICED_RISE) & self.speech[::2]
         return voiced
 
@@ -483,6 +504,15 @@ class SoundFrames:
         return [(first + a, first + b) for a, b in find_runs(~self.speech[first:last])]
 
 
+def _measure_rise(power: _Array32) -> _Array32:
+    """How far the similarity of each frame to itself rises again after its lowest: [frames]."""
+    likeness = np.fft.irfft(power, axis=1)[:, : _LONGEST_PERIOD_SAMPLES + 1]
+    likeness = likeness / np.maximum(likeness[:, :1], 1e-12) / _WINDOW_AUTOCORRELATION
+    lowest = np.minimum.accumulate(likeness, axis=1)
+    rise: _Array32 = (likeness - lowest)[:, _SHORTEST_PERIOD_SAMPLES:].max(axis=1, initial=0.0)
+    return rise
+
+
 def _average_db(levels_db: npt.NDArray[np.float64]) -> float:
     return 10 * float(np.log10(np.mean(10 ** (levels_db / 10)))) if len(levels_db) else FLOOR_DB
 
@@ -496,8 +526,10 @@ def _compute_spectra(clip: Clip, n_frames: int) -> _Array32:
     edge = (_WINDOW_SAMPLES - hop) // 2
     padded = np.pad(low, (edge, _WINDOW_SAMPLES))
     windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW_SAMPLES)[::hop][:n_frames]
-    spectra = np.fft.rfft(windows * _WINDOW, axis=1)
-    power: _Array32 = (spectra.real**2 + spectra.imag**2).astype(np.float32)
+    power = np.empty((len(windows), _WINDOW_SAMPLES // 2 + 1), dtype=np.float32)
+    for start in range(0, len(windows), _BLOCK_FRAMES):
+        spectra = np.fft.rfft(windows[start : start + _BLOCK_FRAMES] * _WINDOW, axis=1)
+        power[start : start + len(spectra)] = spectra.real**2 + spectra.imag**2
     return power
 
 

@@ -187,17 +187,29 @@ class StreamEncoder:
         self._format = audio_format
         self._written = bytearray()
         self._samples = 0
-        self._kept: list[Samples] = []
+        self._flac: soundfile.SoundFile | None = None
         self._container: Any = None
         if audio_format in _MUXED:
             self._open(*_MUXED[audio_format])
+        elif audio_format is StreamFormat.FLAC:
+            # Compressed as it comes, since an hour of samples takes 350 MB; on no disk, which may
+            # be full.
+            self._whole = io.BytesIO()
+            self._flac = soundfile.SoundFile(
+                self._whole,
+                "w",
+                samplerate=STUDIO_RATE_HZ,
+                channels=1,
+                format="FLAC",
+                subtype="PCM_16",
+            )
 
     def push(self, chunk: Samples) -> bytes:
         """Encode a chunk; returns the encoder's output, perhaps empty."""
         if self._format is StreamFormat.PCM:
             return to_pcm16(chunk).tobytes()
-        if self._container is None:
-            self._kept.append(chunk)
+        if self._flac is not None:
+            self._flac.write(to_pcm16(chunk))
             return b""
         if len(chunk):
             self._encode(_make_frame(to_pcm16(chunk), "s16", self._samples))
@@ -206,9 +218,9 @@ class StreamEncoder:
 
     def finish(self) -> bytes:
         """The rest of the stream; nothing may be pushed after it."""
-        if self._format is StreamFormat.FLAC:
-            silence = np.zeros(0, dtype=np.float32)
-            return encode(Clip(np.concatenate([silence, *self._kept])), AudioFormat.FLAC)
+        if self._flac is not None:
+            self.close()  # which writes the length into the header
+            return self._whole.getvalue()
         if self._container is not None:
             self._encode(None)
             self.close()
@@ -216,9 +228,10 @@ class StreamEncoder:
 
     def close(self) -> None:
         """Free the encoder; harmless after `finish`."""
-        container, self._container = self._container, None
-        if container is not None:
-            container.close()
+        for encoder in (self._container, self._flac):
+            if encoder is not None:
+                encoder.close()
+        self._container = self._flac = None
 
     def _open(self, container: str, codec: str, options: dict[str, str]) -> None:
         self._container = av.open(

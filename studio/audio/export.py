@@ -17,10 +17,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample
+from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Samples, resample
 from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3Settings, encode_blocks, parse_format
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
-from studio.audio.timeline import BLOCK_SAMPLES, FailedPart, Timeline, TimelineEntry
+from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.dialog.model import name_key
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from studio.audio.clip import Samples, from_pcm16, to_pcm16
+from studio.audio.clip import BLOCK_SAMPLES, Samples, from_pcm16, to_pcm16
 from studio.audio.encode import ACX_MP3, STUDIO_MP3, Mp3Settings
 from studio.audio.loudness import Loudness, LoudnessMeter, measure_loudness
-from studio.audio.timeline import BLOCK_SAMPLES, Timeline, TimelineEntry
+from studio.audio.timeline import Timeline, TimelineEntry
 from studio.errors import BadInput
 
 _REACH_SAMPLES = 480

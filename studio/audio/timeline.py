@@ -11,11 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples, from_pcm16
+from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Samples, from_pcm16
 from studio.errors import StorageFailed
-
-BLOCK_SAMPLES = 65_536
-"""Longest block of `Timeline.blocks`: 2.7 s at the studio's rate, 256 KB."""
 
 
 @dataclass(frozen=True, slots=True)

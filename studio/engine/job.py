@@ -129,6 +129,9 @@ class SegmentRecord:
 
 log = logging.getLogger(__name__)
 
+# One for all, as a job may have 20,000 segments, and a log takes more than a kilobyte.
+_NOTHING_LIVE: EventLog[Samples] = EventLog()
+_NOTHING_LIVE.close()
 
 MAX_TRIES = 4
 """Most tries of a line with quality issues."""
@@ -318,8 +321,7 @@ class Job:
         if record.is_final:
             record.live.close()
             # To free the chunks; current readers have the old log, and later ones read the file.
-            record.live = EventLog()
-            record.live.close()
+            record.live = _NOTHING_LIVE
             self._open -= 1
             self._end_if_all_final()
 

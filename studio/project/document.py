@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -150,8 +151,8 @@ _DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
 
 def encode_line(line: ProjectLine) -> dict[str, Any]:
     """A line as a record in files, without defaults."""
-    values = ((name, getattr(line, name), default) for name, default in _LINE_DEFAULTS.items())
-    record = {name: value for name, value, default in values if value != default}
+    values = zip(_LINE_DEFAULTS.items(), _get_line_values(line), strict=True)
+    record = {name: value for (name, default), value in values if value != default}
     if "params" in record:
         record["params"] = dict(line.params)
     return record
@@ -197,6 +198,8 @@ def read_document(record: Mapping[str, Any]) -> Document:
 
 _LINE_DEFAULTS: dict[str, Any] = asdict(ProjectLine(""))
 """Its id "" is no line's, so that every line's id is written."""
+
+_get_line_values = attrgetter(*_LINE_DEFAULTS)
 
 
 MAX_PROJECT_NAME_CHARS = 200

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+from weakref import WeakValueDictionary
 
 from studio.dialog.model import Dialog
 from studio.engine.engine import SpeechEngine
@@ -64,8 +65,10 @@ class OpenProjects:
         """
         self._start = start
         self._sweep = sweep
-        # Guards the table, so that a project is opened only once.
+        # Guards the table; held only for as long as that is looked at or changed.
         self.lock = threading.RLock()
+        # One for each project, so that it is opened only once, and others don't wait meanwhile.
+        self._opening: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._sessions: dict[str, ProjectSession] = {}
         self._used_s: dict[str, float] = {}
         self._ended = threading.Event()
@@ -103,16 +106,30 @@ class OpenProjects:
             EngineBusy: All projects have been closed.
             StorageFailed: It can't be read.
         """
-        with self.lock:
-            session = self._sessions.get(project_id)
-            if session is None and self.is_closed:
-                raise build_closed_error()
-            if session is None:
-                session = self._sessions[project_id] = self._start(place())
+        with self.only_one(project_id):
+            with self.lock:
+                if self.is_closed and project_id not in self._sessions:
+                    raise build_closed_error()
+                if (session := self.touch(project_id)) is not None:
+                    return session
+            session = self._start(place())
+            with self.lock:
+                if self.is_closed:
+                    session.close()
+                    raise build_closed_error()
+                self._sessions[project_id] = session
                 session.resume()
                 self._start_saving()
-            self._used_s[project_id] = time.monotonic()
+                self._used_s[project_id] = time.monotonic()
             return session
+
+    @contextmanager
+    def only_one(self, project_id: str) -> Iterator[None]:
+        """Let no other thread open, remove or restore a project meanwhile."""
+        with self.lock:
+            opening = self._opening.setdefault(project_id, threading.RLock())
+        with opening:
+            yield
 
     def close_project(self, project_id: str) -> None:
         """Stop a project's render and close it, if it is open."""
@@ -351,7 +368,7 @@ class Projects:
             Conflict: Another studio has it open.
             StorageFailed: It can't be moved.
         """
-        with self._open.lock:
+        with self._open.only_one(project_id):
             root = self._folder(project_id)
             self._open.close_project(project_id)
             folder = ProjectFolder(root, self._disk)
@@ -379,7 +396,7 @@ class Projects:
         """
         if not project_id or not _ID_CHARS.issuperset(project_id):
             raise NotFound(_DELETED)
-        with self._open.lock:
+        with self._open.only_one(project_id):
             self.trash.restore(project_id, self._root / project_id)
             try:
                 return self.open(project_id)

@@ -6,6 +6,7 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from studio.dialog.model import Audio, Silence, Speech, name_key
 from studio.dialog.model import Line as DialogLine
@@ -41,11 +42,10 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     place keeps its id, and so its takes.
     """
     previous, wanted = list(document), list(dialog)
-    matched = _match_unchanged(
-        [_build_match_key(line.to_dialog_line()) for line in previous],
-        [_build_match_key(one) for one in wanted],
-    )
-    _match_moved(previous, wanted, matched)
+    old_keys = [_build_match_key(line.to_dialog_line()) for line in previous]
+    new_keys = [_build_match_key(line) for line in wanted]
+    matched = _match_unchanged(old_keys, new_keys)
+    _match_moved(old_keys, new_keys, matched)
     _match_changed(previous, wanted, matched)
     lines = [
         _update_line(
@@ -91,16 +91,16 @@ def _find_unique(keys: Sequence[_MatchKey]) -> dict[_MatchKey, int]:
 
 
 def _match_moved(
-    previous: Sequence[ProjectLine], wanted: Sequence[DialogLine], matched: dict[int, int]
+    previous: Sequence[_MatchKey], wanted: Sequence[_MatchKey], matched: dict[int, int]
 ) -> None:
     free: dict[_MatchKey, list[int]] = defaultdict(list)
     taken = set(matched.values())
     for place in reversed(range(len(previous))):
         if place not in taken:
-            free[_build_match_key(previous[place].to_dialog_line())].append(place)
-    for place, line in enumerate(wanted):
-        if place not in matched and free[_build_match_key(line)]:
-            matched[place] = free[_build_match_key(line)].pop()
+            free[previous[place]].append(place)
+    for place, key in enumerate(wanted):
+        if place not in matched and free.get(key):
+            matched[place] = free[key].pop()
 
 
 def _match_changed(
@@ -155,6 +155,8 @@ def _count_same_ends(one: str, other: str) -> int:
 
 
 def _count_same_beginning(one: str, other: str) -> int:
+    if one[:1] != other[:1]:  # as in most pairs
+        return 0
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -176,21 +178,15 @@ def _count_common(one: str, other: str) -> int:
 
 def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
     """A line's new text with the id, take and lock of an old line."""
-    fresh = ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen)
     match line:
         case Silence():
-            return replace(fresh, kind=LineKind.SILENCE, duration_s=line.duration_s)
+            values: dict[str, Any] = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
         case Audio():
-            return replace(fresh, kind=LineKind.AUDIO, path=line.path)
+            values = {"kind": LineKind.AUDIO, "path": line.path}
         case Speech():
-            return replace(
-                fresh,
-                speaker=line.speaker,
-                text=line.text,
-                language=line.language,
-                seed=line.seed,
-                params=dict(line.params),
-            )
+            values = {"speaker": line.speaker, "text": line.text, "language": line.language}
+            values |= {"seed": line.seed, "params": dict(line.params)}
+    return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
 
 
 def _build_match_key(line: DialogLine) -> _MatchKey:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from studio.audio.analysis import FEATURE_STEP_S, SoundFrames
+from studio.audio.analysis import FEATURE_STEP_S, SoundFrames, measure_clipped_share
 from studio.audio.clip import Clip
 from studio.dialog.planning import Segment, SpeechSegment
 from studio.dialog.tags import TAG
@@ -224,7 +224,6 @@ _TAIL_S = 0.8  # a word's decay and a breath are shorter
 # Speech fades in and out. A clip that starts or ends within 12 dB of its speech level was cut.
 _EDGE_BELOW_SPEECH_DB = 12.0
 # A few samples at full scale are peaks of a loud voice; one in a thousand is audible distortion.
-_CLIPPED_LEVEL = 0.999
 _CLIPPED_SHARE = 0.001
 _QUIET_DB = -50.0  # 30 dB below speech at a usual level, where only noise is left
 _STEADY_S = 1.2  # speech changes its level several times a second; a hum or a hiss doesn't
@@ -447,7 +446,7 @@ def _check_edges(clip: Clip, frames: SoundFrames) -> Iterator[QualityIssue]:
 
 
 def _check_clipping(clip: Clip) -> Iterator[QualityIssue]:
-    share = float((np.abs(clip.samples) >= _CLIPPED_LEVEL).mean())
+    share = measure_clipped_share(clip.samples)
     if share > _CLIPPED_SHARE:
         message = f"Distorted: {share:.1%} of it is at full scale."
         yield QualityIssue(IssueKind.CLIPPED, round(share, 4), message)

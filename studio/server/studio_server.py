@@ -136,6 +136,9 @@ _M_ARENA_MAX = -8
 
 
 _MAX_FILES = 65_536
+_COLLECT_AFTER = (5_000, 10, 10)
+"""Objects, and younger generations, after which garbage is collected. With Python's own 700, a
+script of 20,000 lines took a tenth longer."""
 
 
 def tune_process() -> None:
@@ -170,6 +173,7 @@ def collect_garbage_again() -> None:
     Hardly any of that ever goes, and to look through it takes a fifth of a second each time.
     """
     gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
     gc.enable()
 
 

@@ -4,10 +4,9 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, to_pcm16, write_wav
+from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Clip, to_pcm16, write_wav
 from studio.audio.encode import AudioFormat, encode_blocks
 from studio.audio.timeline import (
-    BLOCK_SAMPLES,
     FailedPart,
     SilencePart,
     TakePart,

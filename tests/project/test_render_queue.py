@@ -13,8 +13,7 @@ from gated import GatedDraft
 from project_scenes import IDA, Bench, document_of, ops, rendered, text_edit, until
 from scenes import OpenStudio, dialog_of
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, to_pcm16, write_wav
-from studio.audio.timeline import BLOCK_SAMPLES
+from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Clip, Samples, to_pcm16, write_wav
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import (

@@ -10,35 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from addresses import PAGE_ADDRESSES
-from fastapi.routing import APIRoute
-
-from studio.server.v1.dialog_api import dialog_routes
-from studio.server.v1.speech_api import speech_routes
+from route_catalogue import CATALOGUE, Body
 
 LINES = 20_000
 OPS = 10_000
 JSON_CHARS = 11_900_000
 SOUND_BYTES = 100_000_000
-
-SERVICE_ADDRESSES = tuple(
-    (method, f"/v1{route.path}")
-    for router in (speech_routes, dialog_routes)
-    for route in router.routes
-    if isinstance(route, APIRoute)
-    for method in sorted(route.methods)
-)
-ADDRESSES = frozenset(
-    f"{method} {path}"
-    for method, path in (
-        *PAGE_ADDRESSES,
-        *SERVICE_ADDRESSES,
-        ("GET", "/healthz"),
-        ("GET", "/healthz/live"),
-        ("GET", "/metrics"),
-    )
-)
-"""Every route of the studio, from the routes themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +41,8 @@ class Largest:
     Attributes:
         cpu_s: How much processor time it may take; above 1 only where `why` says why.
         sends_lines: Whether it needs to know the project's lines.
+        speaks: Whether it needs the voice, which has spoken before: the first line loads it.
+        memory_bytes: How much memory it may take; above 100 MB only where `why` says why.
     """
 
     address: str
@@ -72,6 +51,8 @@ class Largest:
     cpu_s: float = 1.0
     why: str = ""
     sends_lines: bool = False
+    speaks: bool = False
+    memory_bytes: int = 100_000_000
 
 
 _WORDS = [
@@ -130,7 +111,7 @@ def _each(make: Callable[[int, list[str]], dict[str, Any]], count: int = OPS) ->
     return _edits(lambda ids: [make(number, ids) for number in range(count)])
 
 
-def _archive(files: int) -> dict[str, Any]:
+def archive(files: int) -> dict[str, Any]:
     """An exported project with takes, each of two files."""
     line = {"line_id": "0" * 12, "speaker": "Ida", "text": "Hello."}
     history = {"journal_bytes": 0, "rev": 0, "undo": None, "redo": None, "last": None, "at_s": 0.0}
@@ -165,6 +146,11 @@ _EACH_OP: dict[str, Callable[[int, list[str]], dict[str, Any]]] = {
     "replace": lambda n, _: {"find": "river", "with": "rivers"},
     "join": lambda n, ids: {"line_ids": ids[2 * n : 2 * n + 2]},
     "split": lambda n, ids: {"line_id": ids[n], "at": 20, "new_line_id": _new_id(n)},
+    "delete and split": lambda n, ids: (
+        {"op": "split", "line_id": ids[n], "at": 20, "new_line_id": _new_id(n)}
+        if n % 2
+        else {"op": "delete", "line_ids": [ids[n]]}
+    ),
     "choose": lambda n, ids: {"line_id": ids[n], "take_id": None},
     "pronounce": lambda n, _: {"put": [{"written": f"word{n}"}], "remove": [f"word{n - 1}"]},
     "rename": lambda n, _: {"name": f"Scene {n}"},
@@ -185,6 +171,20 @@ def _one(name: str, make: Callable[[list[str]], dict[str, Any]], **options: Any)
 _WHOLE_SCRIPT = "a script is read, compared with all lines, saved and planned: 0.1 ms a line"
 _MANY_FILES = "each file is unpacked, checked and read: 0.2 ms a file, in a thread of its own"
 _SPOKEN = "the draft voice speaks; the engine's work, which other requests don't wait for"
+
+
+def _speech(audio_format: str, memory_bytes: int = 100_000_000) -> Largest:
+    body = {"input": "All is quiet by the river. " * 740, "response_format": audio_format}
+    return Largest(
+        "POST /v1/audio/speech",
+        f"20,000 characters, {audio_format}",
+        lambda _: _json(body),
+        60.0,
+        _SPOKEN if audio_format == "mp3" else f"{_SPOKEN}; FLAC is kept until its end",
+        speaks=True,
+        memory_bytes=memory_bytes,
+    )
+
 
 SPECIAL: tuple[Largest, ...] = (
     Largest(_CREATE, "20,000 lines", lambda _: _json({"text": script(LINES)}), 1.5, _WHOLE_SCRIPT),
@@ -247,53 +247,38 @@ SPECIAL: tuple[Largest, ...] = (
     Largest(
         _IMPORT,
         "1,000 files",
-        lambda _: _archive(1_000),
+        lambda _: archive(1_000),
     ),
-    Largest(_IMPORT, "24,000 files", lambda _: _archive(24_000), 8.0, _MANY_FILES),
-    Largest(_IMPORT, "100,001 files", lambda _: _archive(100_002)),
+    Largest(_IMPORT, "16,000 takes", lambda _: archive(32_000), 10.0, _MANY_FILES),
+    Largest(_IMPORT, "100,001 files", lambda _: archive(100_002)),
     Largest(
         "POST /studio/projects/lines",
         "20,000 lines",
         lambda _: {"content": script(LINES).encode()},
     ),
-    Largest(
-        "POST /v1/audio/speech",
-        "20,000 characters",
-        lambda _: _json({"input": "All is quiet by the river. " * 740, "response_format": "mp3"}),
-        60.0,
-        _SPOKEN,
-    ),
+    _speech("mp3"),
+    _speech("flac", 130_000_000),
     Largest(
         "POST /v1/dialogs",
         "20,000 lines",
         lambda _: _json({"input": script(LINES)}),
-        60.0,
-        _SPOKEN,
+        400.0,
+        f"{_SPOKEN}; each line keeps its states and quality report: 5 KB",
+        speaks=True,
+        memory_bytes=220_000_000,
     ),
 )
 """Requests that cost more than their size says."""
 
-_UPLOADS = frozenset(
-    {
-        "POST /studio/projects/{project_id}/audio",
-        "POST /studio/speakers",
-        "POST /studio/speakers/{speaker_id}/act",
-        "POST /studio/speakers/{speaker_id}/samples",
-        "PUT /studio/speakers/{speaker_id}/samples/{sample_id}/recording",
-        "POST /studio/speakers/import",
-        "POST /studio/uploads",
-        _IMPORT,
-    }
-)
-
-ENDLESS = frozenset({"GET /studio/projects/{project_id}/events"})
-"""Streams without an end, which the tests of the connections hold to their bounds."""
+_LARGEST: dict[Body, Build] = {
+    Body.JSON: _full,
+    Body.SOUND: _sound,
+    Body.FORM: lambda _: {"data": {"username": "ida", "password": "x" * 9_900}},
+    Body.QUERY: lambda _: {"params": {"takes": "x" * 20_000}},
+}
 
 
 def general(address: str) -> Largest:
     """The largest body that a route takes, or the longest query that it could look at."""
-    if address in _UPLOADS:
-        return Largest(address, "100 MB of zeros", _sound)
-    if address.startswith(("POST", "PUT", "PATCH")):
-        return Largest(address, "12 MB of JSON", _full)
-    return Largest(address, "a query of 20,000", lambda _: {"params": {"takes": "x" * 20_000}})
+    body = CATALOGUE[address]
+    return Largest(address, body.value, _LARGEST[body])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import soxr
 
 from studio.audio.analysis import measure_levels
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
 from studio.backends.espeak.espeak_voices import (
     PACKAGE,
@@ -57,11 +57,10 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
         float32 [samples] at `STUDIO_RATE_HZ`, peaks at most `PEAK_DB`, faded at both ends; empty
         when nothing is audible.
     """
-    if not len(pcm) or np.abs(pcm.astype(np.int32)).max() < _SILENT * 32_768:
+    if not len(pcm) or max(int(pcm.max()), -int(pcm.min())) < _SILENT * 32_768:
         return np.zeros(0, dtype=np.float32)
-    raw = pcm.astype(np.float32) / 32_768
     played_hz = round(rate_hz * shift / _RATE_STEP_HZ) * _RATE_STEP_HZ
-    speech = soxr.resample(raw, played_hz, STUDIO_RATE_HZ, quality="HQ")
+    speech = soxr.resample(from_pcm16(pcm), played_hz, STUDIO_RATE_HZ, quality="HQ")
     first, end = _audible(speech)
     lead, tail = round(LEAD_S * STUDIO_RATE_HZ), round(TAIL_S * STUDIO_RATE_HZ)
     kept = _fade(_normalize_level(speech[max(0, first - lead) : end + tail]))
@@ -73,24 +72,26 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
 def _audible(speech: Samples) -> tuple[int, int]:
     """The bounds of the audible part."""
     loudness = np.abs(speech)
-    places = np.flatnonzero(loudness > loudness.max() * _AUDIBLE)
-    return int(places[0]), int(places[-1]) + 1
+    audible = loudness > loudness.max() * _AUDIBLE
+    return int(audible.argmax()), len(audible) - int(audible[::-1].argmax())
 
 
 def _normalize_level(speech: Samples) -> Samples:
-    """Speech without its mean, at `SPEECH_DB` unless its peaks forbid it."""
-    centred = speech - speech.mean()
-    gain_db = SPEECH_DB - measure_levels(Clip(centred), may_be_noisy=False).speech_db
-    most = 10 ** (PEAK_DB / 20) / float(np.abs(centred).max())
-    return centred * np.float32(min(10 ** (gain_db / 20), most))
+    """Remove the mean and, unless peaks forbid it, bring speech to `SPEECH_DB`; in place."""
+    speech -= speech.mean()
+    gain_db = SPEECH_DB - measure_levels(Clip(speech), may_be_noisy=False).speech_db
+    most = 10 ** (PEAK_DB / 20) / float(max(speech.max(), -speech.min()))
+    speech *= np.float32(min(10 ** (gain_db / 20), most))
+    return speech
 
 
 def _fade(speech: Samples) -> Samples:
+    """Fade both ends of speech in place."""
     n = min(round(_FADE_S * STUDIO_RATE_HZ), len(speech) // 2)
     rise = (0.5 - 0.5 * np.cos(np.pi * np.arange(n) / max(n, 1))).astype(np.float32)
-    shape = np.ones(len(speech), dtype=np.float32)
-    shape[:n], shape[len(speech) - n :] = rise, rise[::-1]
-    return speech * shape
+    speech[:n] *= rise
+    speech[len(speech) - n :] *= rise[::-1]
+    return speech
 
 
 PARAMS = (

@@ -98,6 +98,9 @@ class Library:
     def close(self) -> None:
         """Forget all state by unloading the library itself."""
         self._espeak.espeak_Terminate()
+        # The callback holds this object, and the collector hardly ever runs here: without this,
+        # the sound of a hundred utterances would stay in memory.
+        del self._callback, self._pcm
         handle = self._espeak._handle
         if sys.platform == "win32":
             _ctypes.FreeLibrary(handle)

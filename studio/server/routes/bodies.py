@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -69,6 +70,7 @@ _SHOWN_SPOKEN_CHARS = 2_000
 """Limit of a line's spoken text, because the page gets all lines of a project at once."""
 
 _LINE_FIELDS = tuple(one.name for one in fields(ProjectLine))
+_get_line_values = attrgetter(*_LINE_FIELDS)
 _PROGRESS_FIELDS = ("total", "done", "failed", "audio_s", "wall_s", "first_audio_s", "message")
 
 _MARK = r"^[A-Za-z0-9_-]{1,64}$"
@@ -271,7 +273,9 @@ def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
 def line_fields(line: ProjectLine) -> dict[str, Any]:
     """A line as the page edits it."""
     # Not `asdict`, which copies deeply: a project may have 20,000 lines.
-    return {name: getattr(line, name) for name in _LINE_FIELDS} | {"params": dict(line.params)}
+    values = dict(zip(_LINE_FIELDS, _get_line_values(line), strict=True))
+    values["params"] = dict(line.params)
+    return values
 
 
 def _document_fields(document: Document) -> dict[str, Callable[[], object]]:

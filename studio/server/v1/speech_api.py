@@ -42,6 +42,7 @@ from studio.services.studio import Studio
 
 speech_routes = APIRouter()
 
+_MOST_BYTES = 1_000_000  # sent at once: a whole FLAC comes at the end
 _CLIENT_CLOSED = 499  # for the access log; the client has left
 
 _AUDIO: dict[int | str, dict[str, Any]] = {
@@ -125,7 +126,9 @@ class SpokenAudio:
                 yield await self._encode(self._first)
             async for chunk in self._chunks:
                 yield await self._encode(chunk)
-            yield await asyncio.to_thread(self._finish)
+            rest = await asyncio.to_thread(self._finish)
+            for start in range(0, len(rest), _MOST_BYTES):
+                yield rest[start : start + _MOST_BYTES]
         finally:
             self._encoder.close()
 

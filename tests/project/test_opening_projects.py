@@ -1,0 +1,66 @@
+"""A project is opened once, and while that takes long, others are opened and edited."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project_scenes import IDA, ops, text_edit
+from scenes import OpenStudio
+
+from studio.dialog.model import Dialog, Speech
+from studio.project import projects as module
+
+ENOUGH_S = 60
+
+
+class SlowOpening:
+    """Opens one project only when it is let go on."""
+
+    def __init__(self, start: Callable[..., Any]) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.opened: list[str] = []
+        self.project_id = ""
+        self._start = start
+
+    def __call__(self, projects: module.Projects, root: Path) -> Any:
+        self.opened.append(root.name)
+        if root.name == self.project_id:
+            self.begun.set()
+            assert self.goes_on.wait(ENOUGH_S)
+        return self._start(projects, root)
+
+
+def test_others_are_opened_and_edited_while_a_large_one_is_opened(
+    open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowOpening(module.Projects._open_session)
+    monkeypatch.setattr(module.Projects, "_open_session", lambda *given: slow(*given))
+    studio = open_studio()
+    large, small = (
+        studio.projects.create(name, Dialog((Speech("Ida", "Good evening."),))).project_id
+        for name in ("Large", "Small")
+    )
+    studio.projects.remove(large)
+    studio.projects.remove(small)
+    slow.project_id, slow.opened = large, []
+    with ThreadPoolExecutor(4) as threads:
+        try:
+            first = threads.submit(studio.projects.restore, large)
+            assert slow.begun.wait(ENOUGH_S)
+            second = threads.submit(studio.projects.open, large)
+            session = threads.submit(studio.projects.restore, small).result(ENOUGH_S)
+            (line_id,) = session.document.order
+            session.edit(ops(text_edit(line_id, "Good night.")), IDA, session.rev)
+            assert {card.name for card in studio.projects.list_summaries()} == {"Large", "Small"}
+            assert not studio.projects.waits_for_room
+            assert not first.done()
+            assert not second.done()
+        finally:
+            slow.goes_on.set()
+        assert first.result(ENOUGH_S) is second.result(ENOUGH_S)
+    assert slow.opened == [large, small]
