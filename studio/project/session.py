@@ -113,6 +113,11 @@ class ProjectSession:
         return self._state.render_queue.shortage or self._autosave.message
 
     @property
+    def remaining_s(self) -> float | None:
+        """Seconds until the render is done; None if there is none, or too little is known."""
+        return self._state.render_queue.remaining_s
+
+    @property
     def waits_for_room(self) -> bool:
         """Whether the render waits for room on the disk."""
         return self._state.render_queue.shortage is not None

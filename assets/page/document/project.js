@@ -39,6 +39,7 @@ export class Project {
   #base = EMPTY_DOCUMENT;
   #steps = [];
   #jobSteps = 0;
+  #jobAt_ms = 0;
   #live = null;
   #outbox = null;
   #deletedLines = new DeletedLines();
@@ -95,6 +96,12 @@ export class Project {
 
   get rendering() {
     return isRunning(this.job);
+  }
+
+  /** Seconds until the render is done, by now. @returns {number | null} null while too little is known */
+  get remaining_s() {
+    const left = this.job?.summary?.remaining_s ?? null;
+    return left === null || !this.rendering ? null : Math.max(0, left - (performance.now() - this.#jobAt_ms) / 1000);
   }
 
   /** Lines in order. @returns {Line[]} */
@@ -309,6 +316,7 @@ export class Project {
 
   #showJob(job) {
     this.job = job ?? null;
+    this.#jobAt_ms = performance.now();
     bus.emit("project.job");
   }
 

@@ -220,6 +220,7 @@ def job_body(session: ProjectSession) -> dict[str, Any] | None:
     ended = "cancelled" if run.cancelled else "done"
     running = "waiting" if session.waits_for_room else "running"
     summary = {name: getattr(run, name) for name in _PROGRESS_FIELDS}
+    summary["remaining_s"] = session.remaining_s
     return {"state": running if run.ended_s is None else ended, "summary": summary}
 
 
