@@ -1,7 +1,7 @@
 """The dialog as lines: written, cut, joined, moved, marked; by mouse and by keyboard alone."""
 
 import pytest
-from ui_steps import fill, saved, texts
+from ui_steps import fill, line_ids, saved, texts
 
 pytestmark = pytest.mark.browser
 
@@ -164,6 +164,21 @@ def test_pauses_are_changed_in_their_row_and_from_the_panel(page, write):
     page.press("#field-before", "Enter")
     assert texts(page) == ["One.", "Two.", "—"]
     assert stored(page, project) == texts(page)
+
+
+def test_a_pause_is_added_and_set_by_keys_alone(page, write):
+    project = write(THREE, 3)
+    at(page, 0)
+    for key in ("p", "Enter", "3", "Enter"):
+        page.keyboard.press(key)
+    assert texts(page) == ["One.", "—", "Two and more.", "Three."]
+    seconds = "() => window.tableread.project.lines[1].duration_s"
+    assert page.evaluate(seconds) == 3
+    for key in ("Enter", "1", ".", "5", "Escape", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.evaluate(seconds) == 1.5
+    assert stored(page, project) == texts(page)
+    assert page.evaluate("() => window.tableread.selection.current") == line_ids(page)[2]
 
 
 def test_words_are_found_and_replaced(page, write):
