@@ -246,9 +246,8 @@ def pressed_share(page):
     box = timeline.bounding_box()
     timeline.click(position={"x": box["width"] * 0.75, "y": box["height"] / 2})
     page.wait_for_function("() => Number(document.getElementById('timeline').ariaValueNow) > 0")
-    return int(timeline.get_attribute("aria-valuenow")) / int(
-        timeline.get_attribute("aria-valuemax")
-    )
+    now, most = (int(timeline.get_attribute(f"aria-value{one}")) for one in ("now", "max"))
+    return now / most
 
 
 def test_the_address_opens_the_project_elsewhere(page, write, open_page):
