@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
@@ -39,16 +40,27 @@ class RemainingTime:
         self._n_done = 0
         self._done_weight = 0.0
         self._done_s = 0.0
-        self._began_s = 0.0
+        self._began_s = math.inf
         self._most_running = 1
 
-    def begin(self, line: Hashable, at_s: float) -> None:
-        """A line begins to be spoken; one that begins again counts from then on."""
-        if not self._n_done and not self._running:
-            self._began_s = at_s
-        weight = self._waiting.pop(line, None)
-        if weight is not None:
+    def expect(self, waiting: Mapping[Hashable, float]) -> None:
+        """These lines wait now, each with its weight, in place of those that did."""
+        self._waiting = {line: one for line, one in waiting.items() if line not in self._running}
+        self._waiting_weight = sum(self._waiting.values())
+
+    def begin(self, line: Hashable, at_s: float, *, weight: float | None = None) -> None:
+        """A line begins to be spoken; one that begins again counts from then on.
+
+        Args:
+            line: Which one; ignored if it neither waits, runs nor has a weight here.
+            at_s: When.
+            weight: Of a line that isn't expected.
+        """
+        self._began_s = min(self._began_s, at_s)
+        if line in self._waiting:
+            weight = self._waiting.pop(line)
             self._waiting_weight -= weight
+        if line not in self._running and weight is not None:
             self._running[line] = _Running(weight, at_s)
             self._most_running = max(self._most_running, len(self._running))
         elif line in self._running:
@@ -63,28 +75,42 @@ class RemainingTime:
             self._done_weight += run.weight
             self._done_s += at_s - run.began_s
 
+    def interrupt(self, line: Hashable) -> None:
+        """A line isn't spoken any more; it says nothing of the others."""
+        self._running.pop(line, None)
+
+    def skip(self, duration_s: float) -> None:
+        """Leave a time out in which no line could begin."""
+        self._began_s += duration_s
+
+    @property
+    def knows_too_little(self) -> bool:
+        """Whether too few lines have ended for an estimate."""
+        return self._n_done < MIN_LINES
+
     def estimate_s(self, at_s: float) -> float | None:
         """Seconds that are left; None while too little is known, 0 when nothing is left."""
         running = list(self._running.values())
         if not running and not self._waiting:
             return 0.0
-        if self._n_done < MIN_LINES or self._done_s <= 0 or at_s <= self._began_s:
+        if self.knows_too_little or self._done_s <= 0 or at_s <= self._began_s:
             return None
         speed = self._done_weight / self._done_s  # of one line alone, per second
         left = [
             max(_LEAST_LEFT * run.weight, run.weight - speed * (at_s - run.began_s))
             for run in running
         ]
+        spoken = self._done_weight + sum(run.weight for run in running) - sum(left)
+        rate = spoken / (at_s - self._began_s)  # of all lines together, per second
         waiting = list(self._waiting.values())
         if len(waiting) > _LAID_OUT_LINES:
-            spoken = self._done_weight + sum(run.weight for run in running) - sum(left)
-            rate = spoken / (at_s - self._began_s)  # of all lines together, per second
             return (sum(left) + self._waiting_weight) / rate
-        return self._lay_out(left, waiting) / speed
+        n_slots = max(self._most_running, len(left))
+        return self._lay_out(left, waiting, n_slots) * n_slots / rate
 
-    def _lay_out(self, left: list[float], waiting: list[float]) -> float:
+    def _lay_out(self, left: list[float], waiting: list[float], n_slots: int) -> float:
         """When the last line ends if each slot takes the next line: the last ones end apart."""
-        slots = left + [0.0] * max(0, self._most_running - len(left))
+        slots = left + [0.0] * (n_slots - len(left))
         heapq.heapify(slots)
         for weight in waiting:
             heapq.heapreplace(slots, slots[0] + weight)
@@ -93,4 +119,9 @@ class RemainingTime:
 
 def weigh(segment: Segment) -> float:
     """How much there is to speak in a segment; 0 for what needs no voice."""
-    return len(segment.text) + _OVERHEAD_CHARS if isinstance(segment, SpeechSegment) else 0.0
+    return weigh_text(segment.text) if isinstance(segment, SpeechSegment) else 0.0
+
+
+def weigh_text(text: str) -> float:
+    """How much there is to speak in a line of this text."""
+    return len(text) + _OVERHEAD_CHARS

@@ -69,7 +69,7 @@ class DiskWait:
             state = "goes on" if error is None else f"waits for room on the disk: {error}"
             log.warning("project %s: the render %s", core.folder.root.name, state)
         if queue.shortage != shortage:
-            queue.shortage = shortage
+            queue.set_shortage(shortage)
             core.events.append(StorageEvent())
             core.events.append(RenderEvent())
 

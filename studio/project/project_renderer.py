@@ -151,6 +151,8 @@ class ProjectRenderer:
             if line_job and (line is None or line_job.spec.key != core.line_states.get_key(line)):
                 self._drop_job(line_id)
         self.submit_lines()
+        if self._queue.queued and self._queue.estimate(core.document.lines):
+            core.events.append(RenderEvent())
 
     def submit_lines(self) -> None:
         """Submit as many lines as the engine can take; none while the disk has no room."""
@@ -198,7 +200,7 @@ class ProjectRenderer:
 
     def _drop_job(self, line_id: str) -> None:
         """Stop the job of a line, which stays queued."""
-        line_job = self._queue.line_jobs.pop(line_id, None)
+        line_job = self._queue.drop_job(line_id)
         if line_job is None:
             return
         line_job.is_dropped = True
@@ -417,6 +419,8 @@ class ProjectRenderer:
             core.events.append(LineEvent(line_id))
             if not self._queue.queued:
                 core.publish_lines(core.outliers.refresh())
+                core.events.append(RenderEvent())
+            elif self._queue.estimate(core.document.lines):
                 core.events.append(RenderEvent())
 
     def _choose_new(self, line_job: LineJob) -> bool:

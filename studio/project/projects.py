@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
-from studio.dialog.model import Dialog
+from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
 from studio.project import folder as layout
@@ -288,6 +288,11 @@ class Projects:
     def waits_for_room(self) -> bool:
         """Whether a render waits for room on the disk."""
         return any(session.waits_for_room for session in self._open.list())
+
+    def find_colour(self, name: str) -> str | None:
+        """The colour that a speaker without a voice has in an open scene; None if in none."""
+        key = name_key(name)
+        return next(filter(None, (one.colours.get(key) for one in self._open.list())), None)
 
     def get_open(self, project_id: str) -> ProjectSession | None:
         """A project that is open already, without waiting; None if it isn't."""

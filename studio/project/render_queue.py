@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +21,17 @@ from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
 from studio.engine.engine import Render
 from studio.engine.job import Job, SegmentState
+from studio.engine.remaining_time import RemainingTime, weigh_text
 from studio.errors import StorageFailed
 from studio.project.document import LineKind, ProjectLine
 from studio.project.takes import Take, TakeStore, generate_take_id
 from studio.quality.checks import QualityReport, merge_reports
 
 log = logging.getLogger(__name__)
+
+# Hundreds of lines a second may end; a render that is over in seconds is estimated more often.
+_ESTIMATE_INTERVAL_S = (0.1, 1.0)
+_ESTIMATE_SHARE = 0.05  # of the time that the render has taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,16 @@ class LineJob:
         """Whether the engine has begun to generate it."""
         waiting = (SegmentState.PLANNED, SegmentState.QUEUED)
         return any(record.state not in waiting for record in self.job.records)
+
+    @property
+    def spoken_s(self) -> tuple[float, float] | None:
+        """How many seconds ago a backend began with it, and was done, or 0; None before that."""
+        records, now_s = self.job.records, self.job.measure_elapsed_s()
+        began = [record.began_s for record in records if record.began_s is not None]
+        if not began:
+            return None
+        ends = [record.at_s.get(SegmentState.GENERATED, now_s) for record in records]
+        return now_s - min(began), (now_s - max(ends)) if self.job.is_generated else 0.0
 
     @property
     def report(self) -> QualityReport | None:
@@ -191,6 +206,7 @@ class RenderProgress:
     failed: int = 0
     audio_s: float = 0.0
     began_s: float = field(default_factory=time.monotonic)
+    remaining: RemainingTime = field(default_factory=lambda: RemainingTime({}))
     first_audio_s: float | None = None
     ended_s: float | None = None
     cancelled: bool = False
@@ -216,8 +232,12 @@ class RenderQueue:
         shortage: Why the render waits for room; None while it doesn't.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with an empty queue."""
+        self._clock = clock
+        self._short_since_s = 0.0
+        # The latest estimate of the seconds that are left, and when it was made.
+        self._estimate: tuple[float | None, float] | None = None
         self.queued: dict[str, int | None] = {}
         self.line_jobs: dict[str, LineJob] = {}
         self.failures: dict[str, LineFailure] = {}
@@ -235,7 +255,8 @@ class RenderQueue:
         fresh = {line_id: seed for line_id, seed in lines.items() if line_id not in self.queued}
         begins = bool(fresh) and (self.progress is None or self.progress.ended_s is not None)
         if begins:
-            self.progress = RenderProgress()
+            self.progress = RenderProgress(began_s=self._clock())
+            self._estimate = None
         if self.progress is not None:
             self.progress.total += len(fresh)
         for line_id in fresh:
@@ -281,7 +302,7 @@ class RenderQueue:
         """Empty the queue; returns its lines."""
         dropped = list(self.queued)
         self.queued.clear()
-        self.shortage = None
+        self.set_shortage(None)
         if self.progress is not None and self.progress.ended_s is None:
             self.progress.cancelled, self.progress.message = True, message
         return dropped
@@ -295,13 +316,78 @@ class RenderQueue:
         since_s = line_job.job.measure_elapsed_s() - first_chunk_s
         run.first_audio_s = max(0.0, run.wall_s - since_s)
 
+    def set_shortage(self, why: str | None) -> None:
+        """Begin or end the wait for room; that time says nothing of how long lines take."""
+        now_s = self._clock()
+        if why is not None and self.shortage is None:
+            self._short_since_s = now_s
+        elif why is None and self.shortage is not None and self.progress is not None:
+            self.progress.remaining.skip(now_s - self._short_since_s)
+        self.shortage, self._estimate = why, None
+
+    def drop_job(self, line_id: str) -> LineJob | None:
+        """Take the job of a line away, which stays queued."""
+        if self.progress is not None:
+            self.progress.remaining.interrupt(line_id)
+        return self.line_jobs.pop(line_id, None)
+
+    def estimate(self, lines: Mapping[str, ProjectLine]) -> bool:
+        """Estimate how long the render still takes, at most once a second or, at first, ten times.
+
+        Args:
+            lines: The project's, as they are now.
+
+        Returns:
+            Whether there is a new estimate.
+        """
+        run, now_s = self.progress, self._clock()
+        if run is None or self.shortage is not None or run.remaining.knows_too_little:
+            return False
+        least_s, most_s = _ESTIMATE_INTERVAL_S
+        interval_s = min(most_s, max(least_s, _ESTIMATE_SHARE * (now_s - run.began_s)))
+        if self._estimate is not None and now_s - self._estimate[1] < interval_s:
+            return False
+        queued = ((line_id, lines.get(line_id)) for line_id in self.queued)
+        run.remaining.expect(
+            {
+                line_id: weigh_text(line.text)
+                for line_id, line in queued
+                if line is not None and line.kind is LineKind.SPEECH
+            }
+        )
+        for line_job in self.line_jobs.values():
+            self._time(line_job)
+        self._estimate = run.remaining.estimate_s(now_s), now_s
+        return True
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds until the render is done, by the latest estimate; None if nothing is known."""
+        left_s, at_s = self._estimate or (None, 0.0)
+        if not self.queued or left_s is None:
+            return None
+        return max(0.0, left_s - (self._clock() - at_s))
+
+    def _time(self, line_job: LineJob) -> float | None:
+        """Note since when a line is spoken; returns until when it was, or now."""
+        spoken_s, line = line_job.spoken_s, line_job.spec.line
+        if self.progress is None or spoken_s is None or line.kind is not LineKind.SPEECH:
+            return None
+        now_s, (began_s, ended_s) = self._clock(), spoken_s
+        weight = weigh_text(line.text)
+        self.progress.remaining.begin(line_job.line_id, now_s - began_s, weight=weight)
+        return now_s - ended_s
+
     def end_if_idle(self) -> RenderProgress | None:
         """End the render if the queue is empty; returns it if this ended it."""
         if self.queued or self.progress is None or self.progress.ended_s is not None:
             return None
-        self.progress.ended_s = time.monotonic()
+        self.progress.ended_s = self._clock()
         return self.progress
 
     def _remove(self, line_id: str) -> None:
         self.queued.pop(line_id, None)
-        self.line_jobs.pop(line_id, None)
+        line_job = self.line_jobs.pop(line_id, None)
+        ended_s = self._time(line_job) if line_job is not None else None
+        if ended_s is not None and self.progress is not None:
+            self.progress.remaining.end(line_id, ended_s)

@@ -43,6 +43,7 @@ from studio.project.voice_transfer import export_voices, import_voices
 from studio.quality.checks import QualityIssue
 from studio.storage.disk import DiskUsage, measure_files, storage_errors
 from studio.voices.cast import Cast
+from studio.voices.speaker import SceneColours
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class ProjectSession:
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
         self.lock, self.events, self.take_store = core.lock, core.events, core.take_store
+        self.colours = SceneColours()
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)
         self._renderer = ProjectRenderer(core, self._editor, self._autosave)
@@ -111,6 +113,11 @@ class ProjectSession:
     def storage_message(self) -> str | None:
         """Why it or its takes can't be saved to disk; None while they can."""
         return self._state.render_queue.shortage or self._autosave.message
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds until the render is done; None if there is none, or too little is known."""
+        return self._state.render_queue.remaining_s
 
     @property
     def waits_for_room(self) -> bool:
@@ -194,10 +201,6 @@ class ProjectSession:
         """The running job of a line; None if there is none."""
         with self.lock:
             return self._state.render_queue.line_jobs.get(line_id)
-
-    def list_colours(self) -> list[str]:
-        """The colours that the library's speakers have."""
-        return [speaker.colour for speaker in self._state.deps.library.list()]
 
     def format_script(self) -> tuple[int, str, tuple[Notice, ...]]:
         """The revision, its lines as a script, and notices about how the voices would speak it.

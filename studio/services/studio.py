@@ -71,11 +71,12 @@ class Studio:
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
-        self.voices = VoiceLibrary(self.speakers, SampleUploads(options.workspace / "uploads"))
         self.previews = VoicePreviews(self.speakers, engine)
         self.projects = Projects(
             options.workspace / "projects", engine, self.speakers, lambda: self.backend_name
         )
+        uploads = SampleUploads(options.workspace / "uploads")
+        self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
         self.backend_name = options.backend_name
         self.backend_reason = options.backend_reason
 

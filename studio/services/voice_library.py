@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -61,12 +62,25 @@ class VoiceLibrary:
     """Use cases of the speaker library; safe from any thread."""
 
     def __init__(
-        self, library: SpeakerLibrary, uploads: SampleUploads, *, now: Clock = get_utc_now
+        self,
+        library: SpeakerLibrary,
+        uploads: SampleUploads,
+        *,
+        now: Clock = get_utc_now,
+        find_colour: Callable[[str], str | None] = lambda _name: None,
     ) -> None:
-        """Serve a library; `now` is the clock for the date of a consent."""
+        """Serve a library.
+
+        Args:
+            library: The voices.
+            uploads: Recordings that were sent.
+            now: The clock for the date of a consent.
+            find_colour: The colour that a name has in a scene already, which its voice gets.
+        """
         self.library = library
         self.uploads = uploads
         self._now = now
+        self._find_colour = find_colour
 
     def examine(self, cut: TrimSpec) -> SampleCheck:
         """Check a part of an upload, after a repair if the cut asks for one.
@@ -105,6 +119,8 @@ class VoiceLibrary:
             NotFound: The upload doesn't exist any more.
         """
         known = self.library.find(name)
+        if known is None and not details.get("colour") and (colour := self._find_colour(name)):
+            details["colour"] = colour
         if take is None:
             return self.library.add(name, **details)
         clip = self._check_sample(take)

@@ -197,3 +197,29 @@ def find_mood_sample(speaker: Speaker, mood: str) -> MoodSample | None:
     """A speaker's sample of that mood, whatever its case; None when there is none."""
     wanted = name_key(mood.strip())
     return next((one for one in speaker.moods if name_key(one.mood) == wanted), None)
+
+
+class SceneColours:
+    """The colours of a scene's speakers; one whom no voice gives a colour keeps the one it got."""
+
+    def __init__(self) -> None:
+        """Nobody has one yet."""
+        self._kept: dict[str, str] = {}
+
+    def choose(self, of_voices: Mapping[str, str | None]) -> dict[str, str]:
+        """The colour of each speaker: of its voice, its own, or the one that the scene uses least.
+
+        Args:
+            of_voices: By the name's key, in the order of the scene; None where there is no voice.
+        """
+        colours = {key: one or self._kept.get(key) for key, one in of_voices.items()}
+        uses = Counter(one for one in colours.values() if one is not None)
+        for key, known in colours.items():
+            if known is None:
+                colours[key] = self._kept[key] = find_rarest_colour(uses)
+                uses[self._kept[key]] += 1
+        return {key: one for key, one in colours.items() if one is not None}
+
+    def get(self, key: str) -> str | None:
+        """The colour that a speaker without a voice has; None if nobody has asked for it."""
+        return self._kept.get(key)

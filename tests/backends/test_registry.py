@@ -8,6 +8,7 @@ import pytest
 from studio.backends import registry
 from studio.backends.base import ALIASES, _note_alias
 from studio.backends.espeak.backend import DraftBackend
+from studio.backends.espeak.espeak_voices import Languages, find_package
 from studio.backends.options import BackendOptions
 from studio.errors import ModelUnavailable, SettingError
 from studio.setup.commands import program
@@ -123,3 +124,20 @@ def test_to_list_all_backends_imports_neither_a_model_nor_an_http_client():
         [sys.executable, "-c", listed], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("name", list(registry.BACKENDS))
+def test_codes_of_one_language_name_are_one_language(name):
+    """The page's lists have each name once, so nothing may be lost by that."""
+    backend = registry.create(name)
+    by_name: dict[str, set] = {}
+    for code, title in backend.capabilities.languages.items():
+        by_name.setdefault(title.strip().lower(), set()).add(code)
+    twins = {title: codes for title, codes in by_name.items() if len(codes) > 1}
+    if name != "draft":
+        assert twins == {}
+        return
+    languages = Languages(find_package().folder / "espeak-ng-data")
+    assert twins
+    for codes in twins.values():
+        assert len({languages.find(code) for code in codes}) == 1, codes

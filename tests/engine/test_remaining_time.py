@@ -59,7 +59,7 @@ def test_a_line_that_takes_long_is_never_over_before_it_ends() -> None:
     remaining.begin(10, 10)
     assert remaining.estimate_s(10) == pytest.approx(1)
     assert remaining.estimate_s(10.5) == pytest.approx(0.5)
-    assert remaining.estimate_s(60) == pytest.approx(0.05)
+    assert 0 < remaining.estimate_s(60) < 0.5
 
 
 def test_lines_that_never_began_leave_with_their_weight() -> None:

@@ -20,7 +20,16 @@ STUDIO_ERROR = {"message", "line", "kind"}
 LINE_EVENT = {
     "seq", "type", "line_id", "state", "making", "message", "samples", "take", "n_takes", "chosen",
 }  # fmt: skip
-SUMMARY = {"total", "done", "failed", "audio_s", "wall_s", "first_audio_s", "message"}
+SUMMARY = {
+    "total",
+    "done",
+    "failed",
+    "audio_s",
+    "wall_s",
+    "first_audio_s",
+    "message",
+    "remaining_s",
+}
 PROJECT = {
     "project_id", "name", "rev", "cast", "settings", "pronunciations", "lines", "speakers",
     "notices", "storage", "accepted_takes", "can_undo", "can_redo", "job", "place", "seq",

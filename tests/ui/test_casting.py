@@ -1,7 +1,7 @@
 """Who speaks for whom belongs to the project, and is seen wherever it is open."""
 
 import pytest
-from ui_steps import add_voice, make, saved
+from ui_steps import add_voice, make, saved, set_text, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -110,3 +110,27 @@ def test_the_language_of_the_script_is_chosen_and_undone(page, write):
     page.wait_for_function("() => document.querySelector('#script-language').value === 'de'")
     page.click("#undo")
     page.wait_for_function("() => document.querySelector('#script-language').value === ''")
+
+
+def test_a_new_voice_recolours_no_line(page, write, server):
+    write("Finch: One.\nHeron: Two.\nStork: Three.\nMara: Four.", 4)
+    colours = """() => [...document.querySelectorAll('#lines .line')].map((row) =>
+      row.style.getPropertyValue('--colour'))"""
+    before = page.evaluate(colours)
+    assert len(set(before)) == 4
+    for idx, name in enumerate(("Egret", "Ibis", "Stork")):
+        body = {"name": name, "preset": "linda"}
+        answer = page.request.post(studio_url(page, "speakers"), data=body)
+        assert answer.ok, answer.text()
+        page.wait_for_function(
+            """([name, n]) => [...document.querySelectorAll('#cast .voice-choice option')]
+              .some((option) => option.text.includes(name))""",
+            arg=[name, idx],
+        )
+        # The next edit brings what the studio thinks of the speakers now.
+        set_text(page, 0, f"One, and {name}.")
+        saved(page)
+        page.evaluate("() => window.tableread.project.look()")
+        assert page.evaluate(colours) == before
+    page.wait_for_function("() => window.tableread.project.view.speakers[2].voice !== 'built-in'")
+    assert page.evaluate(colours) == before

@@ -1,7 +1,7 @@
 """The dialog as lines: written, cut, joined, moved, marked; by mouse and by keyboard alone."""
 
 import pytest
-from ui_steps import fill, saved, texts
+from ui_steps import fill, line_ids, saved, texts
 
 pytestmark = pytest.mark.browser
 
@@ -166,6 +166,21 @@ def test_pauses_are_changed_in_their_row_and_from_the_panel(page, write):
     assert stored(page, project) == texts(page)
 
 
+def test_a_pause_is_added_and_set_by_keys_alone(page, write):
+    project = write(THREE, 3)
+    at(page, 0)
+    for key in ("p", "Enter", "3", "Enter"):
+        page.keyboard.press(key)
+    assert texts(page) == ["One.", "—", "Two and more.", "Three."]
+    seconds = "() => window.tableread.project.lines[1].duration_s"
+    assert page.evaluate(seconds) == 3
+    for key in ("Enter", "1", ".", "5", "Escape", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.evaluate(seconds) == 1.5
+    assert stored(page, project) == texts(page)
+    assert page.evaluate("() => window.tableread.selection.current") == line_ids(page)[2]
+
+
 def test_words_are_found_and_replaced(page, write):
     project = write("Mara: A lamp.\nTomas: The Lamp, the lamplight.\nMara: Nothing.", 3)
     at(page, 2)
@@ -184,6 +199,33 @@ def test_words_are_found_and_replaced(page, write):
     page.keyboard.press("Escape")
     page.click("#find-close")
     assert not page.is_visible("#find-bar")
+
+
+def test_replace_all_says_what_it_did(page, write):
+    project = write("Mara: A lamp, a lamp.\nTomas: The Lamp.\nMara: Nothing.", 3)
+    at(page, 2)
+    page.keyboard.press("Control+f")
+    page.fill("#find", "lamp")
+    page.fill("#replace", "light")
+    said = page.locator("[data-passing] .notice-title")
+    for done in ("Replaced 3 times in 2 lines.", "Nothing found: no line changes."):
+        page.click("#replace-all")
+        page.wait_for_function(
+            "text => document.querySelector('[data-passing] .notice-title')?.textContent === text"
+            " && document.getElementById('live').textContent === text",
+            arg=done,
+        )
+        assert said.is_visible()
+        assert stored(page, project)[0] == "A light, a light."
+    page.fill("#find", "Nothing")
+    page.fill("#replace", "Nothing")
+    page.click("#replace-all")
+    page.wait_for_function(
+        "() => document.getElementById('live').textContent === 'No line changes.'"
+    )
+    page.fill("#find", "")
+    assert page.is_disabled("#replace-all")
+    page.click("#find-close")
 
 
 def test_pasted_paragraphs_stay_one_line(page, write):
@@ -250,6 +292,22 @@ def test_a_language_that_the_voice_has_not_is_seen_and_can_be_changed(page, writ
     assert language.locator("option:checked").inner_text() == "xx (not in this voice)"
     language.select_option("")
     page.wait_for_function("() => window.tableread.project.lines[0].language === null")
+
+
+def test_a_language_with_several_codes_stands_in_the_lists_once(page, write):
+    write("[Mara | lang:en-US] One.\n[Mara | lang:en] Two.", 2)
+    page.click("#lines .line-grip >> nth=0")
+    language = page.locator("#field-language")
+    for idx, code in enumerate(["en-US", "en"]):
+        page.click(f"#lines .line-grip >> nth={idx}")
+        page.wait_for_function(
+            "code => document.getElementById('field-language').value === code", arg=code
+        )
+        assert language.locator("option:checked").inner_text() == "English (America)"
+        for shown in ("#field-language", "#script-language"):
+            names = page.locator(f"{shown} option").evaluate_all("all => all.map((o) => o.text)")
+            assert len(names) > 100
+            assert len(names) == len(set(names)), shown
 
 
 def test_touched_numbers_mark_several_lines(open_page):

@@ -229,6 +229,27 @@ def test_a_recent_project_is_opened_from_the_list(page, write):
     assert texts(page) == ["One.", "Two."]
 
 
+def test_another_project_begins_with_its_whole_timeline_in_sight(page, write):
+    text = "\n".join(f"Mara: This is line {idx}, and it takes a while to say." for idx in range(30))
+    write(text, 30)
+    for _ in range(3):
+        page.click("#zoom-in")
+    assert 0.08 < pressed_share(page) < 0.11, "an eighth of it is in sight"
+    write(f"{text}\nMara: End.", 31)
+    assert 0.7 < pressed_share(page) < 0.8
+
+
+def pressed_share(page):
+    """How far in the scene three quarters of the timeline's width are."""
+    page.evaluate("() => window.tableread.playback.placeAt(window.tableread.project.view.order[0])")
+    timeline = page.locator("#timeline")
+    box = timeline.bounding_box()
+    timeline.click(position={"x": box["width"] * 0.75, "y": box["height"] / 2})
+    page.wait_for_function("() => Number(document.getElementById('timeline').ariaValueNow) > 0")
+    now, most = (int(timeline.get_attribute(f"aria-value{one}")) for one in ("now", "max"))
+    return now / most
+
+
 def test_the_address_opens_the_project_elsewhere(page, write, open_page):
     write(TWO, 2)
     other = open_page()

@@ -166,3 +166,19 @@ def test_what_is_told_of_a_project_stays_beside_its_buttons(phone, scene):
         }"""
     )
     phone.keyboard.press("Escape")
+
+
+def test_a_notice_of_seven_lines_is_read_without_scrolling(phone, scene):
+    hidden_px = phone.evaluate(
+        """() => {
+          const template = document.getElementById('notice-template');
+          const row = template.content.firstElementChild.cloneNode(true);
+          const text = row.querySelector('.notice-text');
+          text.textContent = Array.from({ length: 7 }, (_, idx) => `Line ${idx}.`).join('\\n');
+          document.getElementById('notices').append(row);
+          const cut = text.scrollHeight - text.clientHeight;
+          row.remove();
+          return cut;
+        }"""
+    )
+    assert hidden_px == 0

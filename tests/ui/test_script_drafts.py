@@ -140,3 +140,29 @@ def test_a_script_typed_while_the_studio_is_away_arrives(page, script):
     page.wait_for_function(
         "() => window.tableread.project.lines[1].text === 'Two, written alone. More.'"
     )
+
+
+def test_what_is_typed_right_after_a_reload_is_no_conflict_with_what_was_typed_before(page, script):
+    def client(window, text):
+        with window.expect_request("**/script", timeout=20_000) as sent:
+            caret_at_end_of(window, "Two.")
+            window.keyboard.type(text)
+            window.evaluate("() => void window.tableread.project.flush()")
+        return sent.value.post_data_json["client"]
+
+    before = client(page, " Before.")
+    reopened(page)
+    page.click("#views [data-view=script]")
+    shows(page, "Two. Before.")
+    assert client(page, " After.") == before, "else the one before is somebody else"
+    saved(page)
+    assert stored(page, script)[1].startswith("Two. After. Before.")
+    assert not page.locator(NOTICE).is_visible()
+    with page.context.expect_page() as opened:
+        page.evaluate("() => void window.open(location.href)")
+    other = opened.value
+    other.wait_for_selector("body[data-tableread=ready]")
+    other.click("#views [data-view=script]")
+    shows(other, "Two. After.")
+    assert client(other, " Too.") != before, "a tab with a copy of the storage is another one"
+    other.close()

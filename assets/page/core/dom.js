@@ -47,6 +47,22 @@ export function markedText() {
   return area.value.slice(area.selectionStart, area.selectionEnd);
 }
 
+/**
+ * One option for each language. An engine may know one by several codes, such as `en` and `en-US`: the shortest is
+ * offered, and `chosen` in its place where that is one of them.
+ *
+ * @param {Record<string, string>} languages names by code @param {string | null} [chosen] @returns {HTMLOptionElement[]}
+ */
+export function languageOptions(languages, chosen = null) {
+  const codes = new Map();
+  for (const [code, name] of Object.entries(languages)) {
+    const key = name.trim().toLowerCase();
+    const known = codes.get(key);
+    if (known === undefined || code === chosen || (known !== chosen && code.length < known.length)) codes.set(key, code);
+  }
+  return [...codes.values()].map((code) => new Option(languages[code], code));
+}
+
 /** A colour from the server, or a neutral one when it isn't "#rrggbb". */
 export function safeColour(colour) {
   return /^#[0-9a-f]{6}$/i.test(colour ?? "") ? colour : "#888888";

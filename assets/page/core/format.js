@@ -14,6 +14,15 @@ export function formatLength(seconds) {
   return seconds < 60 ? `${seconds.toFixed(1)} s` : formatClock(seconds);
 }
 
+/** @param {number} seconds until something is done @returns {string} "about 40 s left", "about 3 min left" */
+export function formatLeft(seconds) {
+  if (seconds < 10) return "a few seconds left";
+  if (seconds < 90) return `about ${5 * Math.round(seconds / 5)} s left`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `about ${minutes} min left`;
+  return `about ${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
+}
+
 /** @param {number} n @param {string} one @param {string} [many] @returns {string} */
 export function formatCount(n, one, many = `${one}s`) {
   return `${n} ${n === 1 ? one : many}`;

@@ -152,7 +152,8 @@ export interface Notice {
 
 export interface Job {
   state: string;
-  summary?: { message?: string | null } | null;
+  /** `remaining_s`: until it is done, when this was sent; null while too little is known. */
+  summary?: { message?: string | null; remaining_s?: number | null } | null;
 }
 
 /** The last position in a project. */
@@ -375,7 +376,7 @@ export interface PageEvents {
   "project.changed": ProjectChange;
   /** Follows "project.changed" where something other than the lines changed. */
   "project.meta": void;
-  /** A render began or ended. */
+  /** A render began or ended, or how long it still takes was estimated. */
   "project.job": void;
   /** `saving`, `trouble` or `kept` changed. */
   "project.saving": void;

@@ -1,7 +1,7 @@
 /** The open project: the studio's state, with this page's unacknowledged edits applied on top. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { CLIENT_ID } from "../core/local_store.js";
+import { CLIENT_ID, sessionStore } from "../core/local_store.js";
 import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, withOps, withSteps } from "./document.js";
 import { EventStream } from "./event_stream.js";
 import { Outbox } from "./outbox.js";
@@ -31,14 +31,22 @@ export class DeletedLines {
   }
 }
 
-/** The id of this page: the part before the dash is the same for all pages of a browser. */
-const CLIENT = `${CLIENT_ID}-${newId()}`;
+const PAGE_KEY = "tableread.page";
+
+/**
+ * The id of this page: the part before the dash is the same for all pages of a browser. A reloaded page takes the id of
+ * the one before, so that edits which that one still sent aren't somebody else's; a copied tab finds none to take.
+ */
+const PAGE_ID = sessionStore.get(PAGE_KEY) ?? newId();
+const CLIENT = `${CLIENT_ID}-${PAGE_ID}`;
+sessionStore.remove(PAGE_KEY);
 
 /** Emits the `project.*` events on the page's bus. */
 export class Project {
   #base = EMPTY_DOCUMENT;
   #steps = [];
   #jobSteps = 0;
+  #jobAt_ms = 0;
   #live = null;
   #outbox = null;
   #deletedLines = new DeletedLines();
@@ -56,9 +64,14 @@ export class Project {
     addEventListener("pagehide", () => {
       bus.emit("project.flushing");
       this.#outbox?.leave();
+      sessionStore.set(PAGE_KEY, PAGE_ID);
     });
     // The browser may suspend the page and resume it later.
-    addEventListener("pageshow", ({ persisted }) => persisted && this.#outbox?.flush());
+    addEventListener("pageshow", ({ persisted }) => {
+      if (!persisted) return;
+      sessionStore.remove(PAGE_KEY);
+      this.#outbox?.flush();
+    });
     bus.on("library.changed", () => this.look());
     bus.on("engine.state", ({ backend }) => this.#followEngine(backend.name));
   }
@@ -95,6 +108,12 @@ export class Project {
 
   get rendering() {
     return isRunning(this.job);
+  }
+
+  /** Seconds until the render is done, by now. @returns {number | null} null while too little is known */
+  get remaining_s() {
+    const left = this.job?.summary?.remaining_s ?? null;
+    return left === null || !this.rendering ? null : Math.max(0, left - (performance.now() - this.#jobAt_ms) / 1000);
   }
 
   /** Lines in order. @returns {Line[]} */
@@ -309,6 +328,7 @@ export class Project {
 
   #showJob(job) {
     this.job = job ?? null;
+    this.#jobAt_ms = performance.now();
     bus.emit("project.job");
   }
 

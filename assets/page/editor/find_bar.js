@@ -2,7 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
-import { announce } from "../core/notices.js";
+import { showDone } from "../core/notices.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -14,6 +14,8 @@ export class FindBar {
   #with = byId("replace");
   #parts;
   #found = [];
+  /** How often it is in each line where it is. */
+  #hits = new Map();
   #unfollow = () => {};
 
   /** @param {Pick<Parts, "project" | "lines" | "selection" | "show">} parts */
@@ -26,8 +28,8 @@ export class FindBar {
     byId("find-open").addEventListener("click", () => this.open());
     byId("find-next").addEventListener("click", () => this.#go(1));
     byId("find-previous").addEventListener("click", () => this.#go(-1));
-    byId("replace-one").addEventListener("click", () => this.#replace([this.#parts.selection.current]));
-    byId("replace-all").addEventListener("click", () => this.#replace(null));
+    byId("replace-one").addEventListener("click", () => this.#replaceOne());
+    byId("replace-all").addEventListener("click", () => this.#replaceAll());
     byId("find-close").addEventListener("click", () => this.close());
   }
 
@@ -52,7 +54,7 @@ export class FindBar {
   #key(event) {
     if (event.key === "Escape") this.close();
     else if (event.key === "Enter" && event.target === this.#what) this.#go(event.shiftKey ? -1 : 1);
-    else if (event.key === "Enter" && event.target === this.#with) this.#replace([this.#parts.selection.current]);
+    else if (event.key === "Enter" && event.target === this.#with) this.#replaceOne();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -68,18 +70,21 @@ export class FindBar {
     const pattern = this.#what.value ? this.#pattern() : null;
     const { project, lines } = this.#parts;
     const ranges = [];
-    this.#found = [];
+    this.#hits.clear();
     for (const line of pattern ? project.lines : []) {
       if (line.kind !== "speech") continue;
       const hits = [...line.text.matchAll(pattern)];
-      if (hits.length) this.#found.push(line.line_id);
+      if (hits.length) this.#hits.set(line.line_id, hits.length);
       const node = lines.row(line.line_id)?.text.firstChild;
       if (node && node.length === line.text.length) ranges.push(...hits.map((hit) => rangeOf(node, hit)));
     }
+    this.#found = [...this.#hits.keys()];
+    const total = countAll(this.#hits.values());
     if (typeof Highlight !== "undefined") CSS.highlights.set(MARK, new Highlight(...ranges));
-    const found = ranges.length ? `${ranges.length} in ${formatCount(this.#found.length, "line")}` : "Nothing found";
+    const found = total ? `${total} in ${formatCount(this.#found.length, "line")}` : "Nothing found";
     setText(byId("find-count"), pattern ? found : "");
-    byId("replace-all").disabled = byId("replace-one").disabled = ranges.length === 0;
+    byId("replace-one").disabled = total === 0;
+    byId("replace-all").disabled = !pattern;
   }
 
   #go(by) {
@@ -93,19 +98,41 @@ export class FindBar {
     lines.reveal(order[next], { calm: true });
   }
 
-  #replace(lineIds) {
-    const [current] = lineIds ?? [null];
+  #replaceOne() {
+    const { current } = this.#parts.selection;
     if (!this.#what.value) return;
-    if (lineIds && !this.#found.includes(current)) return this.#go(1);
+    if (this.#found.includes(current)) this.#replace([current]);
+    this.#go(1);
+  }
+
+  /** The studio says which lines it changed: to count those that were found would be a promise. */
+  async #replaceAll() {
+    const { project, selection } = this.#parts;
+    this.#search();
+    const found = [...this.#hits].map(([lineId, hits]) => ({ lineId, hits, text: project.line(lineId).text }));
+    if (!found.length) return showDone("Nothing found: no line changes.");
+    await this.#replace(null);
+    selection.focus();
+    if (project.saving !== "saved") return showDone("Not replaced yet; it is tried again by itself.");
+    const changed = found.filter(({ lineId, text }) => project.line(lineId)?.text !== text);
+    const times = formatCount(countAll(changed.map(({ hits }) => hits)), "time");
+    return showDone(changed.length ? `Replaced ${times} in ${formatCount(changed.length, "line")}.` : "No line changes.");
+  }
+
+  /** @param {string[] | null} lineIds null for all */
+  #replace(lineIds) {
     const op = {
       op: "replace", find: this.#what.value, with: this.#with.value,
       whole_word: byId("find-word").checked, match_case: byId("find-case").checked, line_ids: lineIds,
     };
     this.#parts.project.edit([op]);
-    this.#parts.project.flush();
-    if (lineIds) this.#go(1);
-    else announce(`Replaced in ${formatCount(this.#found.length, "line")}.`);
+    return this.#parts.project.flush();
   }
+}
+
+/** @param {Iterable<number>} counts */
+function countAll(counts) {
+  return [...counts].reduce((sum, one) => sum + one, 0);
 }
 
 /** A static range: each change of text would update all live ranges of the page. */

@@ -1,6 +1,6 @@
 /** The panel of the selected lines: speaker, settings and actions. */
 import { bus, Bus } from "../core/bus.js";
-import { byId, fromTemplate, isDirty, setHidden, setText } from "../core/dom.js";
+import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
@@ -116,11 +116,9 @@ export class LinePanel {
     this.#library = library;
     this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
     setHidden(byId("instruct-part"), !instructions);
-    const shown = JSON.stringify(languages);
-    if (shown !== this.#languages) {
-      this.#languages = shown;
-      const options = Object.entries(languages).map(([code, name]) => new Option(name, code));
-      field("language").replaceChildren(new Option("voice’s own", ""), ...options);
+    if (JSON.stringify(languages) !== JSON.stringify(this.#languages)) {
+      this.#languages = languages;
+      this.#listLanguages(null);
     }
     this.#show();
   }
@@ -230,6 +228,8 @@ export class LinePanel {
     const { options } = field("language");
     if (document.activeElement === field("language")) return;
     [...options].filter((option) => option.dataset.stray).forEach((option) => option.remove());
+    // Another code of a language takes the place of the one that is offered.
+    if (code && code in (this.#languages ?? {}) && ![...options].some(({ value }) => value === code)) this.#listLanguages(code);
     if (code && ![...options].some((option) => option.value === code)) {
       const option = new Option(`${code} (not in this voice)`, code);
       option.dataset.stray = "true";
@@ -237,6 +237,11 @@ export class LinePanel {
     }
     put("language", code);
     if (code === undefined) this.#differ(field("language"));
+  }
+
+  /** @param {string | null} code chosen */
+  #listLanguages(code) {
+    field("language").replaceChildren(new Option("voice’s own", ""), ...languageOptions(this.#languages, code));
   }
 
   /** An option for lines with several values, which can't be chosen. */

@@ -36,7 +36,10 @@ export class TextEditor {
     if (!row) return;
     this.#selection.go(lineId);
     this.#lines.reveal(lineId, { calm: true });
-    if (row.kind === "silence") return row.seconds.focus();
+    if (row.kind === "silence") {
+      row.seconds.focus();
+      return row.seconds.select(); // what is typed takes the place of what is there
+    }
     if (row.kind === "audio") return row.file.focus();
     row.text.focus({ preventScroll: true });
     const node = row.text.firstChild;

@@ -3,7 +3,7 @@
  */
 import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
-import { formatCount } from "../core/format.js";
+import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { isMissing, isPending } from "../document/document.js";
 import { isAudible } from "./playlist.js";
@@ -81,6 +81,8 @@ export class AutoScroll {
 
 const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
 
+const COUNT_MS = 1000;
+
 /** How many lines are rendered again without a question. */
 const ASKED_ABOVE = 20;
 
@@ -89,6 +91,7 @@ export class PlaybackController {
   #parts;
   #ticking = false;
   #wasRendering = false;
+  #countsDown = false;
 
   /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice">} parts */
   constructor(parts) {
@@ -244,6 +247,17 @@ export class PlaybackController {
     transport.showJob(project, summary);
     if (this.#wasRendering && !project.rendering) announce(summary.text);
     this.#wasRendering = project.rendering;
+    this.#countDown();
+  }
+
+  /** Between two messages of the studio the page itself counts the time that is left. */
+  #countDown() {
+    if (this.#countsDown || this.#parts.project.remaining_s === null) return;
+    this.#countsDown = true;
+    setTimeout(() => {
+      this.#countsDown = false;
+      this.#showJob();
+    }, COUNT_MS);
   }
 
   #showPlayer() {
@@ -291,6 +305,8 @@ function progress(project) {
   const share = spoken.length ? ready / spoken.length : 0;
   const failures = failed ? `, ${failed} failed` : "";
   if (!spoken.length) return { text: "", share };
+  const left = project.remaining_s;
+  if (left !== null) return { text: `${ready} of ${formatCount(spoken.length, "line")}, ${formatLeft(left)}${failures}`, share };
   if (project.rendering) return { text: `${ready} of ${spoken.length} ready, ${pending} to go${failures}`, share };
   if (ready === spoken.length) return { text: `All ${spoken.length} ready`, share };
   const missing = spoken.filter(isMissing).length - failed;

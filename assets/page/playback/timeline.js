@@ -153,9 +153,11 @@ export class Timeline {
     byId("zoom-out").addEventListener("click", () => this.#setZoom(this.#zoom / 2));
   }
 
-  /** @param {PeakCache} peaks of the open project */
+  /** Another project begins with all of it in sight. @param {PeakCache} peaks of the open project */
   use(peaks) {
     this.#peaks = peaks;
+    this.#zoom = 1;
+    this.#left = 0;
     peaks.events.on("loaded", () => this.#later());
   }
 

@@ -1,6 +1,6 @@
 /** The cast: the speakers of the dialog with their voices, and settings of the whole script. */
 import { bus } from "../core/bus.js";
-import { byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { byId, focusedElement, fromTemplate, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 
@@ -143,12 +143,12 @@ class ScriptLanguage {
 
   /** A language that the engine doesn't have stays visible. */
   #refresh() {
-    const options = Object.entries(this.#languages).map(([code, name]) => new Option(name, code));
+    const options = languageOptions(this.#languages, this.#code);
     const known = !this.#code || this.#code in this.#languages;
     if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
     this.#select.replaceChildren(new Option("not said", ""), ...options);
     this.#select.value = this.#code ?? "";
-    setHidden(this.#select.closest("label"), Object.keys(this.#languages).length < 2 && !this.#code);
+    setHidden(this.#select.closest("label"), options.length < 2 && !this.#code);
   }
 }
 

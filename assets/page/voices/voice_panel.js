@@ -1,7 +1,7 @@
 /** The panel of one voice: its samples by mood, previews, conversion of a recording, its details. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { byId, safeColour, setHidden, setText } from "../core/dom.js";
+import { byId, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError } from "../core/notices.js";
 import { Recorder } from "./recorder.js";
@@ -179,10 +179,7 @@ export class VoicePanel {
 
   #showOffer() {
     if (!this.#offer) return;
-    const languages = Object.entries(this.#offer.languages);
-    byId("voice-languages").replaceChildren(
-      ...languages.map(([code, name]) => new Option(name, code)),
-    );
+    byId("voice-languages").replaceChildren(...languageOptions(this.#offer.languages));
     this.#details.offer(this.#offer);
     this.#showOwn();
     setHidden(byId("voice-act"), !this.#offer.voice_conversion);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -29,7 +28,6 @@ from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
 from studio.quality.checks import QualityIssue
-from studio.voices.speaker import find_rarest_colour
 
 
 class RequestBody(BaseModel):
@@ -194,7 +192,7 @@ def take_body(
 
 
 def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
-    """The speakers of a project; those who aren't in the library get a free colour."""
+    """The speakers of a project; the order is that of their first lines."""
     document, ground = session.document, session.render_context
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -203,15 +201,19 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
             key = name_key(line.speaker)
             names.setdefault(key, line.speaker)
             counts[key] = counts.get(key, 0) + 1
-    uses = Counter(session.list_colours())
-    bodies = []
-    for key, name in names.items():
-        voice = ground.find_voice(name)
-        colour = (voice and voice.colour) or find_rarest_colour(uses)
-        uses[colour] += 1
-        kind = voice.kind if voice else "built-in"
-        bodies.append({"name": name, "colour": colour, "lines": counts[key], "voice": kind})
-    return bodies
+    voices = {key: ground.find_voice(name) for key, name in names.items()}
+    colours = session.colours.choose(
+        {key: voice.colour if voice else None for key, voice in voices.items()}
+    )
+    return [
+        {
+            "name": name,
+            "colour": colours[key],
+            "lines": counts[key],
+            "voice": voice.kind if (voice := voices[key]) else "built-in",
+        }
+        for key, name in names.items()
+    ]
 
 
 def job_body(session: ProjectSession) -> dict[str, Any] | None:
@@ -222,6 +224,7 @@ def job_body(session: ProjectSession) -> dict[str, Any] | None:
     ended = "cancelled" if run.cancelled else "done"
     running = "waiting" if session.waits_for_room else "running"
     summary = {name: getattr(run, name) for name in _PROGRESS_FIELDS}
+    summary["remaining_s"] = session.remaining_s
     return {"state": running if run.ended_s is None else ended, "summary": summary}
 
 
