@@ -47,6 +47,8 @@ class Take:
         doubts: Its quality issues, found without other takes.
         figures: Measurements that are compared with other takes of its voice; None if unmeasured.
         audio_crc32: CRC-32 of its WAV; None in records of studios that wrote none.
+        at_s: When each step of its render was reached, in seconds since that began; empty in
+            records of studios that wrote none.
     """
 
     take_id: str
@@ -64,6 +66,7 @@ class Take:
     doubts: tuple[QualityIssue, ...] = ()
     figures: TakeMetrics | None = None
     audio_crc32: int | None = None
+    at_s: Mapping[str, float] = field(default_factory=dict)
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -138,9 +141,9 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_PLAIN_FIELDS = tuple(
-    name for name in Take.__dataclass_fields__ if name not in ("doubts", "figures", "audio_crc32")
-)
+_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "at_s")
+
+_PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 
 
 _LINE_FOLDER_PATTERN = re.compile(r"[0-9a-f]{12}")
