@@ -102,6 +102,7 @@ class BatchEngine:
             faults=self._faults,
             slots=self._scheduler.slots,
             max_slots=self._scheduler.max_slots,
+            refilled=self._scheduler.refilled,
             busy_s=None if self._timer is None else self._timer.seconds(),
         )
 
