@@ -25,7 +25,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="overhead",
-        choices=("overhead", "start", "setup", "concurrency", "engines", "remote", "page"),
+        choices=("overhead", "start", "setup", "cold", "concurrency", "engines", "remote", "page"),
         help="which one (default: overhead)",
     )
     parser.add_argument(
@@ -37,7 +37,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         metavar="B",
-        help="for concurrency and remote (default: all that can speak now; draft)",
+        help="for cold, concurrency and remote (default: all that can speak now; remote: draft)",
     )
     parser.add_argument(
         "--runs", metavar="N", type=int, help="counted runs (default: by the bench)"
