@@ -29,8 +29,8 @@ def measure_reference(
     folder: Path, device: str, lines: Sequence[TimedLine], *, transcript: str | None = None
 ) -> EngineMetrics:
     """Measure the package the model came with, one line after the other."""
-    package = _load_reference(folder, device)
     prompt = [_prompt_item(_clone_voice(folder, device, transcript), transcript)]
+    package = _load_reference(folder, device)
 
     def speak(line: TimedLine) -> float:
         [wave], rate_hz = package.generate_voice_clone(
@@ -48,8 +48,8 @@ def measure_reference_list(folder: Path, device: str, lines: Sequence[TimedLine]
     It batches them by itself, until the longest has ended. A line of trained weights ends before;
     here its codes are cut where it should, before they become audio.
     """
-    package = _load_reference(folder, device)
     prompt = [_prompt_item(_clone_voice(folder, device))]
+    package = _load_reference(folder, device)
     generate = package.model.generate
 
     def speak(asked: Sequence[TimedLine]) -> float:
