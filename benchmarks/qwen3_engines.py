@@ -335,14 +335,20 @@ class _EngineBench:
 
     def steps(self) -> Iterator[tuple[str, MeasureFn]]:
         """One frame, replayed as a graph and step by step."""
-        from benchmarks.qwen3_trials import EAGER, GRAPH_REPLAY, Qwen3Trial, measure_step
+        from benchmarks.qwen3_trials import (
+            EAGER,
+            GRAPH_REPLAY,
+            Qwen3Trial,
+            measure_step,
+            name_step,
+        )
 
         trial = Qwen3Trial(self.folder, self.device, 0)
         for slots in self.slots:
             eager = partial(measure_step, trial, slots=slots, replays=False)
-            yield f"one step, {slots} slots, {EAGER}", partial(_one, eager)
+            yield name_step(slots, EAGER), partial(_one, eager)
             yield (
-                f"one step, {slots} slots, {GRAPH_REPLAY}",
+                name_step(slots, GRAPH_REPLAY),
                 partial(_one, partial(measure_step, trial, slots=slots, replays=True)),
             )
 

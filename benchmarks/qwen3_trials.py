@@ -113,6 +113,11 @@ def measure_qwen3(
         yield replace(figures, name=figures.name + trial.details, ideal_s=ideal_s)
 
 
+def name_step(slots: int, how: str) -> str:
+    """The name of a measured step."""
+    return f"one step, {slots} slot{'s' if slots > 1 else ''}, {how}"
+
+
 STEPS = 20
 """Frames over which a step is measured."""
 
@@ -146,7 +151,7 @@ def measure_step(trial: Qwen3Trial, *, slots: int, replays: bool) -> EngineMetri
             core.step(bucket)
         synchronize(core.device)
         wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-    name = f"one step, {slots} slots, {GRAPH_REPLAY if replays else EAGER}"
+    name = name_step(slots, GRAPH_REPLAY if replays else EAGER)
     return EngineMetrics(name, 0.0, wall_s, (), memory(), frame_s=wall_s / STEPS, cpu_s=cpu_s)
 
 
