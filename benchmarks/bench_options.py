@@ -25,7 +25,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="overhead",
-        choices=("overhead", "start", "setup", "concurrency", "engines", "remote", "page"),
+        choices=("overhead", "start", "setup", "cold", "concurrency", "engines", "remote", "page"),
         help="which one (default: overhead)",
     )
     parser.add_argument(
@@ -37,7 +37,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         metavar="B",
-        help="for concurrency and remote (default: all that can speak now; draft)",
+        help="for cold, concurrency and remote (default: all that can speak now; remote: draft)",
     )
     parser.add_argument(
         "--runs", metavar="N", type=int, help="counted runs (default: by the bench)"
@@ -51,15 +51,16 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size",
         metavar="S",
-        help="for engines: tiny, mid, 0.6B or 1.7B; of Chatterbox tiny, mid or full (default: by "
-        "the device)",
+        help="for engines: tiny, mid, 0.6B or 1.7B (default: 0.6B where the memory allows it); of "
+        "Chatterbox tiny, mid or full (default: by the device)",
     )
     parser.add_argument(
         "--engines",
         metavar="E[,E]",
         type=lambda text: tuple(text.split(",")),
-        help="for engines: which of reference, faster, batch, ours, compiled and fused (of "
-        "Chatterbox reference and ours), in this order (default: by the device)",
+        help="for engines: which of reference, list, faster, batch, ours, waiting, transcripts, "
+        "steps, compiled and fused (of Chatterbox reference and ours), in this order (default: by "
+        "the device)",
     )
     parser.add_argument(
         "--slots",

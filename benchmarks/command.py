@@ -51,6 +51,10 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
         case "concurrency":
             dialog = bench_dialog(lines or 16)
             rows = concurrency_rows(dialog, options, arguments.backend)
+        case "cold":
+            from benchmarks.cold_start import cold_rows
+
+            rows = cold_rows(options, arguments.backend, arguments.runs or 3)
         case "engines" if arguments.model != "qwen3":
             from benchmarks.chatterbox_engines import chatterbox_rows
 

@@ -111,12 +111,12 @@ def concurrency_rows(
         StudioError: A line made no sound. One that was cut counts, and is counted: models with
             random weights, which are as fast as trained ones, rarely stop by themselves.
     """
-    names = [backend_name] if backend_name else _ready(options)
+    names = [backend_name] if backend_name else list_ready(options)
     dialog = dialog if len(dialog) >= BOUNDS[-1] else _short(dialog)
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
         for name in names:
             workspace = Path(folder) / name
-            _enlist(workspace, dialog, registry.create(name, options))
+            enlist_speakers(workspace, dialog, registry.create(name, options))
             alone_s = 0.0
             for bound in _bounds(len(dialog)):
                 figures = _measure(workspace, dialog, name, options, bound)
@@ -141,7 +141,8 @@ def _short(dialog: Dialog) -> Dialog:
     )
 
 
-def _ready(options: BackendOptions) -> list[str]:
+def list_ready(options: BackendOptions) -> list[str]:
+    """The backends that can speak now."""
     return [offer.name for offer in registry.offers(options) if offer.ready]
 
 
@@ -163,16 +164,19 @@ def _row(name: str, lines: int, figures: ConcurrencyMetrics, alone_s: float) -> 
 def _measure(
     workspace: Path, dialog: Dialog, name: str, options: BackendOptions, bound: int
 ) -> ConcurrencyMetrics:
-    with _studio(workspace, name, options, bound) as studio:
+    with open_studio(workspace, name, options, bound) as studio:
         studio.engine.load(studio.backend_name)
-        _rendered(studio, _one_line_each(dialog))
+        render_whole(studio, _one_line_each(dialog))
         with GpuUse() as used:
-            job = _rendered(studio, dialog)
+            job = render_whole(studio, dialog)
     return ConcurrencyMetrics(bound, job, used.mean_percent)
 
 
 @contextmanager
-def _studio(workspace: Path, name: str, options: BackendOptions, bound: int) -> Iterator[Studio]:
+def open_studio(
+    workspace: Path, name: str, options: BackendOptions, bound: int
+) -> Iterator[Studio]:
+    """A studio with one backend and so many lines in flight at most."""
     studio = Studio.open(
         StudioOptions(workspace, name),
         lambda name: registry.create(name, options),
@@ -182,7 +186,12 @@ def _studio(workspace: Path, name: str, options: BackendOptions, bound: int) -> 
         yield studio
 
 
-def _rendered(studio: Studio, dialog: Dialog) -> Job:
+def render_whole(studio: Studio, dialog: Dialog) -> Job:
+    """Render a dialog and wait for its end.
+
+    Raises:
+        StudioError: A line made no sound.
+    """
     job = studio.render(dialog, RenderOptions(seed=_SEED))
     for _ in job.events.follow():
         pass
@@ -196,14 +205,14 @@ def _one_line_each(dialog: Dialog) -> Dialog:
     return Dialog(tuple(Speech(name, "And now.") for name in dialog.speakers()))
 
 
-def _enlist(workspace: Path, dialog: Dialog, backend: Backend) -> None:
+def enlist_speakers(workspace: Path, dialog: Dialog, backend: Backend) -> None:
     """Give every speaker a voice of each kind the backend knows; samples are the draft voice's."""
     can = backend.capabilities
     samples: Sequence[Path | None] = [None] * len(dialog.speakers())
-    with _studio(workspace, "draft", BackendOptions(), 1) as studio:
+    with open_studio(workspace, "draft", BackendOptions(), 1) as studio:
         if can.cloning:
             lines = tuple(Speech(name, _SAMPLE_TEXT) for name in dialog.speakers())
-            samples = [record.path for record in _rendered(studio, Dialog(lines)).records]
+            samples = [record.path for record in render_whole(studio, Dialog(lines)).records]
         for name, sample in zip(dialog.speakers(), samples, strict=True):
             studio.speakers.add(
                 name,

@@ -30,13 +30,15 @@ class EngineMetrics:
 
     Attributes:
         name: Of the engine.
-        audio_s: Made in the counted run.
+        audio_s: Made in the counted run; 0 where no audio was made, only frames.
         wall_s: Of that run, codec included.
         first_s: Time to first audio, one figure a try.
         memory_bytes: The most that was allocated, on a CPU the process's memory at the end.
         frame_s: Time a frame took, of all lines together; None where it isn't known.
         ideal_s: What reading weights and caches once takes at this device's speed.
         lines: It was measured on.
+        cpu_s: Processor seconds of that run, of all cores and threads together; None if unknown.
+        refilled: Slots that were refilled while other lines ran on; None for one without slots.
     """
 
     name: str
@@ -47,6 +49,8 @@ class EngineMetrics:
     frame_s: float | None = None
     ideal_s: float | None = None
     lines: int = 0
+    cpu_s: float | None = None
+    refilled: int | None = None
 
     @property
     def speed(self) -> float:
@@ -65,13 +69,34 @@ def measure_one_by_one(
     """Measure an engine that gives a line when it is whole."""
     with track_memory(device) as memory:
         speak(TimedLine("Warm.", WARM_FRAMES))
-        took_s, audio_s = [], 0.0
+        took_s, audio_s, cpu_s = [], 0.0, time.process_time()
         for line in lines:
             began_s = time.perf_counter()
             audio_s += speak(line)
             took_s.append(time.perf_counter() - began_s)
+        cpu_s = time.process_time() - cpu_s
     frame_s = sum(took_s) / sum(line.frames for line in lines)
-    return EngineMetrics(name, audio_s, sum(took_s), took_s, memory(), frame_s, lines=len(lines))
+    return EngineMetrics(
+        name, audio_s, sum(took_s), took_s, memory(), frame_s, lines=len(lines), cpu_s=cpu_s
+    )
+
+
+def measure_at_once(
+    name: str,
+    device: str,
+    lines: Sequence[TimedLine],
+    speak: Callable[[Sequence[TimedLine]], float],
+) -> EngineMetrics:
+    """Measure an engine that takes all lines in one call, and gives all when the last is whole."""
+    with track_memory(device) as memory:
+        speak([TimedLine("Warm.", WARM_FRAMES)] * 2)
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        audio_s = speak(lines)
+        wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+    frame_s = wall_s / max(line.frames for line in lines)
+    return EngineMetrics(
+        name, audio_s, wall_s, [wall_s], memory(), frame_s, lines=len(lines), cpu_s=cpu_s
+    )
 
 
 @contextmanager

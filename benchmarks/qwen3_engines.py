@@ -7,6 +7,7 @@ import logging
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.engine_table import Failed, any_row, figures_row, middle_of
+from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
 from studio.backends.device import choose_device, give_back, prepare
 from studio.dialog.formats.dialog_file import read_dialog
 from studio.dialog.model import Speech
@@ -24,6 +25,7 @@ from studio.errors import SettingError
 
 if TYPE_CHECKING:
     from benchmarks.metrics import EngineMetrics, TimedLine
+    from benchmarks.qwen3_trials import Qwen3Trial
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DIALOGS = _ROOT / "assets" / "dialogs"
@@ -31,20 +33,27 @@ _BATCH_BASELINE = Path(__file__).with_name("batch_baseline.py")
 _FRAMES_PER_CHAR = 12.5 / 15  # 15 characters a second
 _LEAST_FRAMES = 6
 _SLOTS = {"cuda": (64, 32, 8, 1), "mps": (1, 8), "cpu": (1, 8)}
-_SIZE = {"cuda": "0.6B", "mps": "mid", "cpu": "mid"}
+_FULL_SIZE, _FULL_SIZE_BYTES = "0.6B", 10_000_000_000
+"""Measured where so much is free. On a CPU the process took 9.4 GB at most."""
+
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}
 _TRIES = {"cuda": 20, "mps": 5, "cpu": 5}
 _ALONE = {"cuda": 4, "mps": 16, "cpu": 16}
 """Lines that an engine of one line at a time is measured on; the speed doesn't change after."""
 
+_RUNS = {"cuda": 1, "mps": 3, "cpu": 3}
+_LARGE = ("0.6B", "1.7B")
+_LARGE_SLOTS, _LARGE_LINES, _LARGE_ALONE, _LARGE_TRIES = (1, 4), 8, 2, 2
+"""Without CUDA a frame of a full-size model takes a quarter of a second, and there is one run."""
+
+_SLOWER_ENGINES = ("reference", "list", "ours", "waiting", "transcripts", "steps")
 _ENGINES = {
-    "cuda": ("reference", "faster", "ours"),
-    "mps": ("reference", "ours"),
-    "cpu": ("reference", "ours"),
+    "cuda": ("reference", "list", "faster", "ours", "waiting", "transcripts", "steps"),
+    "mps": _SLOWER_ENGINES,
+    "cpu": _SLOWER_ENGINES,
 }
 """Measured unless others are asked for; compiling takes minutes on a card."""
 
-_RUNS = {"cuda": 1, "mps": 3, "cpu": 3}
 _LONGEST_REASON = 200  # characters
 
 log = logging.getLogger(__name__)
@@ -85,7 +94,7 @@ def engine_rows(
     ratio of the medians is that of the runs' ratios, and their first audio is of all runs together.
 
     Args:
-        size: One of `yardstick.SIZES`; None for what suits the device.
+        size: One of `SIZES`; None for the 0.6B size where the memory allows it, else "mid".
         device: As in `choose_device`.
         lines: Of the dialog; engines that decode lines together are measured on each number.
         batch_python: A Python that has faster-qwen3-tts-batch, whose requirements are its own;
@@ -99,19 +108,20 @@ def engine_rows(
     from benchmarks.synthetic_qwen3 import SIZES, write_checkpoint
 
     device = choose_device(device)
-    chosen = SIZES.get(size or _SIZE[device])
+    chosen = SIZES.get(size or choose_size(device))
     if chosen is None:
         raise SettingError(f"--size {size} can't be used; choose one of: {', '.join(SIZES)}.")
     prepare(device, tf32=wanted.tf32)
     names = choose_engines(wanted.engines or _ENGINES[device], tuple(_MEASURES))
     if batch_python is not None and "batch" not in names:
         names = (*names, "batch")
-    spoken = [build_timed_lines(count) for count in lines or (_LINES[device],)]
-    count = runs or _RUNS[device]
+    effort = Effort.choose(device, chosen.name)
+    spoken = [build_timed_lines(count) for count in lines or (effort.lines,)]
+    count = runs or effort.runs
     measured: list[dict[tuple[str, int], EngineMetrics]] = []
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as name:
         folder = write_checkpoint(Path(name) / chosen.name, chosen)
-        bench = _EngineBench(folder, device, spoken, batch_python, wanted.slots or _SLOTS[device])
+        bench = _EngineBench(folder, device, spoken, batch_python, wanted.slots, effort)
         for run in range(1, count + 1):
             measured.append({})
             for told in try_measure(bench.engines(names), device):
@@ -132,14 +142,55 @@ def _middles(
         known = [run[which] for run in measured if which in run]
         if len(known) == len(measured):
             ratios = [one.speed / base for one, base in zip(known, bases, strict=True)]
-            middle = middle_of(known)
-            row = figures_row(size, middle, middle.speed / statistics.median(ratios))
+            middle, ratio = middle_of(known), statistics.median(ratios)
+            row = figures_row(size, middle, middle.speed / ratio if ratio else 1.0)
             yield row | {"runs": f"median of {len(known)}"}
 
 
 def _base(run: Mapping[tuple[str, int], EngineMetrics]) -> float:
     """Audio seconds a second of the first engine that was measured; 1 where none was."""
-    return next((one.speed for one in run.values()), 1.0)
+    return next((one.speed for one in run.values() if one.speed), 1.0)
+
+
+def choose_size(device: str) -> str:
+    """The size to measure where none is asked for, which is said on standard error."""
+    from studio.backends.batching.memory_plan import measure_free_bytes
+
+    free_bytes = measure_free_bytes(device)
+    fits = free_bytes >= _FULL_SIZE_BYTES
+    name = _FULL_SIZE if fits else "mid"
+    print(
+        f"The {name} size is measured: {_FULL_SIZE} needs {_FULL_SIZE_BYTES / 1e9:.0f} GB, and "
+        f"{free_bytes / 1e9:.1f} GB are free. --size chooses another.",
+        file=sys.stderr,
+    )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured unless something else is asked for.
+
+    Attributes:
+        lines: Of the dialog.
+        alone: Lines for an engine of one line at a time.
+        slots: Numbers of lines decoded together.
+        tries: For the time to first audio.
+        runs: Times that every engine is measured.
+    """
+
+    lines: int
+    alone: int
+    slots: tuple[int, ...]
+    tries: int
+    runs: int
+
+    @classmethod
+    def choose(cls, device: str, size: str) -> Effort:
+        """What suits a device and a size of the model."""
+        if device != "cuda" and size in _LARGE:
+            return cls(_LARGE_LINES, _LARGE_ALONE, _LARGE_SLOTS, _LARGE_TRIES, runs=1)
+        return cls(_LINES[device], _ALONE[device], _SLOTS[device], _TRIES[device], _RUNS[device])
 
 
 def build_timed_lines(count: int) -> list[TimedLine]:
@@ -183,6 +234,8 @@ def try_measure(
     for name, measure in engines:
         try:
             yield from measure()
+        except DeviceMissing as error:
+            yield Failed(name, str(error), is_expected=True)
         except Exception as error:
             log.warning("%s could not be measured", name, exc_info=error)
             reason = " ".join(f"{type(error).__name__}: {error}".replace("|", "/").split())
@@ -200,7 +253,13 @@ class _EngineBench:
     device: str
     dialogs: Sequence[Sequence[TimedLine]]
     batch_python: str | None
-    slots: Sequence[int]
+    wanted_slots: Sequence[int] | None
+    effort: Effort
+
+    @property
+    def slots(self) -> Sequence[int]:
+        """Numbers of lines decoded together."""
+        return self.wanted_slots or self.effort.slots
 
     def engines(self, names: Sequence[str]) -> Iterator[tuple[str, MeasureFn]]:
         """What measures each of them."""
@@ -209,7 +268,7 @@ class _EngineBench:
 
     def few(self) -> Sequence[TimedLine]:
         """Of the first dialog, what is enough for an engine of one line at a time."""
-        return self.dialogs[0][: _ALONE[self.device]]
+        return self.dialogs[0][: self.effort.alone]
 
     def reference(self) -> Iterator[tuple[str, MeasureFn]]:
         """The package that the model came with."""
@@ -217,11 +276,20 @@ class _EngineBench:
 
         yield "qwen_tts", lambda: [measure_reference(self.folder, self.device, self.few())]
 
+    def at_once(self) -> Iterator[tuple[str, MeasureFn]]:
+        """The same package, which batches a list of texts by itself."""
+        from benchmarks.baselines import measure_reference_list
+
+        yield (
+            "qwen_tts, list of all texts",
+            lambda: [measure_reference_list(self.folder, self.device, self.dialogs[0])],
+        )
+
     def faster(self) -> Iterator[tuple[str, MeasureFn]]:
         """faster-qwen3-tts."""
         from benchmarks.baselines import measure_faster
 
-        tries = _TRIES[self.device]
+        tries = self.effort.tries
         yield (
             "faster-qwen3-tts",
             lambda: [measure_faster(self.folder, self.device, self.few(), tries=tries)],
@@ -240,22 +308,75 @@ class _EngineBench:
 
     def ours(self, *, parts: str = "") -> Iterator[tuple[str, MeasureFn]]:
         """This package's engine."""
-        from benchmarks.qwen3_trials import Qwen3Trial, measure_qwen3
+        from benchmarks.qwen3_trials import Qwen3Trial
 
-        trial = Qwen3Trial(self.folder, self.device, _TRIES[self.device], parts)
+        yield from self._trials(Qwen3Trial(self.folder, self.device, self.effort.tries, parts))
+
+    def waiting(self) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine, which refills no slot before all of a batch are free."""
+        from benchmarks.qwen3_trials import Qwen3Trial
+
+        trial = Qwen3Trial(self.folder, self.device, self.effort.tries, continuous=False)
+        yield from self._trials(trial, least=2)
+
+    def transcripts(self) -> Iterator[tuple[str, MeasureFn]]:
+        """The package and this engine with voices that have a transcript."""
+        from benchmarks.baselines import TRANSCRIPT, measure_reference
+        from benchmarks.qwen3_trials import Qwen3Trial
+
+        yield (
+            "qwen_tts, with transcripts",
+            lambda: [
+                measure_reference(self.folder, self.device, self.few(), transcript=TRANSCRIPT)
+            ],
+        )
+        trial = Qwen3Trial(self.folder, self.device, self.effort.tries, transcript=TRANSCRIPT)
+        yield from self._trials(trial)
+
+    def steps(self) -> Iterator[tuple[str, MeasureFn]]:
+        """One frame, replayed as a graph and step by step."""
+        from benchmarks.qwen3_trials import (
+            EAGER,
+            GRAPH_REPLAY,
+            Qwen3Trial,
+            measure_step,
+            name_step,
+        )
+
+        trial = Qwen3Trial(self.folder, self.device, 0)
+        for slots in self.slots:
+            eager = partial(measure_step, trial, slots=slots, replays=False)
+            yield name_step(slots, EAGER), partial(_one, eager)
+            yield (
+                name_step(slots, GRAPH_REPLAY),
+                partial(_one, partial(measure_step, trial, slots=slots, replays=True)),
+            )
+
+    def _trials(self, trial: Qwen3Trial, *, least: int = 1) -> Iterator[tuple[str, MeasureFn]]:
+        from benchmarks.qwen3_trials import measure_qwen3
+
         for slots in self.slots:
             dialogs = [self.few()] if slots == 1 else self.dialogs
-            yield (
-                f"this engine, {slots} slots{parts and f', {parts}'}",
-                partial(measure_qwen3, trial, dialogs, slots=slots),
-            )
+            if slots >= least:
+                yield (
+                    f"this engine, {slots} slots{trial.details}",
+                    partial(measure_qwen3, trial, dialogs, slots=slots),
+                )
+
+
+def _one(measure: Callable[[], EngineMetrics]) -> list[EngineMetrics]:
+    return [measure()]
 
 
 _MEASURES: Mapping[str, Callable[[_EngineBench], Iterator[tuple[str, MeasureFn]]]] = {
     "reference": _EngineBench.reference,
+    "list": _EngineBench.at_once,
     "faster": _EngineBench.faster,
     "batch": _EngineBench.batch,
     "ours": _EngineBench.ours,
+    "waiting": _EngineBench.waiting,
+    "transcripts": _EngineBench.transcripts,
+    "steps": _EngineBench.steps,
     "compiled": partial(_EngineBench.ours, parts="compiled"),
     "fused": partial(_EngineBench.ours, parts="fused"),
 }

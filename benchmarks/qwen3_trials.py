@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.baselines import LANGUAGE, POSITIONS, make_recording
+from benchmarks.engine_table import DeviceMissing
 from benchmarks.metrics import (
     WARM_FRAMES,
     EngineMetrics,
@@ -21,10 +22,11 @@ from benchmarks.metrics import (
     track_memory,
 )
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.backends.base import Priority
+from studio.backends.base import Health, Priority
 from studio.backends.batching.batch_engine import BatchEngine, start_engine
+from studio.backends.batching.cuda_graphs import synchronize
 from studio.backends.batching.kernel_set import select_kernels
-from studio.backends.batching.memory_plan import measure_free_bytes
+from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.batching.sequence import TtsRequest, stream_chunks
 from studio.backends.options import BatchOptions
 from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
@@ -36,6 +38,7 @@ from studio.backends.qwen3.talker_slots import TalkerRequest
 from studio.errors import SpeechFailed
 
 TITLE = "Bench"
+GRAPH_REPLAY, EAGER = "graph replay", "eager"
 _PATIENCE_S = 300.0
 
 
@@ -52,12 +55,35 @@ class Qwen3Trial:
         device: Where.
         tries: Times that a line is asked for, and listened to, while all other slots are taken.
         parts: What frames are made of, by name; "" for what suits the device.
+        continuous: Whether a slot is refilled while other lines run; else a batch runs empty first.
+        transcript: Of the voice's recording; with one the model goes on from the recording.
     """
 
     folder: Path
     device: str
     tries: int
     parts: str = ""
+    continuous: bool = True
+    transcript: str | None = None
+
+    @property
+    def details(self) -> str:
+        """What to say of it besides the slots."""
+        waits = "" if self.continuous else "batch and wait"
+        told = "with transcripts" if self.transcript else ""
+        return "".join(f", {detail}" for detail in (self.parts, waits, told) if detail)
+
+    def make_runner(
+        self, model: Qwen3Model, batch: BatchOptions
+    ) -> tuple[TalkerRunner, MemoryPlan]:
+        """A runner of as many slots as asked for, which takes the model's layers."""
+        room = plan_talker_memory(
+            read_dims(self.folder), measure_free_bytes(self.device), self.device, batch
+        )
+        kernels = select_kernels(
+            self.device, compiles=self.parts == "compiled", fuses=self.parts == "fused"
+        )
+        return TalkerRunner(model.package, room.layout, release=True, kernels=kernels), room
 
 
 def measure_qwen3(
@@ -70,26 +96,63 @@ def measure_qwen3(
         dialogs: All lines of one are asked for at once, and nobody listens.
         slots: Lines decoded together.
     """
-    folder, device = trial.folder, trial.device
-    model = load_model(folder, device, graphs=False)
+    device = trial.device
+    batch = BatchOptions(slots=slots, positions=POSITIONS, continuous=trial.continuous)
     frames = sum(mean_frames(lines) for lines in dialogs) / len(dialogs)
-    ideal_s = estimate_ideal_frame_s(model.package.talker, read_dims(folder), device, slots, frames)
-    batch = BatchOptions(slots=slots, positions=POSITIONS)
-    room = plan_talker_memory(read_dims(folder), measure_free_bytes(device), device, batch)
-    kernels = select_kernels(
-        device, compiles=trial.parts == "compiled", fuses=trial.parts == "fused"
-    )
-    core = TalkerRunner(model.package, room.layout, release=True, kernels=kernels)
+    model = load_model(trial.folder, device, graphs=False)
+    dims = read_dims(trial.folder)
+    ideal_s = estimate_ideal_frame_s(model.package.talker, dims, device, slots, frames)
+    core, room = trial.make_runner(model, batch)
     codec = partial(
         Qwen3CodecWorker, model.codec_decoder, title=TITLE, convolved_at_once=room.codec_frames
     )
     engine, slots = start_engine(core, codec, batch, title=TITLE)
-    made = measure_engine(
-        engine, _request_factory(model), device, dialogs, slots=slots, tries=trial.tries
-    )
+    task_of = _request_factory(model, trial.transcript)
+    made = measure_engine(engine, task_of, device, dialogs, slots=slots, tries=trial.tries)
     for figures in made:
-        name = f"{figures.name}, {trial.parts}" if trial.parts else figures.name
-        yield replace(figures, name=name, ideal_s=ideal_s)
+        yield replace(figures, name=figures.name + trial.details, ideal_s=ideal_s)
+
+
+def name_step(slots: int, how: str) -> str:
+    """The name of a measured step."""
+    return f"one step, {slots} slot{'s' if slots > 1 else ''}, {how}"
+
+
+STEPS = 20
+"""Frames over which a step is measured."""
+
+
+def measure_step(trial: Qwen3Trial, *, slots: int, replays: bool) -> EngineMetrics:
+    """Measure one frame of all slots, without codec: replayed as a graph, or step by step.
+
+    The slots are free, which changes nothing about the work of a step.
+
+    Args:
+        trial: How.
+        slots: Of the step.
+        replays: Whether a graph is replayed.
+
+    Raises:
+        DeviceMissing: A graph can't be replayed here.
+    """
+    if replays and trial.device != "cuda":
+        raise DeviceMissing("needs CUDA")
+    batch = BatchOptions(slots=slots, positions=POSITIONS)
+    core, _ = trial.make_runner(load_model(trial.folder, trial.device, graphs=False), batch)
+    with closing(core), track_memory(trial.device) as memory:
+        bucket = core.buckets[-1]
+        core._graphs._captures = replays
+        for _ in range(3):  # the first is plain, the second captures
+            core.step(bucket)
+        assert core._graphs.captured == int(replays)
+        synchronize(core.device)
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        for _ in range(STEPS):
+            core.step(bucket)
+        synchronize(core.device)
+        wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+    name = name_step(slots, GRAPH_REPLAY if replays else EAGER)
+    return EngineMetrics(name, 0.0, wall_s, (), memory(), frame_s=wall_s / STEPS, cpu_s=cpu_s)
 
 
 def measure_engine(
@@ -124,15 +187,23 @@ def _measure_dialog(
     speaking: _EngineClient, device: str, lines: Sequence[TimedLine], *, slots: int, tries: int
 ) -> EngineMetrics:
     with track_memory(device) as memory:
-        steps = speaking.steps
-        began_s = time.perf_counter()
+        before = speaking.health()
+        began_s, cpu_s = time.perf_counter(), time.process_time()
         audio_s = speaking.all(lines)
-        wall_s = time.perf_counter() - began_s
-        steps = speaking.steps - steps
+        wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+        after = speaking.health()
         first_s = speaking.first_audio(lines, beside=slots - 1, tries=tries)
     name = "this engine, 1 slot" if slots == 1 else f"this engine, {slots} slots"
     return EngineMetrics(
-        name, audio_s, wall_s, first_s, memory(), frame_s=wall_s / steps, lines=len(lines)
+        name,
+        audio_s,
+        wall_s,
+        first_s,
+        memory(),
+        frame_s=wall_s / (after.steps - before.steps),
+        lines=len(lines),
+        cpu_s=cpu_s,
+        refilled=after.refilled - before.refilled,
     )
 
 
@@ -148,10 +219,9 @@ class _EngineClient:
         with ThreadPoolExecutor(len(lines)) as pool:
             return sum(pool.map(self._speak, lines))
 
-    @property
-    def steps(self) -> int:
-        """Frames that the engine has made."""
-        return self._engine.health().steps
+    def health(self) -> Health:
+        """What the engine has made so far."""
+        return self._engine.health()
 
     def first_audio(self, lines: Sequence[TimedLine], *, beside: int, tries: int) -> list[float]:
         """Seconds to the first audio of a line that is listened to, beside others that run.
@@ -192,9 +262,9 @@ class _EngineClient:
         return samples / STUDIO_RATE_HZ
 
 
-def _request_factory(model: Qwen3Model) -> RequestFn:
-    """Lines of one timbre."""
-    voice = model.clone_voice(make_recording(), None, 0.0)
+def _request_factory(model: Qwen3Model, transcript: str | None) -> RequestFn:
+    """Lines of one voice."""
+    voice = model.clone_voice(make_recording(), transcript, 0.0)
 
     def task(line: TimedLine, **fields: Any) -> TalkerRequest:
         fields.setdefault("priority", partial(Priority, order=(-line.frames,)))

@@ -364,6 +364,9 @@ class Health:
         faults: Steps that failed since then.
         slots: Lines that may run at once now; 0 without slots.
         max_slots: Lines that may run at once where no step failed.
+        refilled: Slots that were refilled since then while other lines ran on.
+        busy_s: Seconds for which the device worked since it was loaded, by CUDA's events; None
+            where there are none.
     """
 
     alive: bool = True
@@ -374,6 +377,8 @@ class Health:
     faults: int = 0
     slots: int = 0
     max_slots: int = 0
+    refilled: int = 0
+    busy_s: float | None = None
 
 
 @runtime_checkable

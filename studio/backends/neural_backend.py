@@ -209,7 +209,8 @@ class NeuralBackend(ABC, Generic[ModelT]):
                 log.warning("%s speaks one line at a time: %s", self.title, error)
             give_back(self._device)  # the model's own layers may be taken away already
         model = self._read_model(folder, batched=False)
-        return model, SequentialRunner(partial(self._speak_alone, model), title=self.title)
+        speak = partial(self._speak_alone, model)
+        return model, SequentialRunner(speak, title=self.title, device=self._device)
 
     def _open_batched(
         self, folder: Path, progress: Callable[[LoadProgress], None]

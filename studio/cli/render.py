@@ -129,6 +129,7 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "wall_s": summary.wall_s,
         "first_audio_s": summary.first_audio_s,
         "max_in_flight": summary.max_in_flight,
+        "device_busy_s": round(summary.device_busy_s, 6),
         "timestamps": [
             {
                 "segment_idx": record.segment.segment_idx,

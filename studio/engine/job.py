@@ -25,6 +25,7 @@ from studio.audio.timeline import (
 )
 from studio.dialog.model import name_key
 from studio.dialog.planning import FailedSegment, Plan, Segment, SilenceSegment, SpeechSegment
+from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
@@ -161,13 +162,20 @@ class SegmentFailure:
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """Totals of a job; `first_audio_s` is when the scene could be played from its start."""
+    """Totals of a job.
+
+    Attributes:
+        first_audio_s: When the scene could be played from its start.
+        device_busy_s: For how long the device worked while a segment was being spoken; without
+            CUDA, for how long at least one was.
+    """
 
     audio_s: float
     wall_s: float
     first_audio_s: float | None
     max_in_flight: int
     failed: int
+    device_busy_s: float
 
 
 def refuse_audio(written: str) -> Path:
@@ -195,6 +203,7 @@ class JobSpec:
         tries: Most tries of a segment with quality issues; the best one is used.
         survives_full_disk: Whether a segment for which the disk has no room stays in memory; if
             not, the job is stopped there.
+        busy: Counts for how long the device works; shared by the jobs of one render.
     """
 
     plan: Plan
@@ -206,6 +215,7 @@ class JobSpec:
     is_part: bool = False
     tries: int = 1
     survives_full_disk: bool = False
+    busy: BusyTime = field(default_factory=BusyTime)
 
 
 class Job:
@@ -369,6 +379,7 @@ class Job:
             first_audio_s=self._first_audio_s(),
             max_in_flight=self.max_in_flight,
             failed=len(self.list_failures()),
+            device_busy_s=self.spec.busy.total_s,
         )
 
     def measure_elapsed_s(self) -> float:
@@ -407,12 +418,13 @@ class Job:
         summary = self.summarize()
         log.log(
             logging.DEBUG if self.spec.is_part else logging.INFO,
-            "job %s %s: %.1f s of audio in %.2f s, first after %.3f s, at most %d in flight, "
-            "%d failed",
+            "job %s %s: %.1f s of audio in %.2f s, device busy for %.2f s, first after %.3f s, "
+            "at most %d in flight, %d failed",
             self.job_id,
             self.state,
             summary.audio_s,
             summary.wall_s,
+            summary.device_busy_s,
             summary.first_audio_s or 0.0,
             summary.max_in_flight,
             summary.failed,

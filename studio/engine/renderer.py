@@ -32,6 +32,7 @@ from studio.audio.stream_resume import StreamResume
 from studio.backends.base import SPEED, Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
+from studio.engine.busy_time import find_device_clock
 from studio.engine.event_log import EventLog, StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
@@ -362,7 +363,10 @@ def synthesize(
     # After a lack of memory the first try's audio was streamed already.
     resume = StreamResume(partial(job.add_chunk, record), live.read())
     try:
-        with closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken:
+        with (
+            job.spec.busy.span(find_device_clock(backend, job.measure_elapsed_s)),
+            closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken,
+        ):
             for chunk in spoken:
                 if job.cancelled:
                     raise Cancelled

@@ -37,7 +37,7 @@ from studio.project.line_states import (
     StorageEvent,
 )
 from studio.project.render_context import choose_stable_seed
-from studio.project.render_queue import LineJob, LineJobSpec, write_take
+from studio.project.render_queue import LineJob, LineJobSpec, RenderProgress, write_take
 from studio.project.takes import Take
 from studio.quality.checks import score_issues
 
@@ -225,14 +225,15 @@ class ProjectRenderer:
             return
         self._engine.report_render(run.wall_s, run.first_audio_s)
         log.info(
-            "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, first after "
-            "%.3f s, %d failed%s",
+            "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, device busy "
+            "for %.2f s, first after %.3f s, %d failed%s",
             self._state.folder.root.name,
             "was stopped" if run.cancelled else "is done",
             run.done,
             run.total,
             run.audio_s,
             run.wall_s,
+            run.busy.total_s,
             run.first_audio_s or 0.0,
             run.failed,
             f" ({run.message})" if run.message else "",
@@ -306,6 +307,7 @@ class ProjectRenderer:
             if is_news and not core.closed:
                 core.deps.threads.submit(self._handle_event, line_job)
 
+        run = self._queue.progress or RenderProgress()
         job_spec = JobSpec(
             plan(dialog, limits, seed=spec.seed, pronounce=spec.pronounce),
             spec.backend,
@@ -315,10 +317,11 @@ class ProjectRenderer:
             notify=follow,
             is_part=True,
             survives_full_disk=True,
+            busy=run.busy,
         )
         remove_folder = core.folder.disk.remove
         render = Render(self._engine, job_spec, job_id=job_id, remove_folder=remove_folder)
-        line_job = LineJob(spec, render)
+        line_job = LineJob(spec, render, began_s=run.wall_s - render.job.measure_elapsed_s())
         render.start(listen=listen)
         return line_job
 

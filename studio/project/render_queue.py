@@ -19,6 +19,7 @@ from studio.audio.clip import Clip
 from studio.audio.timeline import SilencePart, TakePart, lay_out_part
 from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
+from studio.engine.busy_time import BusyTime
 from studio.engine.engine import Render
 from studio.engine.job import Job, SegmentState
 from studio.engine.remaining_time import RemainingTime, weigh_text
@@ -57,6 +58,9 @@ class LineJobSpec:
     take_id: str = field(default_factory=generate_take_id)
 
 
+_FIRST_STEPS = (SegmentState.PLANNED, SegmentState.QUEUED, SegmentState.STARTED)
+
+
 @dataclass(slots=True, eq=False)
 class LineJob:
     """The render of one line on the engine.
@@ -64,11 +68,13 @@ class LineJob:
     Attributes:
         is_finished: Whether a thread is handling its end.
         is_dropped: Whether its result isn't needed any more.
+        began_s: When its job began, in seconds since the render did.
         take: Its take, once that is saved.
     """
 
     spec: LineJobSpec
     render: Render
+    began_s: float = 0.0
     has_started: bool = False
     is_finished: bool = False
     is_dropped: bool = False
@@ -83,6 +89,22 @@ class LineJob:
     def job(self) -> Job:
         """The job, with its segments and their states."""
         return self.render.job
+
+    @property
+    def at_s(self) -> dict[str, float]:
+        """When each step was reached, in seconds since the render began.
+
+        Of several segments the first is planned, queued and started, and the last generated.
+        """
+        reached: dict[str, list[float]] = {}
+        for record in self.job.records:
+            if not isinstance(record.segment, SilenceSegment):
+                for state, at_s in record.at_s.items():
+                    reached.setdefault(state.value, []).append(self.began_s + at_s)
+        return {
+            name: round(min(times) if name in _FIRST_STEPS else max(times), 6)
+            for name, times in reached.items()
+        }
 
     @property
     def message(self) -> str | None:
@@ -159,6 +181,7 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
         doubts=report.issues if report else (),
         figures=report.metrics if report else None,
         pauses=tuple(_iter_pauses(line_job.job)),
+        at_s=line_job.at_s,
     )
     take_store.add(take, audio)
     return take_store.get(take.take_id) or take
@@ -211,6 +234,7 @@ class RenderProgress:
     ended_s: float | None = None
     cancelled: bool = False
     message: str | None = None
+    busy: BusyTime = field(default_factory=BusyTime)
 
     @property
     def wall_s(self) -> float:

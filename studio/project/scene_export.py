@@ -152,7 +152,8 @@ def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Capti
     is_accepted = view.take is not None and view.take.take_id in accepted
     doubtful = () if is_accepted else tuple(doubt.message for doubt in view.issues)
     text = line.text if line.kind is LineKind.SPEECH else None
-    return Caption(idx + 1, line.speaker, text, doubtful)
+    at_s = view.take.at_s if view.take is not None else {}
+    return Caption(idx + 1, line.speaker, text, doubtful, at_s)
 
 
 log = logging.getLogger(__name__)

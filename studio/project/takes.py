@@ -49,6 +49,8 @@ class Take:
         audio_crc32: CRC-32 of its WAV; None in records of studios that wrote none.
         pauses: First sample and the one after the last of each pause inside it; None in records of
             studios that wrote none.
+        at_s: When each step of its render was reached, in seconds since that began; empty in
+            records of studios that wrote none.
     """
 
     take_id: str
@@ -67,6 +69,7 @@ class Take:
     figures: TakeMetrics | None = None
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
+    at_s: Mapping[str, float] = field(default_factory=dict)
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -141,11 +144,9 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_PLAIN_FIELDS = tuple(
-    name
-    for name in Take.__dataclass_fields__
-    if name not in ("doubts", "figures", "audio_crc32", "pauses")
-)
+_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s")
+
+_PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 
 
 _LINE_FOLDER_PATTERN = re.compile(r"[0-9a-f]{12}")

@@ -21,6 +21,7 @@ from benchmarks.metrics import EngineMetrics, TimedLine, measure_copy_bytes_per_
 from benchmarks.qwen3_engines import EngineChoice, build_timed_lines, engine_rows
 from benchmarks.synthetic_qwen3 import SIZES
 from studio.app import main
+from studio.backends.batching import memory_plan
 from studio.errors import SettingError
 
 pytestmark = pytest.mark.models
@@ -49,6 +50,7 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     monkeypatch.setitem(qwen3_engines._TRIES, "cpu", 2)
     monkeypatch.setattr(qwen3_engines, "build_timed_lines", short_lines)
     asked = ["--size", "tiny", "--lines", "2,1", "--slots", "2", "--runs", "2"]
+    asked += ["--engines", "reference,ours"]
     assert main(["bench", "engines", *asked]) == 0
     rows = rows_of(capsys)
     engines = [
@@ -59,8 +61,57 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     assert [(row[0], row[2]) for row in rows] == engines * 3
     assert [row[-1] for row in rows[::3]] == ["1 of 2", "2 of 2", "median of 2"]
     assert len({row[3] for row in rows if row[2] == "2"}) == 1  # seconds of audio
-    assert all(float(row[5]) > 0 for row in rows)
-    assert rows[0][6] == "1.00"
+    assert all(float(row[5]) > 0 for row in rows), "processor seconds"
+    assert all(float(row[6]) > 0 for row in rows)
+    assert rows[0][7] == "1.00"
+
+
+def shortest_lines(count: int) -> list[TimedLine]:
+    """One line is three times as long as the others, so that slots become free one by one."""
+    return [TimedLine(f"Line {n}.", 9 if n == 0 else 3) for n in range(count)]
+
+
+def test_a_row_for_each_way_to_batch_and_for_voices_with_transcripts(monkeypatch, capsys):
+    torch.set_num_threads(1)
+    monkeypatch.setitem(qwen3_engines._TRIES, "cpu", 1)
+    monkeypatch.setattr(qwen3_engines, "build_timed_lines", shortest_lines)
+    asked = ["--size", "tiny", "--lines", "4", "--slots", "2", "--runs", "1"]
+    assert main(["bench", "engines", *asked]) == 0
+    table = capsys.readouterr().out.splitlines()
+    [header] = [line.strip("| ").split(" | ") for line in table if line.startswith("| engine")]
+    rows = [
+        dict(zip(header, line.strip("| ").split(" | "), strict=True))
+        for line in table
+        if "| tiny |" in line
+    ]
+    assert [row["engine"] for row in rows] == [
+        "qwen_tts, one by one",
+        "qwen_tts, list of all texts",
+        "this engine, 2 slots",
+        "this engine, 2 slots, batch and wait",
+        "qwen_tts, one by one, with transcripts",
+        "this engine, 2 slots, with transcripts",
+        "one step, 2 slots, eager",
+        "one step, 2 slots, graph replay: needs CUDA",
+    ]
+    spoken, (eager, replay) = rows[:6], rows[6:]
+    assert {row["audio s"] for row in spoken} == {"1.4"}, "18 frames, 12.5 a second"
+    assert all(float(row["processor s"]) > 0 for row in rows[:7])
+    assert [row["slots refilled"] for row in spoken] == ["-", "-", "2", "0", "-", "2"]
+    assert float(eager["ms a frame"]) > 0
+    assert (eager["audio s"], eager["audio s a second"]) == ("-", "-")
+    assert (replay["ms a frame"], replay["processor s"]) == ("-", "-")
+
+
+@pytest.mark.parametrize(("free_bytes", "size"), [(9_900_000_000, "mid"), (11_000_000_000, "0.6B")])
+def test_the_size_that_people_use_is_measured_where_it_fits(
+    free_bytes: int, size: str, monkeypatch, capsys
+):
+    monkeypatch.setattr(memory_plan, "measure_free_bytes", lambda _: free_bytes)
+    assert qwen3_engines.choose_size("cpu") == size
+    said = capsys.readouterr().err
+    assert f"The {size} size is measured: 0.6B needs 10 GB, and" in said
+    assert f"{free_bytes / 1e9:.1f} GB are free" in said
 
 
 def test_an_engine_that_fails_is_a_row_and_the_others_follow(monkeypatch, caplog):
@@ -110,7 +161,9 @@ def test_each_try_listens_to_a_line_of_another_length(monkeypatch):
 
 
 def test_an_unknown_engine_is_refused_with_those_there_are():
-    with pytest.raises(SettingError, match="reference, faster, batch, ours, compiled, fused"):
+    with pytest.raises(
+        SettingError, match="reference, list, faster, batch, ours, waiting, transcripts, steps"
+    ):
         next(
             engine_rows(
                 size="tiny",

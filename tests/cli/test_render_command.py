@@ -77,6 +77,7 @@ def test_the_scene_is_the_sum_of_its_parts(command: Command) -> None:
     assert report["backend"] == "draft"
     assert 1 <= report["max_in_flight"] <= 3
     assert 0 < report["first_audio_s"] <= report["wall_s"]
+    assert 0 < report["device_busy_s"] <= report["wall_s"]
     samples, rate_hz = soundfile.read(command.out)
     assert rate_hz == STUDIO_RATE_HZ
     assert len(samples) == round(report["audio_s"] * STUDIO_RATE_HZ)

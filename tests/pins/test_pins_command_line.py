@@ -33,7 +33,8 @@ OPTIONS = {
 }  # fmt: skip
 REPORT = {
     "backend", "lines", "segments", "failed", "second_tries", "doubtful", "audio_s", "wall_s",
-    "first_audio_s", "max_in_flight", "timestamps", "out", "loudness_lufs", "true_peak_db",
+    "first_audio_s", "max_in_flight", "device_busy_s", "timestamps", "out", "loudness_lufs",
+    "true_peak_db",
 }  # fmt: skip
 
 TOO_LITTLE = {

@@ -41,8 +41,9 @@ SEGMENT = {
     "segment", "line", "speaker", "text", "doubtful", "type", "start_s", "duration_s",
     "start_sample", "n_samples", "file",
 }  # fmt: skip
-ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses"}
-"""Later additions: the version of a file's format, checksums, and the pauses inside a take."""
+SPOKEN = SEGMENT | {"at_s"}
+ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses", "at_s"}
+"""Later additions: a format's version, checksums, and of a take its pauses and its steps' times."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
 FORMER = {"former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at"}
 
@@ -278,7 +279,7 @@ def test_keys_of_the_manifest(client: httpx.Client) -> None:
     assert sorted(names) == ["0001-Ann.wav", "0003-Bob.wav", "manifest.json", "scene.wav"]
     assert manifest.keys() == MANIFEST
     assert (manifest["version"], manifest["file"], manifest["rate_hz"]) == (1, "scene.wav", 24_000)
-    assert [one.keys() for one in manifest["segments"]] == [SEGMENT, SEGMENT, SEGMENT]
+    assert [one.keys() for one in manifest["segments"]] == [SPOKEN, SEGMENT, SPOKEN]
     assert [one["type"] for one in manifest["segments"]] == ["audio", "silence", "audio"]
     assert [one["segment"] for one in manifest["segments"]] == [0, 1, 2]
     assert [one["line"] for one in manifest["segments"]] == [1, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 from project_scenes import rendered, until
@@ -45,6 +46,8 @@ def test_a_render_begins_and_ends_in_the_log_and_its_lines_are_details(
     assert begin == f"project {session.project_id}: a render of 8 lines begins"
     assert end.startswith(f"project {session.project_id}: the render is done: 7 of 8 lines, ")
     assert f"{session.render_progress.audio_s:.1f} s of audio" in end
+    assert re.search(r" s, device busy for \d+\.\d\d s, first after ", end)
+    assert 0 < session.render_progress.busy.total_s <= session.render_progress.wall_s
     assert end.endswith("1 failed")
     details = told(caplog, logging.DEBUG)
     assert sum(" saved at " in line for line in details) == 7

@@ -82,6 +82,26 @@ def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> No
     assert read_take_record(path).doubts == (QualityIssue("mumbled", 0.5, "Mumbled."),)
 
 
+def test_a_take_says_when_it_reached_each_step(studio: Studio, tmp_path: Path) -> None:
+    session = project(studio)
+    rendered(session)
+    steps = ["planned", "queued", "started", "generated", "saved"]
+    wall_s = session.render_progress.wall_s
+    rows = manifest(session, tmp_path / "new.zip")
+    for row in rows:
+        at_s = list(row["at_s"].values())
+        assert list(row["at_s"]) == steps
+        assert at_s == sorted(at_s)
+        assert 0 <= at_s[0] < at_s[3] <= wall_s
+    take = session.list_views()[1].take
+    path = session.take_store.get_audio_path(take).with_suffix(".json")
+    record = json.loads(path.read_bytes())
+    assert record["at_s"] == rows[1]["at_s"]
+    del record["at_s"], record["sum"]
+    path.write_text(json.dumps(record))
+    assert read_take_record(path).at_s == {}
+
+
 def test_accepting_a_take_is_kept_and_is_a_step_of_undo(
     studio: Studio, open_studio: OpenStudio, tmp_path: Path
 ) -> None:

@@ -106,6 +106,8 @@ def test_each_segment_says_when_it_reached_each_step(client: TestClient) -> None
     spoken = ["planned", "queued", "started", "generated", "saved"]
     assert steps == [spoken, ["planned", "saved"], spoken]
     assert [one["line"] for one in dialog["timestamps"]] == [1, 2, 3]
+    latest_s = max(one["at_s"]["saved"] for one in dialog["timestamps"])
+    assert 0 < dialog["device_busy_s"] <= latest_s
     for one in dialog["timestamps"]:
         at_s = list(one["at_s"].values())
         assert at_s == sorted(at_s)

@@ -66,6 +66,7 @@ class BatchEngine:
         self._device = device
         self._on_cuda = device == "cuda"
         self._dispatcher = CodecDispatcher(core, codec, scheduler, on_cuda=self._on_cuda)
+        self._timer = codec.timer
         self._clock = clock
         self._inbox: queue.SimpleQueue[TtsSequence | None] = queue.SimpleQueue()
         self._gate = threading.Lock()  # guards `_open`: a line is taken in or refused, never lost
@@ -101,6 +102,8 @@ class BatchEngine:
             faults=self._faults,
             slots=self._scheduler.slots,
             max_slots=self._scheduler.max_slots,
+            refilled=self._scheduler.refilled,
+            busy_s=None if self._timer is None else self._timer.seconds(),
         )
 
     def close(self) -> None:
@@ -159,9 +162,12 @@ class BatchEngine:
     def _iterate(self) -> None:
         self._drop_unwanted()
         self._preempt()
-        self._admit(self._scheduler.admit())
+        admitted = self._scheduler.admit()
         if self._scheduler.running:
-            self._step()
+            with self._timer.span() if self._timer else nullcontext():
+                self._admit(admitted)
+                if self._scheduler.running:
+                    self._step()
         self._health = Health(
             running=len(self._scheduler.running), waiting=len(self._scheduler.waiting)
         )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 
 from studio.backends.batching.cuda_graphs import make_stream
+from studio.backends.batching.device_timer import DeviceTimer
 from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotProgress, StopReason
 from studio.backends.batching.sequence import TtsSequence, stop_error
@@ -72,6 +73,8 @@ class CodecWorker(ABC):
     def __init__(self, device: torch.device, *, title: str) -> None:
         """Start the threads; `title` is the backend's name, for messages."""
         self.device = device
+        # Of the engine's work too, which overlaps with this.
+        self.timer = DeviceTimer() if device.type == "cuda" else None
         self._title = title
         self._changed = threading.Condition()  # guards the queues and `_closed`
         self._stream_queue: deque[CodecFrames] = deque()
@@ -153,7 +156,8 @@ class CodecWorker(ABC):
         try:
             with speech_faults(self._title):
                 _await_codes(batch)
-                self._decode(batch)
+                with self.timer.span() if self.timer else nullcontext():
+                    self._decode(batch)
         except OutOfMemory as error:
             self._retry_or_fail(batch, error)
         except StudioError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio.audio.clip import Samples
 from studio.backends.base import Health
+from studio.backends.batching.device_timer import DeviceTimer
 from studio.backends.batching.memory_plan import MemoryPlan
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.device import choose_device, likely_device, speech_faults
@@ -59,19 +60,23 @@ class SequentialRunner:
 
     slots = 0
 
-    def __init__(self, speak: Callable[[Any], Iterator[Samples]], *, title: str) -> None:
-        """Generate each request's audio by `speak`."""
+    def __init__(
+        self, speak: Callable[[Any], Iterator[Samples]], *, title: str, device: str = "cpu"
+    ) -> None:
+        """Generate each request's audio by `speak`, on a device."""
         self._speak = speak
         self._title = title
+        self._timer = DeviceTimer() if device == "cuda" else None
 
     def speak(self, request: TtsRequest) -> Iterator[Samples]:
         """A line's chunks."""
         with speech_faults(self._title):
-            yield from self._speak(request)
+            spoken = self._speak(request)
+            yield from spoken if self._timer is None else self._timer.measure(spoken)
 
     def health(self) -> Health:
         """Always healthy, since it has no threads."""
-        return Health()
+        return Health(busy_s=None if self._timer is None else self._timer.seconds())
 
     def close(self) -> None:
         """Do nothing, since nothing runs in the background."""

@@ -41,6 +41,11 @@ class SlotScheduler(Generic[SchedulableT]):
 
     The lowest free slot is filled first: the number of slots that a frame has to touch is the
     highest running one plus one.
+
+    Attributes:
+        slots: Lines that may run at once now.
+        max_slots: The most of them.
+        refilled: Lines so far that were admitted while others ran on.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class SlotScheduler(Generic[SchedulableT]):
         """
         assert slots >= 1
         self.slots = self.max_slots = slots
+        self.refilled = 0
         self._continuous = continuous
         self._max_wait_s = max_wait_s
         self._clock = clock
@@ -96,6 +102,7 @@ class SlotScheduler(Generic[SchedulableT]):
         # Stable: lines of equal priority stay in order of arrival.
         ranked = sorted(self._waiting, key=lambda line: line.priority())
         admitted = list(zip(self._free(), ranked[: self._at_once(ranked[0])], strict=False))
+        self.refilled += len(admitted) if self._running else 0
         self._running.update(admitted)
         taken = {id(line) for _, line in admitted}
         self._waiting = [line for line in self._waiting if id(line) not in taken]

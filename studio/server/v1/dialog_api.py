@@ -230,6 +230,7 @@ def _with_params(dialog: Dialog, params: Mapping[str, ParamValue]) -> Dialog:
 
 
 def _card(job: Job) -> DialogCard:
+    summary = job.summarize()
     return DialogCard(
         id=job.job_id,
         status=job.state.value,
@@ -237,7 +238,8 @@ def _card(job: Job) -> DialogCard:
         lines=len({record.segment.line_idx for record in job.records}),
         segments=len(job.records),
         finished=sum(record.is_final for record in job.records),
-        audio_s=job.summarize().audio_s,
+        audio_s=summary.audio_s,
+        device_busy_s=round(summary.device_busy_s, 6),
         failed=[
             DialogFailure(segment=one.segment_idx, line=one.line_number, message=one.message)
             for one in job.list_failures()

@@ -194,6 +194,9 @@ class DialogCard(BaseModel):
     segments: int
     finished: int
     audio_s: float
+    device_busy_s: float = Field(
+        description="Seconds for which the device worked while a line was being spoken."
+    )
     failed: list[DialogFailure]
     doubtful: list[DialogDoubt]
     timestamps: list[DialogTimestamps] = Field(description="Empty until the render has ended.")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from studio.audio.clip import Samples
 from studio.backends import device
 from studio.backends.base import Priority
 from studio.backends.batching.batch_engine import MAX_FAULTS_IN_A_ROW, BatchEngine
+from studio.backends.batching.device_timer import DeviceTimer
 from studio.backends.batching.sequence import (
     SequenceEnd,
     TtsSequence,
@@ -112,6 +114,27 @@ class Gate:
 
 def test_a_line_is_spoken_whole(rig):
     assert_same(rig.speak(paper_task(1, 25)), expected(1, 25))
+
+
+def test_the_engine_and_the_codec_measure_the_devices_work():
+    class Event:
+        def record(self) -> None:
+            self.at_s = time.perf_counter()
+
+        def query(self) -> bool:
+            return True
+
+        def elapsed_time(self, later: Event) -> float:
+            return 1000 * (later.at_s - self.at_s)
+
+    codec = Qwen3CodecWorker(decoder(), title="Paper")
+    codec.timer = DeviceTimer(Event)
+    scheduler: SlotScheduler[TtsSequence] = SlotScheduler(2, max_wait_s=0.01)
+    with closing(BatchEngine(PaperCore(2), codec, scheduler, title="Paper")) as engine:
+        assert engine.health().busy_s == 0.0
+        began_s = time.perf_counter()
+        list(stream_chunks(engine.submit, paper_task(3, 9)))
+        assert 0 < engine.health().busy_s <= time.perf_counter() - began_s
 
 
 def test_a_lines_sample_is_heard_and_not_spoken(rig):
