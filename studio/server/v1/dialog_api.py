@@ -259,7 +259,7 @@ def _card(job: Job) -> DialogCard:
                 line=record.segment.line_number,
                 at_s=record.timestamps_s,
             )
-            for record in (job.records if job.events.closed else ())
+            for record in (() if job.state is JobState.RUNNING else job.records)
         ],
     )
 
