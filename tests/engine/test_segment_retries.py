@@ -20,7 +20,7 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Speech
 from studio.engine.job import SegmentState, build_scene
 from studio.engine.renderer import derive_cut_retry_seed
-from studio.errors import OutOfMemory, SpeechFailed
+from studio.errors import Conflict, OutOfMemory, SpeechFailed
 from studio.server.routes.monitoring import Metrics
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import RenderOptions
