@@ -121,6 +121,16 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         default="wav",
         help="of standard output (default: wav)",
     )
+    _add_speech(parser)
+    _add_sound(parser)
+    parser.add_argument("--json", action="store_true", help="end with one JSON object")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors, and what --json asks for"
+    )
+
+
+def _add_speech(parser: argparse.ArgumentParser) -> None:
+    """Who speaks, and how."""
     parser.add_argument("--language", metavar="CODE", help="of lines that name none: en, de, pt-BR")
     parser.add_argument(
         "--speed", metavar="X", type=float, help="of lines that name none; 2 is twice as fast"
@@ -151,6 +161,10 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         help=f"how often a doubtful line is spoken, 1 to {_MAX_TRIES}; the best is kept (default: "
         "1)",
     )
+
+
+def _add_sound(parser: argparse.ArgumentParser) -> None:
+    """What becomes of the sound."""
     parser.add_argument(
         "--loudness",
         metavar="L",
@@ -159,10 +173,6 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
     parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
-    parser.add_argument("--json", action="store_true", help="end with one JSON object")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but errors, and what --json asks for"
-    )
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
