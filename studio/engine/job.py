@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -83,8 +84,6 @@ class SegmentRecord:
         fault: The class name of its error.
         cut: Whether it failed because its speech didn't end, so that its audio is incomplete.
         retry_reason: Why the first try was discarded; None if there was only one.
-        live: Chunks of a speech segment as they are generated; closed after the last one. Another
-            reading has a new log, and the earlier one is withdrawn.
         at_s: When each state was reached, in seconds since the job started.
         began_s: When a backend began with it, after the model was loaded.
         first_chunk_s: When the first audio arrived.
@@ -103,7 +102,6 @@ class SegmentRecord:
     fault: str | None = None
     cut: bool = False
     retry_reason: str | None = None
-    live: EventLog[Samples] = field(default_factory=EventLog)
     at_s: dict[SegmentState, float] = field(default_factory=dict)
     began_s: float | None = None
     first_chunk_s: float | None = None
@@ -111,6 +109,28 @@ class SegmentRecord:
     streamed_samples: int = 0
     seed: int | None = None
     report: QualityReport | None = None
+    _live: EventLog[Samples] | None = None
+
+    @property
+    def live(self) -> EventLog[Samples]:
+        """Chunks of a speech segment as they are generated; closed after the last one.
+
+        Another reading has a new log, and the earlier one is withdrawn.
+        """
+        with _OPENING:
+            if self._live is None:
+                self._live = EventLog()
+            return self._live
+
+    def renew_live(self) -> None:
+        """Withdraw what was streamed; the next reading has a new log."""
+        previous, self._live = self.live, EventLog()
+        previous.close(withdrawn=True)
+
+    def free_live(self) -> None:
+        """Close the log and free its chunks; those who read it keep it, others read the file."""
+        live, self._live = self.live, _NOTHING_LIVE
+        live.close()
 
     @property
     def is_final(self) -> bool:
@@ -130,7 +150,10 @@ class SegmentRecord:
 
 log = logging.getLogger(__name__)
 
-# One for all, as a job may have 20,000 segments, and a log takes more than a kilobyte.
+# A job may have 20,000 segments, and a log takes more than a kilobyte: a segment has one from the
+# time on when somebody writes or reads it, under a lock as those are several threads, and when it
+# is final it shares this one.
+_OPENING = threading.Lock()
 _NOTHING_LIVE: EventLog[Samples] = EventLog()
 _NOTHING_LIVE.close()
 
@@ -296,9 +319,8 @@ class Job:
 
     def withdraw_audio(self, record: SegmentRecord) -> None:
         """Invalidate what was streamed of a segment, which is read from its start again."""
-        previous, record.live = record.live, EventLog()
         record.streamed_samples, record.first_chunk_s = 0, None
-        previous.close(withdrawn=True)
+        record.renew_live()
 
     def release_slot(self) -> None:
         """Record that a segment has released its slot."""
@@ -329,9 +351,7 @@ class Job:
         if record.is_final or state is SegmentState.GENERATED:
             self._remaining.end(record.segment.segment_idx, record.at_s[state])
         if record.is_final:
-            record.live.close()
-            # To free the chunks; current readers have the old log, and later ones read the file.
-            record.live = _NOTHING_LIVE
+            record.free_live()
             self._open -= 1
             self._end_if_all_final()
 
