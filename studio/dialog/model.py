@@ -243,7 +243,8 @@ def paragraph(text: str) -> str:
     Raises:
         ScriptError: It is longer than `MAX_LINE_CHARS`.
     """
-    one = " ".join(_SURROGATES.sub("\ufffd", text).split())
+    # Most text has none of what the patterns here look for, which is known sooner than searched.
+    one = " ".join((text if text.isascii() else _SURROGATES.sub("\ufffd", text)).split())
     check_line_length(len(one))
     return one
 
@@ -263,7 +264,10 @@ def check_line_length(chars: int) -> None:
 
 def normalize_spoken_text(text: str) -> str:
     """Remove what a voice can't speak: control, zero-width and direction characters."""
-    return " ".join(_UNHEARD.sub("", " ".join(text.split())).split())
+    one = " ".join(text.split())
+    if one.isascii() and one.isprintable():
+        return one
+    return " ".join(_UNHEARD.sub("", one).split())
 
 
 def is_speakable(text: str) -> bool:

@@ -19,7 +19,7 @@ _MIN_SIMILARITY = 0.65
 """Share of both texts that must be common, in the same order, for them to be the same line."""
 
 _MAX_COMPARED_CHARS = 2_000
-_MAX_COMPARED_IN_ALL = 1_000_000
+_MAX_COMPARED_IN_ALL = 400_000
 """Characters after which only beginnings and ends are compared."""
 
 _MatchKey = tuple[object, ...]

@@ -42,7 +42,6 @@ class Largest:
         cpu_s: How much processor time it may take; above 1 only where `why` says why.
         sends_lines: Whether it needs to know the project's lines.
         speaks: Whether it needs the voice, which has spoken before: the first line loads it.
-        memory_bytes: How much memory it may take; above 100 MB only where `why` says why.
     """
 
     address: str
@@ -52,7 +51,6 @@ class Largest:
     why: str = ""
     sends_lines: bool = False
     speaks: bool = False
-    memory_bytes: int = 100_000_000
 
 
 _WORDS = [
@@ -173,16 +171,15 @@ _MANY_FILES = "each file is unpacked, checked and read: 0.2 ms a file, in a thre
 _SPOKEN = "the draft voice speaks; the engine's work, which other requests don't wait for"
 
 
-def _speech(audio_format: str, memory_bytes: int = 100_000_000) -> Largest:
+def _speech(audio_format: str) -> Largest:
     body = {"input": "All is quiet by the river. " * 740, "response_format": audio_format}
     return Largest(
         "POST /v1/audio/speech",
         f"20,000 characters, {audio_format}",
         lambda _: _json(body),
         60.0,
-        _SPOKEN if audio_format == "mp3" else f"{_SPOKEN}; FLAC is kept until its end",
+        _SPOKEN,
         speaks=True,
-        memory_bytes=memory_bytes,
     )
 
 
@@ -206,7 +203,7 @@ SPECIAL: tuple[Largest, ...] = (
         _SCRIPT,
         "20,000 new lines",
         _script(lambda: script(LINES, words=11)),
-        3.0,
+        1.5,
         _WHOLE_SCRIPT,
         sends_lines=True,
     ),
@@ -214,7 +211,7 @@ SPECIAL: tuple[Largest, ...] = (
         _SCRIPT,
         "20,000 new speakers",
         _script(lambda: script(LINES, speakers=LINES)),
-        3.0,
+        1.5,
         _WHOLE_SCRIPT,
         sends_lines=True,
     ),
@@ -222,7 +219,7 @@ SPECIAL: tuple[Largest, ...] = (
         _SCRIPT,
         "20,000 equal lines",
         _script(lambda: "\n".join(["Ida: Yes."] * LINES)),
-        3.0,
+        1.5,
         _WHOLE_SCRIPT,
         sends_lines=True,
     ),
@@ -257,15 +254,14 @@ SPECIAL: tuple[Largest, ...] = (
         lambda _: {"content": script(LINES).encode()},
     ),
     _speech("mp3"),
-    _speech("flac", 130_000_000),
+    _speech("flac"),
     Largest(
         "POST /v1/dialogs",
         "20,000 lines",
         lambda _: _json({"input": script(LINES)}),
         400.0,
-        f"{_SPOKEN}; each line keeps its states and quality report: 5 KB",
+        _SPOKEN,
         speaks=True,
-        memory_bytes=220_000_000,
     ),
 )
 """Requests that cost more than their size says."""

@@ -43,11 +43,11 @@ class CostMeter:
         begun_s = self._cpu_s()
         answer = send()
         self._settle()
-        grown = 0
+        peaks = {}
         for one in self._family():
             with suppress(OSError):  # it has ended
-                grown += _peak_bytes(one.pid) - before.get(one.pid, 0)
-        return answer, Cost(self._cpu_s() - begun_s, max(0, grown))
+                peaks[one.pid] = _peak_bytes(one.pid)
+        return answer, Cost(self._cpu_s() - begun_s, _count_growth(before, peaks))
 
     def _family(self) -> list[psutil.Process]:
         return [self._server, *self._server.children(recursive=True)]
@@ -72,6 +72,17 @@ class CostMeter:
             if now_s - spent_s < 0.03 and not any(_is_running(one.pid) for one in self._family()):
                 return
             spent_s = now_s
+
+
+def _count_growth(before: dict[int, int], peaks: dict[int, int]) -> int:
+    """How far processes rose above what they had; one that replaces another starts from its memory.
+
+    The voice's workers are replaced after a while.
+    """
+    stayed = sum(peaks[pid] - bytes_ for pid, bytes_ in before.items() if pid in peaks)
+    came = sum(bytes_ for pid, bytes_ in peaks.items() if pid not in before)
+    went = sum(bytes_ for pid, bytes_ in before.items() if pid not in peaks)
+    return max(0, stayed + max(0, came - went))
 
 
 def _is_running(pid: int) -> bool:
