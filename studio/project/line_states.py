@@ -24,6 +24,8 @@ from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, f
 
 _REFRESH_GROWTH = 1.1
 """Growth of a voice's takes after which its outliers are computed again."""
+_SHOWN_SPOKEN_CHARS = 300
+"""Limit of a line's spoken text, because the page gets all lines of a project at once."""
 
 
 class VoiceOutliers:
@@ -100,7 +102,7 @@ class LineView:
         samples: Length of the chosen take or of a silence; None without audio.
         generating_take_id: The id of the take that is being generated; None if none is.
         issues: The quality issues of the chosen take.
-        spoken_text: The spoken text, if pronunciations change it.
+        spoken_text: The spoken text, if pronunciations change it, as far as it is shown.
     """
 
     line: ProjectLine
@@ -152,6 +154,7 @@ class LineStates:
         )
         issues = self._core.outliers.find_issues(take) if take is not None else ()
         spoken = self.context.find_changed_text(line)
+        spoken = spoken and spoken[:_SHOWN_SPOKEN_CHARS]
         return LineView(line, state, message, take, n_takes, samples, generating_id, issues, spoken)
 
     def list_takes(self, line_id: str) -> list[Take]:

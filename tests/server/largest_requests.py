@@ -227,6 +227,19 @@ SPECIAL: tuple[Largest, ...] = (
     _one("deletes all", lambda ids: {"op": "delete", "line_ids": ids}),
     _one("sets all", lambda ids: {"op": "set", "line_ids": ids, "fields": {"language": "de"}}),
     _one("moves all", lambda ids: {"op": "move", "line_ids": ids[:-1], "after": ids[-1]}),
+    _one(
+        "2,000 pronunciations",
+        lambda _: {
+            "op": "pronounce",
+            "put": [
+                {"written": f"{word}{number}" if number > 9 else word, "spoken": "é" * 200}
+                for number in range(200)
+                for word in _WORDS
+            ],
+        },
+        cpu_s=5.0,
+        why="20,000 lines are spelled out as 40 MB of spoken text, three times",
+    ),
     _one("replaces in all", lambda _: {"op": "replace", "find": "e", "with": "ee"}),
     _one("replaces by much", lambda _: {"op": "replace", "find": "e", "with": "😀" * 10_000}),
     _one(

@@ -64,9 +64,6 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
     }
 
 
-_SHOWN_SPOKEN_CHARS = 2_000
-"""Limit of a line's spoken text, because the page gets all lines of a project at once."""
-
 _LINE_FIELDS = tuple(one.name for one in fields(ProjectLine))
 _get_line_values = attrgetter(*_LINE_FIELDS)
 _PROGRESS_FIELDS = ("total", "done", "failed", "audio_s", "wall_s", "first_audio_s", "message")
@@ -175,7 +172,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
         "n_takes": view.n_takes,
         "samples": view.samples,
         "making": view.generating_take_id,
-        "spoken": view.spoken_text and view.spoken_text[:_SHOWN_SPOKEN_CHARS],
+        "spoken": view.spoken_text,
     }
 
 
