@@ -316,3 +316,9 @@ def test_a_dialog_that_grows_beyond_measure_is_told() -> None:
     failed = [one for one in segments if isinstance(one, FailedSegment)]
     assert failed
     assert sum(len(one.text) for one in segments if isinstance(one, SpeechSegment)) < 5_100_000
+
+
+def test_words_that_begin_alike_are_told_apart() -> None:
+    pairs = (("New", "a"), ("New Jersey", "b"), ("New York", "c"), ("New York City", "d"))
+    text = "New York and New Jersey, New York City or New Ross."
+    assert spoken(text, *pairs) == "c and b, d or a Ross."

@@ -8,6 +8,7 @@ from studio.dialog.tags import (
     leading_pauses,
     replace_tags,
     sound_name,
+    strip_tags,
     write_pause,
 )
 from studio.errors import ScriptError
@@ -124,3 +125,15 @@ def test_sound_names_have_one_form():
 )
 def test_removed_tags_leave_tidy_text(text, tidied):
     assert replace_tags(text, lambda _tag, _name: "") == tidied
+
+
+@pytest.mark.parametrize(
+    ("text", "stretches"),
+    [
+        ("[laugh][sigh]Well.", ["Well."]),
+        ("[pause:1s][laugh]", []),
+        ("<b>Well</b>[pause] then [sob]", ["Well", " then "]),
+    ],
+)
+def test_stretches_outside_of_tags_are_never_empty(text, stretches):
+    assert [text[start:end] for start, end in strip_tags(text)] == stretches

@@ -14,7 +14,7 @@ from wandering import WanderingDraft
 
 from studio.audio.clip import Samples
 from studio.backends.base import SpeechRequest
-from studio.dialog.model import Dialog, Speech, SpeechLimits
+from studio.dialog.model import Dialog, Silence, Speech, SpeechLimits
 from studio.dialog.planning import SpeechSegment, plan
 from studio.engine.job import Job, build_scene, find_segment_issues
 from studio.engine.renderer import derive_cut_retry_seed, derive_quality_retry_seed
@@ -146,3 +146,29 @@ def test_seeds_of_further_tries_are_not_those_of_second_ones() -> None:
     assert derive_quality_retry_seed(None) is None
     assert derive_quality_retry_seed(5) not in (5, derive_cut_retry_seed(5))
     assert derive_quality_retry_seed(5) == derive_quality_retry_seed(5)
+
+
+def test_issues_are_found_behind_lines_without_a_report(open_studio: OpenStudio) -> None:
+    job = open_studio(WanderingDraft()).render(
+        Dialog((Silence(0.2), line("😀"), line("I saw the marsh."))), RenderOptions(seed=5)
+    )
+    finish(job)
+    assert [one.line_number for one in find_segment_issues(job)] == [3]
+
+
+def test_a_try_that_is_cut_is_followed_by_another(open_studio: OpenStudio) -> None:
+    class Stumbling(WanderingDraft):
+        """Is cut off the second time."""
+
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            spoken = super().speak(request)
+            yield next(spoken)
+            if len(self.seeds[request.text]) == 2:
+                raise SpeechFailed("Not this time.")
+            yield from spoken
+
+    backend = Stumbling()
+    job = job_of(open_studio, backend, line("By the brook."), tries=3)
+    assert len(backend.seeds["By the brook."]) == 3
+    assert find_segment_issues(job) == ()
+    assert job.list_failures() == ()

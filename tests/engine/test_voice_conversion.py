@@ -91,3 +91,9 @@ def test_a_backend_without_conversion_is_refused_before_it_is_loaded(
     with pytest.raises(BadInput, match="can't change the voice"):
         engine.convert("draft", SAID, Voice("Ida"), never)
     assert engine.models.get_status("draft").state is ModelState.UNLOADED
+
+
+def test_conversions_one_after_the_other_are_never_too_many(open_studio: OpenStudio) -> None:
+    engine = open_studio(ActingDraft()).engine
+    for _ in range(MAX_CONVERSIONS + 1):
+        assert len(engine.convert("draft", SAID, Voice("Ida"), never)) == len(SAID)

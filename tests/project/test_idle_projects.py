@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -65,3 +66,19 @@ def test_an_edit_of_one_that_was_closed_meanwhile_is_to_be_tried_again(
     again = studio.projects.open(root.name)
     again.edit(edit, IDA, again.rev)
     assert again.document.lines[line_id].text == "Good morning."
+
+
+def test_one_that_a_page_follows_stays_open(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "IDLE_AFTER_S", 0.0)
+    followed = studio.projects.create("Followed")
+    other = studio.projects.create("Other").folder.root.name
+
+    async def follow() -> None:
+        with followed.events.waking(asyncio.Event()):
+            await asyncio.to_thread(_until, lambda: studio.projects.get_open(other) is None)
+            assert studio.projects.get_open(followed.folder.root.name) is followed
+
+    asyncio.run(follow())
+    _until(lambda: studio.projects.get_open(followed.folder.root.name) is None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from project_scenes import rendered, until
+from project_scenes import IDA, ops, rendered, until
 
 from studio.audio.clip import Clip, from_pcm16
 from studio.dialog.formats.dialog_file import Format, import_dialog, read_dialog_text
@@ -98,3 +98,13 @@ def test_without_any_sound_the_text_tells_the_times(studio: Studio) -> None:
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     data, told = export_script(session, Format.SRT)
     assert (len(times(data)), told) == (3, ())
+
+
+def test_a_pause_that_cannot_be_read_stays_in_the_subtitle(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Good evening.").dialog)
+    rendered(session)
+    (line_id,) = session.document.order
+    fields = {"text": "Good [pause:9999999s] evening."}
+    session.edit(ops({"op": "set", "line_ids": [line_id], "fields": fields}), IDA, session.rev)
+    data, _ = export_script(session, Format.SRT)
+    assert "Ida: Good [pause:9999999s] evening." in data.decode()

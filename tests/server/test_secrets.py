@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from test_sessions import no_tunnel
 
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.errors import SettingError
+from studio.server.announcement import announced
 
 SIGN_IN = {"username": "ida", "password": "secret: 1"}
 
@@ -110,3 +112,16 @@ def test_no_argument_of_a_program_holds_a_secret(tmp_path: Path) -> None:
         process.wait(60)
     assert not file.exists()
     assert not list(workspace.glob("opening-*"))
+
+
+@pytest.mark.parametrize("key", [None, "sk-owner"])
+def test_an_open_studio_says_so_and_what_a_key_protects(
+    key: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = replace(arguments("0.0.0.0"), config=ServerConfig(api_key=key))
+    local = "http://127.0.0.1:7860"
+    with announced(local, given, share_url=None, sessions=None, workspace=tmp_path):
+        pass
+    said = capsys.readouterr().out
+    assert "Anybody who reaches port 7860 of this machine can do what you can" in said
+    assert ("TABLEREAD_API_KEY protects /v1 only." in said) is (key is not None)

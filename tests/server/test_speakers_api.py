@@ -146,6 +146,14 @@ def test_eight_channels_at_192_khz_are_taken_and_said_to_be_mixed(send: Send) ->
     assert [one["code"] for one in found["problems"]] == ["channels"]
 
 
+def test_a_repair_says_how_the_recording_was_converted(client: TestClient, send: Send) -> None:
+    for channels, said in ((2, ["2 channels mixed into one"]), (1, [])):
+        samples = np.stack([voice_like(3.0).samples] * channels, axis=1)
+        path = f"/studio/uploads/{send(written(samples, 24_000))['upload_id']}/check"
+        steps = client.post(path, json={"repaired": True}).json()["steps"]
+        assert [step for step in steps if "channels" in step] == said
+
+
 def test_a_voice_needs_consent_and_keeps_it(client: TestClient, send: Send, studio: Studio) -> None:
     sample = {"upload_id": send()["upload_id"], "transcript": "Well.", "end_s": 3.5}
     body = {"name": "Ida", "tags": ["old"], "language": "de", "sample": sample}

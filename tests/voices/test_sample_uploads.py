@@ -83,3 +83,12 @@ def test_eight_channels_at_192_khz_come_in(tmp_path, uploads, make_clip):
     upload = uploads.add(tmp_path / "a.wav", "a.wav")
     assert (upload.info.channels, upload.info.rate_hz) == (8, 192_000)
     assert uploads.read_part(upload.upload_id).duration_s == pytest.approx(2.0, abs=0.001)
+
+
+def test_a_recording_whose_file_is_gone_is_dropped_too(tmp_path, uploads, recording):
+    upload = uploads.add(recording(), "a.wav")
+    for file in (tmp_path / "uploads").iterdir():
+        file.unlink()
+    uploads.drop(upload.upload_id)
+    with pytest.raises(NotFound, match="Choose it again"):
+        uploads.read_part(upload.upload_id)
