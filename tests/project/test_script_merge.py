@@ -48,6 +48,7 @@ def kept(before: str, after: str) -> list[int | None]:
         ("abbc", "abbbc", [0, 1, 2, None, 3]),
         ("aaab", "aab", [0, 1, 3]),
         ("baaa", "baa", [0, 1, 2]),
+        ("aaba", "aba", [0, 2, 3]),
     ],
 )
 def test_lines_keep_their_ids(before: str, after: str, lines: list[int | None]) -> None:
