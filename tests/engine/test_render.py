@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from gated import GatedDraft
-from scenes import OpenStudio, dialog_of
+from scenes import OpenStudio, dialog_of, finish
 
 from studio.audio.clip import Clip, write_wav
+from studio.dialog.model import Dialog, Speech, SpeechLimits
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine
-from studio.engine.job import Job, JobSpec, JobState, SegmentState
+from studio.engine.job import Job, JobSpec, JobState, SegmentRecord, SegmentState
 from studio.errors import Cancelled, EngineBusy, LimitReached
 from studio.services.studio import Studio
 from studio.voices.cast import Cast
@@ -156,3 +157,11 @@ def test_a_full_queue_refuses_further_renders(open_studio: OpenStudio) -> None:
         QueueLimit(3, "Full.", retry_after_s=9).check(studio.engine)
     assert refused.value.retry_after_s == 9
     studio.engine.cancel(job)
+
+
+def test_a_segment_has_audio_once_it_is_saved(open_studio: OpenStudio) -> None:
+    segments = plan(Dialog((Speech("Ida", "Good evening."),)), SpeechLimits(max_chars=200)).segments
+    assert not SegmentRecord(segments[0]).has_audio
+    job = open_studio().render(Dialog((Speech("Ida", "Good evening."),)))
+    finish(job)
+    assert job.records[0].has_audio

@@ -167,3 +167,16 @@ def test_a_crash_amid_the_repair_loses_nothing(
     session = bench.open()
     assert texts(session.document) == EXPECTED
     bench.kill(session)
+
+
+def test_when_only_the_latest_change_is_damaged_all_before_it_stays(
+    bench: Bench, edited: Path
+) -> None:
+    damage_entry(edited, 7)  # line 2 for the second time
+    session = bench.open()
+    assert texts(session.document) == [*EXPECTED[:2], "Changed to 2.", *EXPECTED[3:]]
+    (notice,) = session.folder.notices
+    assert "1 change" in notice
+    session.edit(ops(text_edit(session.document.order[7], "Last.")), IDA, session.rev)
+    bench.kill(session)
+    assert texts(bench.open().document)[7] == "Last."

@@ -6,6 +6,7 @@ import pytest
 from project_scenes import IDA, Bench, FullDisk, QuickDisk, document_of, ops, text_edit
 
 from studio.errors import Conflict, NotFound, StorageFailed
+from studio.project import line_states
 from studio.project.folder import ProjectFolder
 from studio.project.history import Journal
 
@@ -128,3 +129,19 @@ def test_a_project_is_open_in_one_studio_at_a_time(bench: Bench) -> None:
     bench.open().close()
     with pytest.raises(NotFound):
         ProjectFolder(bench.root / "nothing", QuickDisk())
+
+
+def test_a_snapshot_is_not_written_at_every_save(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_states, "SNAPSHOT_INTERVAL_S", 3_600.0)
+    session = bench.make(document_of(2))
+    session.save(now=True)
+    snapshot = session.folder.root / "project.json"
+    before = snapshot.read_bytes()
+    session.edit(ops(text_edit(session.document.order[0], "Other.")), IDA, session.rev)
+    session.save()
+    assert snapshot.read_bytes() == before
+    session.save(now=True)
+    assert b"Other." in snapshot.read_bytes()
+    bench.kill(session)

@@ -177,3 +177,14 @@ def test_a_scene_without_sound_is_refused(studio: Studio) -> None:
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     with pytest.raises(Conflict, match="Press Read the scene first"):
         build_scene(session)
+
+
+def test_a_scene_without_any_sound_says_which_take_is_damaged(studio: Studio) -> None:
+    session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+    last = session.document.order[-1]
+    session.render([last])
+    until(lambda: not session.busy)
+    path = session.take_store.get_audio_path(session.get_view(last).take)
+    path.write_bytes(path.read_bytes()[:-2] + b"xx")
+    with pytest.raises(Conflict, match="has changed on the disk"):
+        build_scene(session)

@@ -11,7 +11,9 @@ from studio.project.script_merge import create_lines, merge_script
 
 def document_of(text: str) -> Document:
     lines = create_lines(read_dialog_text(text).dialog)
-    return Document("Scene", {line.line_id: line for line in lines}, tuple(x.line_id for x in lines))
+    return Document(
+        "Scene", {line.line_id: line for line in lines}, tuple(x.line_id for x in lines)
+    )
 
 
 def kept(before: str, after: str) -> list[int | None]:

@@ -252,3 +252,14 @@ def test_a_project_that_can_not_be_removed_stays_as_it_was(
     session.rename("Still here")
     studio.projects.remove(session.project_id)
     assert studio.projects.list_summaries() == []
+
+
+def test_voices_without_a_recording_are_told_apart_by_their_names(
+    studio: Studio, other: Studio, tmp_path: Path
+) -> None:
+    for name in ("Ida", "Tom"):
+        studio.speakers.add(name)
+    there = other.speakers.add("Maud")
+    copy = carried(scene(studio), other, tmp_path)
+    assert {one.name for one in other.speakers.list()} == {"Ida", "Tom", "Maud"}
+    assert there.speaker_id not in copy.document.cast.values()

@@ -125,3 +125,24 @@ def test_an_open_studio_says_so_and_what_a_key_protects(
     said = capsys.readouterr().out
     assert "Anybody who reaches port 7860 of this machine can do what you can" in said
     assert ("TABLEREAD_API_KEY protects /v1 only." in said) is (key is not None)
+
+
+@pytest.mark.parametrize(
+    ("share", "url", "says"),
+    [
+        (False, None, []),
+        (True, None, ["The share link can't be made"]),
+        (True, "https://ab.example", ["The share link: https://ab.example", "sign in as ida"]),
+    ],
+)
+def test_a_share_link_is_told_with_its_password_or_why_there_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, share: bool, url: str, says: list[str]
+) -> None:
+    given = replace(arguments(None, ("ida", "sesame")), share=share, made_password=True)
+    local = "http://127.0.0.1:7860"
+    with announced(local, given, share_url=url, sessions=None, workspace=tmp_path):
+        pass
+    said = capsys.readouterr().out
+    assert [part for part in says if part not in said] == []
+    assert ("share link" in said) is share
+    assert ("sesame" in said) is (url is not None)
