@@ -123,3 +123,13 @@ def test_names_of_one_spelling_on_disk_get_files_of_their_own(tmp_path, clips):
     captions = {0: Caption(1, "A/B", "One."), 2: Caption(2, "A:B", "Two.")}
     Scene(timeline, captions).write(tmp_path / "t.zip", ExportOptions(tracks=True))
     assert list(tracks(members(tmp_path / "t.zip"))) == ["01-A_B.wav", "02-A_B.wav"]
+
+
+def test_progress_ends_with_the_last_track(tmp_path, scene):
+    timeline, captions = scene
+    shares = []
+    Scene(timeline, captions).write(
+        tmp_path / "t.zip", ExportOptions(tracks=True), on_progress=shares.append
+    )
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0

@@ -100,3 +100,14 @@ def test_a_gone_take_is_shown_and_can_not_be_fetched(
     (shown,) = client.get(f"{at}/takes/{first}").json()["takes"]
     assert (shown["gone"], shown["take_id"]) == (False, take.take_id)
     assert client.get(f"{at}/takes/{first}/{take.take_id}/audio.wav").status_code == 200
+
+
+def test_all_that_can_be_freed_is_freed_unless_a_program_says_otherwise(
+    client: TestClient, session: ProjectSession
+) -> None:
+    copy = client.post("/studio/projects", json={"like": session.project_id}).json()
+    client.delete(f"/studio/projects/{copy['project_id']}").raise_for_status()
+    client.post("/studio/space/free", json={"trash": False}).raise_for_status()
+    assert client.get("/studio/space").json()["trash"]["projects"] == 1
+    client.post("/studio/space/free", json={}).raise_for_status()
+    assert client.get("/studio/space").json()["trash"]["projects"] == 0

@@ -607,3 +607,14 @@ def test_two_authors_are_told_of_each_other(studio: Studio) -> None:
 
     place, news = asyncio.run(first_news())
     assert (place, news.client, news.rev) == (1, "tom", 1)
+
+
+def test_a_line_of_many_segments_begins_with_the_first_and_ends_with_the_last(
+    studio: Studio,
+) -> None:
+    text = "It was late, and nobody had lit the lamp on the stairs. " * 150
+    session = studio.projects.create("Scene", read_dialog_text(f"Ida: {text}").dialog)
+    rendered(session)
+    (line_id,) = session.document.order
+    at_s = session.get_view(line_id).take.at_s
+    assert list(at_s.values()) == sorted(at_s.values())

@@ -100,6 +100,13 @@ def test_the_document_tells_of_the_loudness(client: TestClient) -> None:
     assert body["properties"]["even_voices"]["type"] == "boolean"
 
 
+def test_the_document_tells_of_the_errors(client: TestClient) -> None:
+    paths = client.get("/v1/openapi.json").json()["paths"]
+    told = paths["/dialogs/{dialog_id}/audio"]["get"]["responses"]
+    assert told["409"]["description"] == "The state of things forbids it now."
+    assert told["429"]["description"].startswith("Too much is waiting")
+
+
 def test_each_segment_says_when_it_reached_each_step(client: TestClient) -> None:
     dialog = rendered(client, input="Ida: One.\n[pause:1s]\nTom: Two.")
     steps = [list(one["at_s"]) for one in dialog["timestamps"]]
