@@ -62,7 +62,9 @@ _CHATTERBOX_BYTES = {
 }
 
 CARDS: Mapping[str, VoiceCard] = {
-    "remote": VoiceCard("Other machines speak: the speech servers that you have named.", ""),
+    "remote": VoiceCard(
+        "Other machines speak.", "", needs="Speech servers that you have, named as the guide says."
+    ),
     "qwen3": VoiceCard(
         "Clones a voice, has voices of its own or makes one from a description, by its weights.",
         "Apache-2.0",

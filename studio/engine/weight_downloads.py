@@ -216,7 +216,9 @@ class WeightDownloads:
             if then is not None and not running.stop.is_set():
                 then()
         except Cancelled:
-            left = replace(self.list()[name], state=DownloadState.PAUSED)
+            known = self.list()[name]
+            message = f"{known.fraction or 0:.0%} is here."
+            left = replace(known, state=DownloadState.PAUSED, message=message)
         except StudioError as error:
             left = self._failed(name, str(error))
         # Broad, as the page would otherwise show a download that runs for ever.
