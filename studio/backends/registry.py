@@ -14,14 +14,22 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
+from studio.backends.sherpa.backend import SherpaBackend
+from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel
 from studio.backends.voice_cards import REAL_TIME, card_of
 from studio.errors import ModelUnavailable, SettingError
 from studio.setup.commands import program
+
+
+def _make_small_voice(model: CatalogueModel, _options: BackendOptions) -> Backend:
+    return SherpaBackend(model)
+
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "remote": RemoteBackend,
     "qwen3": Qwen3Backend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
+    **{name: partial(_make_small_voice, model) for name, model in CATALOGUE.items()},
     "draft": lambda _options: DraftBackend(),
 }
 """Name to factory, best first: `auto` takes the first that is ready and fast enough."""

@@ -20,10 +20,19 @@ _WHO = {"f": "woman", "m": "man"}
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A model on the hub, and the patterns of its files that are fetched; see `fetch_weights`."""
+    """A model on the hub, and the paths of those of its files that are fetched.
+
+    Attributes:
+        files: Path by what sherpa-onnx's configuration of the family calls the file.
+    """
 
     model: str
-    needs: tuple[str, ...]
+    files: Mapping[str, str]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The paths, as `fetch_weights` takes them."""
+        return tuple(self.files.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class CatalogueModel:
     Attributes:
         name: The backend's name.
         title: For people.
-        family: Which of sherpa-onnx's families it is.
+        family: Which of sherpa-onnx's families it is, as its configuration names it.
         summary: One sentence.
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
@@ -138,9 +147,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
-    entry["sources"] = tuple(
-        HubSource(source["model"], tuple(source["needs"])) for source in entry["sources"]
-    )
+    entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
     presets = tuple(
         Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else ()) for voice in offered
     )
