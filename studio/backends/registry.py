@@ -10,13 +10,13 @@ from studio.backends.base import Backend, FetchesWeights, canonical_name
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.device import likely_device
+from studio.backends.engine_cards import REAL_TIME, card_of
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
 from studio.backends.sherpa.backend import SherpaBackend
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel
-from studio.backends.voice_cards import REAL_TIME, card_of
 from studio.errors import ModelUnavailable, SettingError
 from studio.setup.commands import program
 

@@ -15,9 +15,9 @@ from typing import Any, TextIO
 from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
+from studio.backends.engine_cards import card_of
 from studio.backends.hub.weights import list_weights
 from studio.backends.options import BackendOptions
-from studio.backends.voice_cards import card_of
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
 from studio.engine.model_manager import EvictionPolicy

@@ -44,7 +44,7 @@ class Download:
     chooses: bool = False
 
 
-class _Running:
+class _Transfer:
     """A download's thread, and how it is to end."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class WeightDownloads:
         # Guards the fields below.
         self._lock = threading.Lock()
         self._downloads: dict[str, Download] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _Transfer] = {}
         self.n_changes = 0
 
     def list(self) -> dict[str, Download]:
@@ -97,7 +97,7 @@ class WeightDownloads:
         """
         backend = self._managed(name)
         name = self._models.get_manager(name).backend.name
-        running = _Running()
+        running = _Transfer()
         with self._lock:
             if name in self._running:
                 return
@@ -202,7 +202,7 @@ class WeightDownloads:
         self,
         name: str,
         backend: ManagesWeights,
-        running: _Running,
+        running: _Transfer,
         then: Callable[[], None] | None,
     ) -> None:
         def report(progress: LoadProgress) -> None:
@@ -227,7 +227,7 @@ class WeightDownloads:
             left = self._failed(name, hide_folders(f"The download failed: {error}"))
         self._end(name, running, left)
 
-    def _end(self, name: str, running: _Running, left: Download | None) -> None:
+    def _end(self, name: str, running: _Transfer, left: Download | None) -> None:
         with self._lock:
             del self._running[name]
             if left is None or running.discards:

@@ -162,10 +162,9 @@ def _wanted_models(command: str, arguments: tuple[str, ...], environ: Mapping[st
 
 
 def _installs_large_voice(arguments: tuple[str, ...]) -> bool:
-    words = [word for word in arguments if not word.startswith("-")]
-    return words[:1] in (["install"], ["try"]) and any(
-        word.startswith(_MODEL_BACKENDS) for word in words[1:2]
-    )
+    brings = bool({"install", "try"} & set(arguments))
+    names = (word for word in arguments if word.startswith(_MODEL_BACKENDS))
+    return brings and any(" " not in name for name in names)
 
 
 def has_card() -> bool:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from studio.backends.base import Backend, Capabilities, ManagesWeights
+from studio.backends.engine_cards import card_of
 from studio.backends.hub.weights import list_weights
 from studio.backends.registry import offer_of
-from studio.backends.voice_cards import card_of
 from studio.dialog.model import Notice, name_key
 from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectSummary, read_last_position

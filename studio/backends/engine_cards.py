@@ -14,7 +14,7 @@ REAL_TIME = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceCard:
+class EngineCard:
     """A voice engine in words and figures.
 
     Attributes:
@@ -61,11 +61,11 @@ _CHATTERBOX_BYTES = {
     "chatterbox-multilingual": 3_200_000_000,
 }
 
-CARDS: Mapping[str, VoiceCard] = {
-    "remote": VoiceCard(
+CARDS: Mapping[str, EngineCard] = {
+    "remote": EngineCard(
         "Other machines speak.", "", needs="Speech servers that you have, named as the guide says."
     ),
-    "qwen3": VoiceCard(
+    "qwen3": EngineCard(
         "Clones a voice, has voices of its own or makes one from a description, by its weights.",
         "Apache-2.0",
         "Apache-2.0",
@@ -75,7 +75,7 @@ CARDS: Mapping[str, VoiceCard] = {
         large_packages=True,
     ),
     **{
-        one.name: VoiceCard(
+        one.name: EngineCard(
             _CHATTERBOX_SUMMARIES[one.name],
             "MIT",
             "MIT",
@@ -87,7 +87,7 @@ CARDS: Mapping[str, VoiceCard] = {
         for one in VARIANTS
     },
     **{
-        one.name: VoiceCard(
+        one.name: EngineCard(
             one.summary,
             one.code_licence,
             one.weights_licence,
@@ -98,7 +98,7 @@ CARDS: Mapping[str, VoiceCard] = {
         )
         for one in CATALOGUE.values()
     },
-    "draft": VoiceCard(
+    "draft": EngineCard(
         "A robot that reads at once in 145 languages, to hear how a scene runs.",
         "GPL-3.0-or-later",
         expected=dict.fromkeys(("cpu", "mps", "cuda"), 50.0),
@@ -106,9 +106,9 @@ CARDS: Mapping[str, VoiceCard] = {
 }
 """By the backend's name."""
 
-_UNKNOWN = VoiceCard("", "")
+_UNKNOWN = EngineCard("", "")
 
 
-def card_of(name: str) -> VoiceCard:
+def card_of(name: str) -> EngineCard:
     """The card of a backend; an empty one for a backend that has none."""
     return CARDS.get(name, _UNKNOWN)
