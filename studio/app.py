@@ -13,6 +13,7 @@ from pathlib import Path
 
 from studio.backends import registry
 from studio.backends.base import Backend
+from studio.backends.device import likely_device
 from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
 from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
@@ -20,7 +21,9 @@ from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
+from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
+from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
@@ -76,6 +79,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_render(RenderArguments.check(arguments), lambda: _studio(settings))
         case "convert":
             return run_convert(arguments)
+        case "voices":
+            return run_voices(arguments, _voice_tools(settings, arguments.engine))
         case "completion":
             return _print_completion(arguments.shell)
         case "bench":
@@ -147,7 +152,8 @@ def _has_card(settings: Settings) -> bool:
 def _studio(settings: Settings) -> Studio:
     backend_options = _backend_options(settings)
     lending = _lending(settings, backend_options)
-    backend_name, reason = registry.choose(settings.backend, backend_options)
+    speeds = _speeds(settings, backend_options)
+    backend_name, reason = registry.choose(settings.backend, backend_options, speeds.get)
     options = StudioOptions(
         workspace=settings.workspace,
         backend_name=backend_name,
@@ -164,7 +170,19 @@ def _studio(settings: Settings) -> Studio:
             idle_timeout_s=settings.idle_timeout_s,
             check_interval_s=settings.idle_check_interval_s,
         ),
+        speeds=speeds,
     )
+
+
+def _voice_tools(settings: Settings, engine: str | None) -> VoiceTools:
+    options = _backend_options(settings)
+    wanted = settings.model_copy(update={"backend": engine})
+    return VoiceTools(options, _speeds(settings, options), lambda: _studio(wanted))
+
+
+def _speeds(settings: Settings, options: BackendOptions) -> SpeechSpeeds:
+    """How fast each backend spoke on this machine, as far as this workspace remembers."""
+    return SpeechSpeeds(settings.workspace / SPEEDS_FILE, likely_device(options.device))
 
 
 def _lending(settings: Settings, options: BackendOptions) -> ZeroGpuProxy | None:

@@ -93,7 +93,7 @@ async function open() {
   const show = keepView((view) => (view === "script" ? script.show() : script.left()));
   const editor = buildEditor({ project, player, show });
   const projects = new ProjectMenu(project);
-  const engine = new EnginePanel();
+  const engine = new EnginePanel(project);
   const speakers = new LibraryPanel();
   const exports = new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });

@@ -313,6 +313,31 @@ class FetchesWeights(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class WeightSource:
+    """Where weights come from, and the patterns of their files; see `fetch_weights`."""
+
+    source: str
+    needs: tuple[str, ...]
+
+
+@runtime_checkable
+class ManagesWeights(FetchesWeights, Protocol):
+    """A backend whose weights can be downloaded without loading them, and removed."""
+
+    @property
+    def weight_sources(self) -> tuple[WeightSource, ...]:
+        """Where its weights come from; cheap."""
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> object:
+        """Download the weights where needed, and load nothing; runs in a worker thread.
+
+        Raises:
+            ModelUnavailable: They can't be had; names the remedy.
+            Cancelled: `progress` raised it; what has come is kept.
+        """
+
+
 @runtime_checkable
 class ReportsLanguageGaps(Protocol):
     """A backend that may lack packages for reading some languages well."""

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from studio.audio.clip import Samples
-from studio.backends.base import Capabilities, Conditioning, Health, LoadProgress, SpeechRequest
+from studio.backends.base import (
+    Capabilities,
+    Conditioning,
+    Health,
+    LoadProgress,
+    SpeechRequest,
+    WeightSource,
+)
 from studio.backends.batching.line_runner import (
     LineRunner,
     SequentialRunner,
@@ -96,6 +103,11 @@ class NeuralBackend(ABC, Generic[ModelT]):
     def to_fetch(self) -> str | None:
         """What a load would download, as a sentence with the remedy; None when all is here."""
         return to_fetch(self._source, self._needs)
+
+    @property
+    def weight_sources(self) -> tuple[WeightSource, ...]:
+        """Where its weights come from."""
+        return (WeightSource(self._source, tuple(self._needs)),)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
         """Download the weights where needed, and load nothing; the folder they are in.

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from studio.backends.base import Backend, FetchesWeights, canonical_name
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
+from studio.backends.device import likely_device
+from studio.backends.engine_cards import REAL_TIME, card_of
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
+from studio.backends.sherpa.backend import SherpaBackend
+from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel
 from studio.errors import ModelUnavailable, SettingError
 from studio.setup.commands import program
+
+
+def _make_small_voice(model: CatalogueModel, _options: BackendOptions) -> Backend:
+    return SherpaBackend(model)
+
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
     "remote": RemoteBackend,
     "qwen3": Qwen3Backend,
     **{variant.name: partial(ChatterboxBackend, variant) for variant in VARIANTS},
+    **{name: partial(_make_small_voice, model) for name, model in CATALOGUE.items()},
     "draft": lambda _options: DraftBackend(),
 }
-"""Name to factory, best first: `auto` takes the first that can run now."""
+"""Name to factory, best first: `auto` takes the first that is ready and fast enough."""
 
 ELSEWHERE = frozenset({"remote"})
 """Backends that nothing done on this machine brings: somebody else's server has to be named."""
@@ -66,8 +76,20 @@ def offers(options: BackendOptions = DEFAULTS) -> tuple[Offer, ...]:
     return tuple(offer_of(create(name, options)) for name in BACKENDS)
 
 
-def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | None]:
-    """Turn `auto` into the best backend that can speak now, without a download.
+def choose(
+    name: str,
+    options: BackendOptions = DEFAULTS,
+    measured: Callable[[str], float | None] = lambda _: None,
+) -> tuple[str, str | None]:
+    """Turn `auto` into the best backend that is ready and speaks faster than real time here.
+
+    Where none does, the fastest that is ready. Nothing is downloaded.
+
+    Args:
+        name: A backend, or `auto`.
+        options: How backends are made.
+        measured: The speed of a backend on this machine, in seconds of speech a second; None
+            where it hasn't spoken yet: then its card's guess for the likely device counts.
 
     Returns:
         The backend's name and, where `auto` had to pass over better ones that this machine could
@@ -79,22 +101,76 @@ def choose(name: str, options: BackendOptions = DEFAULTS) -> tuple[str, str | No
     """
     if name != "auto":
         return create(name, options).name, None
-    passed_over: list[Offer] = []
-    for offer in offers(options):
-        if offer.ready:
-            return offer.name, _why(offer, passed_over)
-        passed_over.append(offer)
-    lacks = [f"{offer.title}: {offer.unavailable or offer.to_fetch}" for offer in passed_over]
-    raise ModelUnavailable(f"No voice can run here. {' '.join(lacks)}")
+    found = offers(options)
+    device = likely_device(options.device)
+    speeds = {one.name: measured(one.name) or expected_speed(one.name, device) for one in found}
+    ready = [one for one in found if one.ready]
+    if not ready:
+        lacks = [f"{offer.title}: {offer.unavailable or offer.to_fetch}" for offer in found]
+        raise ModelUnavailable(f"No voice can run here. {' '.join(lacks)}")
+    fluent = (one for one in ready if speeds[one.name] >= REAL_TIME)
+    chosen = next(fluent, None) or max(ready, key=lambda one: speeds[one.name])
+    better = found[: found.index(chosen)]
+    slow = [one for one in better if one.ready]
+    return chosen.name, _why(chosen, [one for one in better if not one.ready], slow, speeds)
 
 
-def _why(taken: Offer, passed_over: list[Offer]) -> str | None:
-    names = ", ".join(offer.title for offer in passed_over if offer.name not in ELSEWHERE)
-    if not names:
+def expected_speed(name: str, device: str) -> float:
+    """Seconds of speech a second that a backend may make on a kind of device.
+
+    A backend that nobody described counts as fast enough, as a speech server does.
+    """
+    return card_of(name).expected.get(device, REAL_TIME)
+
+
+_FIRST_BYTES = 150_000_000
+"""Most of a download that is offered to somebody who has only just come."""
+
+
+def first_voices(backends: Iterable[Backend], device: str) -> tuple[str, ...]:
+    """The small natural voices to offer where there is none yet, the best fit first.
+
+    Each needs a download only, is allowed for any trade, is expected to be fast enough, and speaks
+    without a sample. Those with a free licence go before those whose licence forbids some uses.
+    """
+    found = [
+        (card_of(one.name), one)
+        for one in backends
+        if one.unavailable() is None
+        and (one.capabilities.presets or one.capabilities.builtin_voice)
+    ]
+    fitting = [
+        (not card.free, one.name)
+        for card, one in found
+        if card.download_bytes is not None
+        and card.download_bytes <= _FIRST_BYTES
+        and not card.non_commercial
+        and expected_speed(one.name, device) >= REAL_TIME
+        and offer_of(one).to_fetch is not None
+    ]
+    return tuple(name for _, name in sorted(fitting, key=lambda one: one[0]))
+
+
+def _why(
+    taken: Offer, lacking: list[Offer], slow: list[Offer], speeds: Mapping[str, float]
+) -> str | None:
+    names = ", ".join(offer.title for offer in lacking if offer.name not in ELSEWHERE)
+    said = [
+        f"{one.title} is here too, and makes {speeds[one.name]:.2g} s of speech a second on this "
+        "machine."
+        for one in slow
+    ]
+    if names:
+        said = [
+            f"{taken.title} speaks, since it needs no download. There are better voices: {names}.",
+            *said,
+        ]
+    elif slow:
+        said = [f"{taken.title} speaks, since it is fast enough to listen to.", *said]
+    if not said:
         return None
     return (
-        f"{taken.title} speaks, since it needs no download. There are better voices: {names}. "
-        "Choose one under the voice engine or with --backend; "
+        f"{' '.join(said)} Choose one under the voice engine or with --backend; "
         f"{program()} doctor lists what each of them lacks."
     )
 

@@ -17,6 +17,7 @@ STANDARD = Path("-")
 """Standard input as a script, standard output as a file."""
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
+VOICE_ACTIONS = ("list", "install", "remove", "try")
 AUDIO_FORMATS = ("wav", "flac", "mp3")
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
@@ -39,6 +40,7 @@ def build_parser(
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))
     _add_convert(commands.add_parser("convert", help="write a script in another format"))
+    _add_voices(commands.add_parser("voices", help="list, install, remove or try voice engines"))
     shells = commands.add_parser("completion", help="print what completes commands in a shell")
     shells.add_argument("shell", choices=SHELLS, help="the shell")
     add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))
@@ -191,6 +193,33 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--narrator", metavar="NAME", help="who speaks a screenplay's action and headings"
     )
+
+
+def _add_voices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=VOICE_ACTIONS, help="what to do")
+    parser.add_argument(
+        "engine",
+        metavar="ENGINE",
+        nargs="?",
+        help="a name that `voices list` shows, such as kitten",
+    )
+    parser.add_argument("--json", action="store_true", help="list: as one JSON array")
+    parser.add_argument("--yes", action="store_true", help="remove: without a question")
+    parser.add_argument("--text", metavar="TEXT", help="try: the sentence")
+    parser.add_argument(
+        "--voice", metavar="SAMPLE", type=Path, help="try: a recording of the voice to clone"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=Path,
+        help="try: a .wav, .flac or .mp3 to write (default: ENGINE.wav)",
+    )
+    parser.add_argument(
+        "--workspace", metavar="DIR", type=Path, help="folder of speakers, projects and renders"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log every step")
 
 
 def check_script(arguments: argparse.Namespace) -> None:

@@ -20,7 +20,9 @@ from studio.engine.job import Job, JobSpec
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.model_pool import ConditioningCache, ConditioningStore, ModelPool
 from studio.engine.renderer import Renderer, SaveClip
+from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.voice_conversion import VoiceConverter
+from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import Cancelled, EngineBusy, ModelInUse, ModelUnavailable
 from studio.voices.speaker import Voice
 
@@ -100,11 +102,15 @@ class SpeechEngine(Protocol):
     Attributes:
         models: All backends with their models.
         renderer: The renderer, with its queues.
+        speeds: How fast each backend speaks here.
+        downloads: Downloads of weights, to be read here and changed by the engine's methods.
         changes: What changes of the studio's state.
     """
 
     models: ModelPool
     renderer: Renderer
+    speeds: SpeechSpeeds
+    downloads: WeightDownloads
     changes: EventLog[StateChange]
 
     @property
@@ -156,6 +162,18 @@ class ManagedEngine(SpeechEngine, Protocol):
     def unload(self, name: str) -> None:
         """Unload a model."""
 
+    def start_download(self, name: str, then: Callable[[], None] | None) -> None:
+        """Start or resume a download of weights."""
+
+    def pause_download(self, name: str) -> None:
+        """Stop a download and keep what has come."""
+
+    def cancel_download(self, name: str) -> None:
+        """Stop a download and delete what has come."""
+
+    def remove_weights(self, name: str) -> None:
+        """Unload a model and delete its weights."""
+
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change after how many idle seconds models are unloaded."""
 
@@ -174,6 +192,7 @@ class Engine:
         conditioning_folder: Path,
         max_concurrency: int = 3,
         save: SaveClip = write_wav,
+        speeds: SpeechSpeeds | None = None,
     ) -> None:
         """Build the parts; `start` starts them.
 
@@ -183,6 +202,7 @@ class Engine:
             conditioning_folder: Folder in which conditioning is stored between runs.
             max_concurrency: Segments in flight on a backend without slots of its own.
             save: Writes a clip to a file.
+            speeds: How fast each backend speaks; None measures for this process only.
         """
         self.conditioning = ConditioningCache(ConditioningStore(conditioning_folder))
         self.changes: EventLog[StateChange] = EventLog(_MAX_CHANGES)
@@ -192,8 +212,18 @@ class Engine:
             forget=self.conditioning.forget,
             notify=self.changes.append,
         )
+        self.speeds = speeds or SpeechSpeeds(None, "cpu")
+        self.speeds.notify = lambda: self.changes.append(StateChange.MODELS)
+        self.downloads = WeightDownloads(self.models, self.changes.append)
+        self.start_download = self.downloads.start
+        self.pause_download = self.downloads.pause
+        self.cancel_download = self.downloads.cancel
         self.renderer = Renderer(
-            self.models, self.conditioning, max_concurrency=max_concurrency, save=save
+            self.models,
+            self.conditioning,
+            max_concurrency=max_concurrency,
+            save=save,
+            speeds=self.speeds,
         )
         self.converter = VoiceConverter(self.models, self.conditioning)
         self.max_concurrency = max_concurrency
@@ -208,7 +238,8 @@ class Engine:
         self._reaper = self._loop.call(lambda: asyncio.ensure_future(self.models.run_reaper()))
 
     def close(self) -> None:
-        """Cancel all jobs, unload the models and stop the loop."""
+        """Stop downloads, cancel all jobs, unload the models and stop the loop."""
+        self.downloads.close()
         self._loop.run(self._shut_down())
         self._loop.close()
 
@@ -271,6 +302,19 @@ class Engine:
             ModelInUse: A job is using it.
         """
         self._loop.run(self.models.get_manager(name).unload())
+
+    def remove_weights(self, name: str) -> None:
+        """Unload a backend's model and delete its weights.
+
+        Raises:
+            BadInput: It has none that the studio downloaded.
+            ModelInUse: A job is using it.
+            Conflict: It is being downloaded.
+        """
+        self.downloads.check_removable(name)
+        self.unload(name)
+        self.downloads.remove(name)
+        self.speeds.forget(self.models.get_manager(name).backend.name)
 
     def check_choice(self, name: str) -> None:
         """Check that a backend may be chosen.

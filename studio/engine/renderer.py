@@ -37,6 +37,7 @@ from studio.engine.event_log import EventLog, StateChange
 from studio.engine.job import Job, SegmentRecord, SegmentState
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
+from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import (
     Cancelled,
     DiskFull,
@@ -65,6 +66,7 @@ class Renderer:
         *,
         max_concurrency: int,
         save: SaveClip = write_wav,
+        speeds: SpeechSpeeds | None = None,
     ) -> None:
         """Render on the backends in `models`.
 
@@ -73,11 +75,13 @@ class Renderer:
             conditioning: Shared by all jobs.
             max_concurrency: Segments in flight on a backend that has no slots of its own.
             save: Writes a clip; called in threads.
+            speeds: Measures how fast each backend speaks; None for nobody who asks.
         """
         self._models = models
         self._conditioning = conditioning
         self._max_concurrency = max_concurrency
         self._save = save
+        self._speeds = speeds or SpeechSpeeds(None, "cpu")
         self._queues: dict[str, BackendQueue] = {}
         self._jobs: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -304,7 +308,7 @@ class Renderer:
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
         loop = asyncio.get_running_loop()
-        work = partial(synthesize, backend, turn, self._conditioning)
+        work = partial(synthesize, backend, turn, self._conditioning, self._speeds)
         try:
             return await loop.run_in_executor(self._threads, work)
         except ReadingChanged as error:
@@ -344,7 +348,7 @@ def may_retry(record: SegmentRecord) -> bool:
 
 
 def synthesize(
-    backend: Backend, turn: QueuedSegment, conditioning: ConditioningCache
+    backend: Backend, turn: QueuedSegment, conditioning: ConditioningCache, speeds: SpeechSpeeds
 ) -> SynthesisResult:
     """Do everything for a segment that needs the backend; runs in a thread.
 
@@ -365,6 +369,7 @@ def synthesize(
     try:
         with (
             job.spec.busy.span(find_device_clock(backend, job.measure_elapsed_s)),
+            speeds.span(backend.name, lambda: resume.delivered_s),
             closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken,
         ):
             for chunk in spoken:

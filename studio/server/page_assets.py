@@ -26,6 +26,7 @@ _STYLES = (
     "controls",
     "fields",
     "header",
+    "engine_cards",
     "project_menu",
     "editor",
     "line_rows",

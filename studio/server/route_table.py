@@ -29,6 +29,7 @@ from studio.server.routes.project_routes import (
 from studio.server.routes.pronunciation_routes import line_check_routes, pronunciation_routes
 from studio.server.routes.speaker_routes import speaker_routes, upload_routes
 from studio.server.routes.state_feed import StateFeeds, StateReader
+from studio.server.routes.voice_routes import voice_routes
 from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
@@ -48,6 +49,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         project_audio_routes,
         space_routes,
         model_routes,
+        voice_routes,
         speaker_routes,
         upload_routes,
         line_check_routes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from studio.audio.clip import write_wav
@@ -14,6 +15,8 @@ from studio.engine.event_log import StateChange
 from studio.engine.job import Job
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
+from studio.engine.speech_speed import SpeechSpeeds
+from studio.errors import ModelInUse
 from studio.project.projects import Projects
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
@@ -89,6 +92,7 @@ class Studio:
         eviction: EvictionPolicy | None = None,
         max_concurrency: int = 3,
         save: SaveClip = write_wav,
+        speeds: SpeechSpeeds | None = None,
     ) -> Studio:
         """Open a studio with an engine of its own.
 
@@ -98,6 +102,7 @@ class Studio:
             eviction: When idle models are unloaded.
             max_concurrency: Segments in flight on a backend without slots of its own.
             save: Writes a clip to a file.
+            speeds: How fast each backend speaks; None measures for this process only.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -108,7 +113,9 @@ class Studio:
             conditioning_folder=ensure_writable(options.workspace) / "conditioning",
             max_concurrency=max_concurrency,
             save=save,
+            speeds=speeds,
         )
+        engine.downloads.backend_names = options.backend_names
         return cls(options, engine)
 
     def start(self) -> None:
@@ -139,6 +146,36 @@ class Studio:
             name: self.engine.models.get_manager(name).backend
             for name in self.options.backend_names
         }
+
+    def download_voice(self, name: str, *, choose: bool = False) -> None:
+        """Start or resume the download of a backend's weights; with `choose`, it speaks then.
+
+        Raises:
+            SettingError: There is no such backend.
+            BadInput: It has nothing to download.
+            ModelUnavailable: It can't run here.
+            NotAllowed: Only the owner may.
+        """
+        self.engine.check_choice(name)
+        then = partial(self.choose_backend, name) if choose else None
+        self.engine.start_download(name, then)
+
+    def remove_voice(self, name: str) -> None:
+        """Unload a backend and delete its weights.
+
+        Raises:
+            SettingError: There is no such backend.
+            BadInput: It has none that the studio downloaded.
+            ModelInUse: It is the studio's voice engine, or a render uses it.
+            Conflict: It is being downloaded.
+            NotAllowed: Only the owner may.
+        """
+        backend = self.engine.models.get_manager(name).backend
+        if backend.name == self.backend_name:
+            raise ModelInUse(
+                f"{backend.title} is the voice engine now. Choose another one, then remove it."
+            )
+        self.engine.remove_weights(backend.name)
 
     def choose_backend(self, name: str) -> None:
         """Change the backend; the previous one's model is unloaded unless it is in use.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import platform
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ COMMANDS = {
     "serve": "start the studio and open the page (the default)",
     "render": "render a script to an audio file: render SCRIPT -o OUT",
     "convert": "write a script in another format: convert SCRIPT OUT",
+    "voices": "list, install, remove or try a voice engine: voices install kitten",
     "completion": "print what completes commands in a shell: completion bash",
     "test": "set up what the tests need and run them; with --fast without browser and models",
     "lint": "check style, types and layers",
@@ -84,7 +87,8 @@ def help_text() -> str:
         f"Usage: python launch.py [COMMAND] [OPTIONS]\n\nCommands:\n{rows}\n\n"
         "`python launch.py COMMAND --help` lists a command's options. The first start installs "
         "what is missing; `python launch.py --version` installs nothing.\n"
-        "TABLEREAD_INSTALL_MODELS=false keeps the large model packages away."
+        "The large model packages come by themselves where there is a graphics card, or when asked "
+        "for; TABLEREAD_INSTALL_MODELS=true brings them anywhere, false keeps them away."
     )
 
 
@@ -146,12 +150,28 @@ def _models_allowed(environ: Mapping[str, str]) -> bool:
 def _wanted_models(command: str, arguments: tuple[str, ...], environ: Mapping[str, str]) -> Models:
     if command == "check" or (command == "test" and not is_fast(arguments)):
         return "first"
+    if command == "voices" and not asks_help(arguments):
+        return "first" if _installs_large_voice(arguments) else "never"
     if command == "serve" and not asks_help(arguments):
-        return "beside"
+        asked = environ.get("TABLEREAD_INSTALL_MODELS", "").strip()
+        return "beside" if asked or has_card() else "never"
     if command == "render" and not asks_help(arguments):
         backend = _backend(arguments) or environ.get("TTS_BACKEND", "")
         return "first" if backend.startswith(_MODEL_BACKENDS) else "never"
     return "never"
+
+
+def _installs_large_voice(arguments: tuple[str, ...]) -> bool:
+    brings = bool({"install", "try"} & set(arguments))
+    names = (word for word in arguments if word.startswith(_MODEL_BACKENDS))
+    return brings and any(" " not in name for name in names)
+
+
+def has_card() -> bool:
+    """Whether this machine seems to have what the large models need to be as fast as speech."""
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
 def _backend(arguments: tuple[str, ...]) -> str | None:

@@ -187,6 +187,11 @@ class Installer:
         self._stop = threading.Event()
         self._pip: Pip | None = None
 
+    @property
+    def download_bytes(self) -> int | None:
+        """About how much it downloads; None if unknown."""
+        return self._part.download_bytes or None
+
     def is_ready(self) -> bool:
         """Whether the part is installed; takes milliseconds.
 

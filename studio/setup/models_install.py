@@ -20,7 +20,8 @@ class SetupReport(Protocol):
 
         Returns:
             `state` (missing, installing, ready, failed or skipped), `message` (a sentence),
-            `fraction` in [0, 1] or None if unknown, and `detail`.
+            `fraction` in [0, 1] or None if unknown, `detail`, and `download_bytes`, about; None if
+            unknown.
         """
         ...
 
@@ -28,9 +29,15 @@ class SetupReport(Protocol):
         """Start the installation, or retry; does nothing while it runs or once it is done."""
         ...
 
+    def stop(self) -> None:
+        """Stop the installation; `start` goes on from there. Does nothing unless it runs."""
+        ...
 
-def _snapshot(state: str, progress: InstallProgress) -> dict[str, Any]:
-    return {"state": state, **asdict(progress)}
+
+def _snapshot(
+    state: str, progress: InstallProgress, download_bytes: int | None = None
+) -> dict[str, Any]:
+    return {"state": state, **asdict(progress), "download_bytes": download_bytes}
 
 
 class NothingToSetUp:
@@ -43,6 +50,9 @@ class NothingToSetUp:
         )
 
     def start(self) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
         """Do nothing."""
 
 
@@ -78,7 +88,7 @@ class ModelsInstall:
     def snapshot(self) -> dict[str, Any]:
         """The current state, as in `SetupReport`."""
         with self._lock:
-            return _snapshot(self._state, self._progress)
+            return _snapshot(self._state, self._progress, self._installer.download_bytes)
 
     def start(self) -> None:
         """Start, or retry after a failure; does nothing while it runs or once it is done."""
@@ -105,6 +115,12 @@ class ModelsInstall:
             thread.join(timeout_s)
         with self._lock:
             return self._state == "ready"
+
+    def stop(self) -> None:
+        """Stop a running installation; returns before it has ended."""
+        with self._lock:
+            if self._state == "installing":
+                self._installer.stop()
 
     def close(self) -> None:
         """Stop a running installation; the next start of the studio resumes it."""

@@ -34,6 +34,7 @@ class MeteredEngine:
         self._jobs: list[Job] = []
         # What costs nothing is the shared engine's own.
         self.models, self.renderer, self.changes = shared.models, shared.renderer, shared.changes
+        self.speeds, self.downloads = shared.speeds, shared.downloads
         self.focus, self.cancel, self.drain = shared.focus, shared.cancel, shared.drain
         self.report_render = shared.report_render
 
@@ -103,6 +104,7 @@ class MeteredEngine:
         raise NotAllowed(OWNERS_ONLY)
 
     load = unload = cancel_load = set_idle_timeout = set_max_concurrency = refuse
+    start_download = pause_download = cancel_download = remove_weights = refuse
 
     def _check_fetched(self, name: str) -> None:
         """Check that a backend can speak without a download.

@@ -7,6 +7,7 @@ import pytest
 
 from studio.backends import registry
 from studio.backends.base import ALIASES, _note_alias
+from studio.backends.engine_cards import card_of
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.espeak.espeak_voices import Languages, find_package
 from studio.backends.options import BackendOptions
@@ -56,6 +57,62 @@ def test_better_ones_that_were_passed_over_are_named_with_the_way_to_them(regist
     assert name == "draft"
     assert "better voices: Neural, Neural." in reason
     assert f"{program()} doctor" in reason
+
+
+def as_fast(speeds):
+    """Measured speeds, in seconds of speech a second."""
+    return lambda name: speeds.get(name)
+
+
+def named(name, **options):
+    backend = Neural(**options)
+    backend.name = backend.title = name
+    return backend
+
+
+def test_the_best_that_is_faster_than_speech_is_taken_by_measurement(registered):
+    registered(best=named("best"), good=named("good"), draft=DraftBackend())
+    assert registry.choose("auto", measured=as_fast({"best": 1.3, "good": 4.0}))[0] == "best"
+    name, reason = registry.choose("auto", measured=as_fast({"best": 0.42, "good": 4.0}))
+    assert name == "good"
+    assert "best is here too, and makes 0.42 s of speech a second" in reason
+    assert "good speaks, since it is fast enough to listen to." in reason
+
+
+def test_where_none_is_faster_than_speech_the_fastest_is_taken(registered):
+    registered(best=named("best"), good=named("good"))
+    assert registry.choose("auto", measured=as_fast({"best": 0.3, "good": 0.8}))[0] == "good"
+
+
+def test_one_that_must_download_is_not_taken_however_fast(registered):
+    registered(best=named("best", lacking="Its weights."), good=named("good"))
+    assert registry.choose("auto", measured=as_fast({"best": 9.0, "good": 0.5}))[0] == "good"
+
+
+def test_before_any_measurement_the_device_decides(registered, monkeypatch):
+    """Qwen3-TTS is slower than speech on a CPU, and much faster on a card."""
+    registered(qwen3=named("qwen3"), kokoro=named("kokoro"), draft=DraftBackend())
+    assert registry.choose("auto", BackendOptions(device="cpu"))[0] == "kokoro"
+    assert registry.choose("auto", BackendOptions(device="cuda"))[0] == "qwen3"
+    measured = as_fast({"qwen3": 1.1})
+    assert registry.choose("auto", BackendOptions(device="cpu"), measured)[0] == "qwen3"
+
+
+def test_the_first_voices_are_small_free_and_speak_without_a_sample():
+    everything = [registry.create(name) for name in registry.BACKENDS]
+    names = registry.first_voices(everything, "cpu")
+    # Kokoro is larger, ZipVoice is not for commercial use, Pocket only clones; Supertonic's licence
+    # forbids some uses, so it comes last.
+    assert names == ("kitten", "piper", "supertonic")
+
+
+def test_every_backend_has_a_card_with_its_licences():
+    for name in registry.BACKENDS:
+        card = card_of(name)
+        assert card.summary
+        assert card.code_licence or name == "remote"
+        assert bool(card.weights_licence) == bool(card.download_bytes)
+    assert [name for name in registry.BACKENDS if card_of(name).non_commercial] == ["zipvoice"]
 
 
 def test_a_server_that_nobody_named_is_no_better_voice(registered):

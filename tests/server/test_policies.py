@@ -28,6 +28,12 @@ from studio.setup.models_install import NothingToSetUp
 PAGE = {
     "GET /studio/state": "guest polled",
     "POST /studio/setup/start": "owner",
+    "POST /studio/setup/stop": "owner",
+    "POST /studio/engines/{name}/download": "owner",
+    "POST /studio/engines/{name}/pause": "owner",
+    "POST /studio/engines/{name}/cancel": "owner",
+    "DELETE /studio/engines/{name}/weights": "owner long",
+    "POST /studio/projects/{project_id}/try": "guest fill",
     "POST /studio/projects/import": "guest long fill 100GB upload",
     "GET /studio/projects/{project_id}/export": "guest long",
     "POST /studio/projects/{project_id}/audio": "guest long fill 200MB upload",

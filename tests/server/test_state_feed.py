@@ -23,13 +23,14 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.errors import StorageFailed, StudioError
 from studio.server.error_responses import answer_error
 from studio.server.route_table import studio_routes
-from studio.server.routes import state_feed
+from studio.server.routes import bodies, state_feed
 from studio.server.routes.state_feed import StateReader
 from studio.services.studio import Studio, StudioOptions
 from studio.setup.models_install import NothingToSetUp
 
 ASSETS = Path(__file__).parents[2] / "assets"
 PARTS = {"backend", "backends", "auto_reason", "model", "engine", "setup", "speakers", "exports"}
+PARTS |= {"downloads", "first_voices"}
 WAIT_S = 60
 
 
@@ -207,8 +208,8 @@ def test_offers_are_looked_up_once_and_an_idle_studio_is_quiet(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    real = state_feed.offer_of
-    monkeypatch.setattr(state_feed, "offer_of", lambda one: looked.append(one.name) or real(one))
+    real = bodies.offer_of
+    monkeypatch.setattr(bodies, "offer_of", lambda one: looked.append(one.name) or real(one))
     with served(studio) as client:
         follower = following(client)
         follower.next_parts()

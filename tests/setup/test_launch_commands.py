@@ -7,6 +7,12 @@ from studio.setup import commands
 from studio.setup.commands import install_remedy, program, read_request
 
 
+@pytest.fixture(autouse=True)
+def card(monkeypatch):
+    """A machine with a graphics card."""
+    monkeypatch.setattr(commands, "has_card", lambda: True)
+
+
 @pytest.mark.parametrize(
     ("line", "environ", "command", "models"),
     [
@@ -38,6 +44,11 @@ from studio.setup.commands import install_remedy, program, read_request
         ("lint", {}, "lint", "never"),
         ("bench", {}, "bench", "never"),
         ("doctor", {}, "doctor", "never"),
+        ("voices list", {}, "voices", "never"),
+        ("voices install kitten", {}, "voices", "never"),
+        ("voices install qwen3", {}, "voices", "first"),
+        ("voices try --text Hello chatterbox-turbo", {}, "voices", "first"),
+        ("voices remove qwen3", {}, "voices", "never"),
         ("--help", {}, "help", "never"),
         ("help", {}, "help", "never"),
     ],
@@ -45,6 +56,21 @@ from studio.setup.commands import install_remedy, program, read_request
 def test_what_a_command_line_needs(line, environ, command, models):
     request = read_request(line.split(), environ)
     assert (request.command, request.models) == (command, models)
+
+
+@pytest.mark.parametrize(
+    ("environ", "models"),
+    [
+        ({}, "never"),
+        ({"TABLEREAD_INSTALL_MODELS": "true"}, "beside"),
+        ({"TABLEREAD_INSTALL_MODELS": "false"}, "never"),
+    ],
+)
+def test_without_a_card_the_large_models_come_when_asked_for(monkeypatch, environ, models):
+    monkeypatch.setattr(commands, "has_card", lambda: False)
+    request = read_request(["serve"], environ)
+    assert request.models == models
+    assert request.may_install_models == (environ.get("TABLEREAD_INSTALL_MODELS") != "false")
 
 
 def test_arguments_are_handed_on_as_they_are():
@@ -59,7 +85,7 @@ def test_forbidden_models_are_told_from_unneeded_ones():
 
 
 def test_an_unknown_command_lists_the_known_ones():
-    with pytest.raises(BadInput, match=r"no command 'rendr'.*render, convert, completion, test"):
+    with pytest.raises(BadInput, match=r"no command 'rendr'.*render, convert, voices, compl"):
         read_request(["rendr"], {})
 
 

@@ -22,6 +22,7 @@ class Scripted:
         self.go = threading.Event()
         self.stopped = False
         self.runs = 0
+        self.download_bytes = 2_900_000_000
 
     def is_ready(self) -> bool:
         return self.ready
@@ -54,7 +55,13 @@ def _install(
 def test_it_is_what_the_studio_takes():
     install, _ = _install()
     report: SetupReport = install
-    assert set(report.snapshot()) == {"state", "message", "fraction", "detail"}
+    assert set(report.snapshot()) == {
+        "state",
+        "message",
+        "fraction",
+        "detail",
+        "download_bytes",
+    }
 
 
 def test_nothing_begins_by_itself():
@@ -91,6 +98,7 @@ def test_progress_is_seen_while_it_runs_and_a_second_start_changes_nothing():
         "message": "Downloading the model packages.",
         "fraction": 0.25,
         "detail": "torch",
+        "download_bytes": 2_900_000_000,
     }
     assert install.wait(0) is False
     scripted.go.set()
@@ -167,3 +175,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     installer = Installer(Home(tmp_path, tmp_path / "state", owned=False, locks=tmp_path), part)
     with pytest.raises(SetupFailed, match=r"can't be changed.*Check who owns"):
         installer.run(lambda _: None)
+
+
+def test_a_stopped_installation_can_be_begun_again():
+    install, scripted = _install(None, held=True)
+    install.stop()  # nothing runs yet
+    install.start()
+    assert scripted.began.wait(30)
+    install.stop()
+    assert install.wait(30) is False
+    assert install.snapshot()["state"] == "missing"
+    scripted.stopped = False
+    install.start()
+    assert install.wait(30)

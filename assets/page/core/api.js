@@ -70,6 +70,17 @@ export const setConcurrency = (segments) =>
 export const setTimeoutSeconds = (seconds) =>
   json("model/timeout", { method: "POST", body: { seconds } });
 export const startSetup = () => request("setup/start", { method: "POST" });
+export const stopSetup = () => request("setup/stop", { method: "POST" });
+const enginePath = (name, rest) => `engines/${part(name)}/${rest}`;
+/** @param {string} name of a voice engine @param {boolean} [choose] whether it speaks once it is here */
+export const downloadEngine = (name, choose = false) =>
+  request(enginePath(name, "download"), { method: "POST", body: { choose } });
+export const pauseDownload = (name) => request(enginePath(name, "pause"), { method: "POST" });
+export const cancelDownload = (name) => request(enginePath(name, "cancel"), { method: "POST" });
+export const removeEngine = (name) => request(enginePath(name, "weights"), { method: "DELETE" });
+/** A sentence of a project by another engine. @param {{engine: string, speaker: string, text: string}} body @param {AbortSignal} signal @returns {Promise<Blob>} */
+export const tryEngine = async (id, body, signal) =>
+  (await request(`projects/${part(id)}/try`, { method: "POST", body, signal })).blob();
 
 const projectPath = (id, rest = "") => `projects/${part(id)}${rest}`;
 const post = (path, body) => json(path, { method: "POST", body });

@@ -311,7 +311,49 @@ export interface BackendChoice {
   /** Why it can't be chosen. */
   reason: string | null;
   /** What has to be fetched first. */
-  to_fetch?: string | null;
+  to_fetch: string | null;
+}
+
+/** A voice engine with what its card says. */
+export interface EngineCard extends BackendChoice {
+  summary: string;
+  code_licence: string;
+  weights_licence: string;
+  non_commercial: boolean;
+  /** What a machine needs, in a sentence; empty for nothing. */
+  needs: string;
+  /** Names, in their order. */
+  languages: string[];
+  language_codes: string[];
+  cloning: boolean;
+  described_voices: boolean;
+  /** How many voices of its own it has. */
+  presets: number;
+  download_bytes: number | null;
+  downloadable: boolean;
+  removable: boolean;
+  /** Whether it needs the programs that are installed as a second part. */
+  large_packages: boolean;
+  /** Seconds of speech a second, as measured here, and as they may be. */
+  speed: number | null;
+  expected_speed: number | null;
+}
+
+export interface EngineDownload {
+  state: "running" | "stopping" | "paused" | "failed";
+  message: string;
+  fraction: number | null;
+  /** Whether its engine speaks once it is here. */
+  chooses: boolean;
+}
+
+export interface SetupState {
+  state: string;
+  message: string;
+  fraction: number | null;
+  detail: string | null;
+  /** Null where this start can install nothing. */
+  download_bytes: number | null;
 }
 
 export interface ModelStatus {
@@ -337,10 +379,14 @@ export interface MemoryUse {
 /** The studio as a whole, as the header shows it. */
 export interface StudioState {
   backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
-  backends: BackendChoice[];
+  backends: EngineCard[];
+  /** Downloads by the name of the engine. */
+  downloads: Record<string, EngineDownload>;
+  /** Small natural voices to offer in place of the draft voice, the best fit first. */
+  first_voices: string[];
   model: ModelStatus;
   engine: { in_flight: number; queued: number; max_concurrency: number; slots: number | null; usable_slots: number | null };
-  setup: { state: string; message: string; fraction: number | null; detail: string | null };
+  setup: SetupState;
   speakers: { speaker_id: string; name: string; moods: string[] }[];
   auto_reason: string | null;
   exports: SceneExport[];
@@ -413,6 +459,10 @@ export interface PageEvents {
   "engine.changed": Partial<StudioState>;
   /** What voices there are, who reads, the model's state or the installation changed. */
   "engine.state": StudioState;
+  /** Somebody pressed a button after which the scene is to be heard, once an engine is here. */
+  "engine.wanted": void;
+  /** It is here and was chosen: the scene is read with it. */
+  "engine.arrived": void;
   /** The studio can't be reached; the next "engine.changed" says that it can again. */
   "connection.lost": Error;
   /** The library was read. */

@@ -3,12 +3,13 @@
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { askDialog, byId, disclose, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
+import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
-import { chipWords, countDown, isNews, memoryChange, slotWords } from "./engine_state.js";
+import { EngineCards } from "./engine_cards.js";
+import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, slotWords } from "./engine_state.js";
 
-/** @import { StudioState } from "../core/types" */
+/** @import { EngineCard, EngineDownload, StudioState } from "../core/types" */
 
 const ASKED_FROM = 3;
 
@@ -114,11 +115,17 @@ export class EnginePanel {
   #state = null;
   #describedAt = 0;
   #isLost = false;
-  #offered = null;
   #timeout = byId("model-timeout");
   #atOnce = byId("model-at-once");
+  #project;
+  #cards;
+  /** The first voice that this page asked for, with which the scene is read once it is here. */
+  #wanted = null;
 
-  constructor() {
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#project = project;
+    this.#cards = new EngineCards(project, (title, act) => this.#ask(title, act));
     disclose(byId("model-chip"), byId("model-panel"));
     bus.on("engine.changed", (parts) => this.#take(parts));
     bus.on("connection.lost", (error) => this.#lost(error));
@@ -166,8 +173,50 @@ export class EnginePanel {
     this.#chip(this.#state);
     this.#panel(this.#state);
     this.#setup(this.#state.setup);
-    const text = offersSetup(this.#state.setup) ? null : this.#state.auto_reason || null;
-    showNotice("draft", { kind: "info", title: "You hear the draft voice.", text });
+    this.#firstVoice(this.#state);
+  }
+
+  /** Who hears the draft voice for want of another is offered a natural one, by one button. */
+  #firstVoice({ backends, backend, downloads = {}, first_voices: offered = [], auto_reason: reason }) {
+    if (this.#wanted && backend.name === this.#wanted) {
+      this.#wanted = null;
+      bus.emit("engine.arrived");
+    }
+    const known = [this.#wanted, ...offered].filter((name) => name !== null);
+    const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
+    const voice = reason ? asked ?? firstVoice(offered, backends, this.#languages) : null;
+    const about = { kind: "info", title: "You hear the draft voice.", text: reason || null };
+    showNotice("draft", voice ? this.#offerOf(voice, downloads[voice.name]) : about);
+  }
+
+  /** What the notice says of a natural voice, or of its download. @param {EngineCard} card @param {EngineDownload | undefined} download */
+  #offerOf(card, download) {
+    const { name, title, summary, download_bytes: bytes } = card;
+    const ask = (said, act) => () => this.#ask(said, act);
+    if (download?.state === "running" || download?.state === "stopping") {
+      const pause = { label: "Pause", press: ask("It can't be stopped", () => api.pauseDownload(name)) };
+      return { title: `${title} is on its way.`, text: download.message, act: pause };
+    }
+    const fetched = () => {
+      this.#wanted = name;
+      bus.emit("engine.wanted");
+      return this.#ask("It can't be downloaded", () => api.downloadEngine(name, true));
+    };
+    if (download) {
+      const failed = download.state === "failed";
+      const act = { label: failed ? "Try again" : "Resume", press: fetched };
+      const kind = failed ? "warning" : "info";
+      return { kind, title: failed ? `${title} isn't here.` : `${title} waits.`, text: download.message, act };
+    }
+    const text = `${title} sounds natural, on this machine too. ${summary} ${licenceWords(card)}.`;
+    const act = { label: `Download ${title} (${formatBytes(bytes)})`, press: fetched };
+    return { title: "You hear the draft voice.", text, act };
+  }
+
+  /** The languages that lines of the scene name, without their regions. */
+  get #languages() {
+    const named = this.#project.lines.map(({ language }) => language).filter(Boolean);
+    return new Set(named.map((code) => code.split("-")[0]));
   }
 
   /** The model by now. */
@@ -188,7 +237,7 @@ export class EnginePanel {
     setText(byId("model-state"), chipWords(model));
   }
 
-  #panel({ backend, backends, model, engine }) {
+  #panel({ backend, model, engine }) {
     setText(byId("model-name"), backend.title);
     setText(byId("model-message"), model.message ?? "");
     setHidden(byId("model-progress"), model.state !== "loading");
@@ -201,7 +250,7 @@ export class EnginePanel {
     this.#showTimeout(model);
     if (document.activeElement !== this.#atOnce) this.#atOnce.value = String(engine.max_concurrency);
     setText(byId("model-slots"), slotWords(engine));
-    this.#offer(backends, backend.name);
+    this.#cards.show(this.#state);
   }
 
   #setup(setup) {
@@ -211,10 +260,10 @@ export class EnginePanel {
     byId("setup").title = detail ?? "";
     showProgress(byId("setup-progress"), fraction);
     showNotice("setup", {
-      kind: state === "failed" ? "warning" : "info",
-      title: "The model packages are not installed.",
-      text: offersSetup(setup) ? `${message} ${detail ?? ""}`.trim() : null,
-      act: { label: state === "failed" ? "Try again" : "Install", press: () => this.#install() },
+      kind: "warning",
+      title: "The large voices aren't installed.",
+      text: state === "failed" ? `${message} ${detail ?? ""}`.trim() : null,
+      act: { label: "Try again", press: () => this.#install() },
     });
   }
 
@@ -244,32 +293,6 @@ export class EnginePanel {
     this.#timeout.disabled = !enabled;
   }
 
-  /** Unchanged rows stay, so that a focused one keeps its focus. */
-  #offer(backends, chosen) {
-    const shown = JSON.stringify([backends, chosen]);
-    if (shown === this.#offered) return;
-    this.#offered = shown;
-    const able = backends.toSorted((one, other) => Number(Boolean(one.reason)) - Number(Boolean(other.reason)));
-    const rows = able.map((backend) => this.#backendRow(backend, chosen));
-    byId("backends").replaceChildren(...rows);
-  }
-
-  #backendRow({ name, title, reason, to_fetch: toFetch }, chosen) {
-    const row = fromTemplate("backend-template");
-    const choice = row.querySelector("input");
-    choice.value = name;
-    choice.checked = name === chosen;
-    choice.disabled = Boolean(reason);
-    choice.addEventListener("change", () => this.#choose(name));
-    setText(row.querySelector(".backend-title"), title);
-    setText(row.querySelector(".backend-note"), reason ?? toFetch ?? "");
-    return row;
-  }
-
-  #choose(name) {
-    return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
-  }
-
   #setTimeout() {
     this.#timeout.blur();
     return this.#ask("The time can't be set", () => api.setTimeoutSeconds(Number(this.#timeout.value)));
@@ -291,7 +314,7 @@ export class EnginePanel {
       await act();
     } catch (error) {
       showError(title, error);
-      this.#offered = null;
+      if (this.#state) this.#cards.refresh(this.#state);
       this.#show();
     }
   }
@@ -300,10 +323,6 @@ export class EnginePanel {
 function showProgress(bar, fraction) {
   if (fraction === null) bar.removeAttribute("value");
   else bar.value = fraction;
-}
-
-function offersSetup({ state }) {
-  return state === "missing" || state === "failed";
 }
 
 function table(list, facts) {

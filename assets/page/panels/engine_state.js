@@ -12,7 +12,7 @@ const WORDS = {
 };
 
 /** Parts that change with every line that is read. */
-const BUSY_PARTS = new Set(["engine", "model"]);
+const BUSY_PARTS = new Set(["engine", "model", "downloads"]);
 
 /**
  * Whether other voices may speak than before, or something else is new besides how far the work is.
@@ -58,4 +58,40 @@ export function memoryChange({ memory_before: before, memory_after: after }) {
   const change = `${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
   if (before.device_bytes === null) return change;
   return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
+}
+
+/** How fast an engine is here. @param {Pick<import("../core/types").EngineCard, "speed" | "expected_speed">} card @returns {string} */
+export function speedWords({ speed, expected_speed: expected }) {
+  if (speed) return `${formatSpeed(speed)} s of speech a second`;
+  if (!expected) return "";
+  return expected < 1 ? "Not tried here; likely slower than speech" : "Not tried here; likely faster than speech";
+}
+
+function formatSpeed(speed) {
+  return speed < 10 ? String(Number(speed.toPrecision(2))) : String(Math.round(speed));
+}
+
+/** The licences; what forbids commercial use is said first, in its own line. */
+export function licenceWords({ code_licence: code, weights_licence: weights }) {
+  if (!code) return "";
+  return !weights || weights === code ? `Licence: ${code}` : `Licence: ${code}; the voice itself: ${weights}`;
+}
+
+/** Whose voices it speaks in. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices">} card */
+export function voiceWords({ cloning, presets, described_voices: described }) {
+  const kinds = [];
+  if (cloning) kinds.push("clones a voice from a recording");
+  if (presets) kinds.push(presets === 1 ? "1 voice of its own" : `${presets} voices of its own`);
+  if (described) kinds.push("makes a voice from a description");
+  return kinds.join(", ");
+}
+
+/** @param {string[]} offered names, the best fit first @param {import("../core/types").EngineCard[]} cards @param {Set<string>} languages that the scene names, without their regions */
+export function firstVoice(offered, cards, languages) {
+  const fits = ({ language_codes: codes }) => {
+    const known = new Set(codes.map((code) => code.split("-")[0]));
+    return [...languages].every((language) => known.has(language));
+  };
+  const found = offered.map((name) => cards.find((card) => card.name === name));
+  return found.find((card) => card && fits(card)) ?? null;
 }

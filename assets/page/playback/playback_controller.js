@@ -103,6 +103,8 @@ export class PlaybackController {
     bus.on("player.changed", () => this.#showPlayer());
     bus.on("player.ended", () => this.#showClock());
     bus.on("player.muted", () => showNotice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
+    bus.on("engine.wanted", () => parts.player.unlock());
+    bus.on("engine.arrived", () => this.readWithNewEngine());
     bus.on("timeline.seek", (place) => this.#seek(place));
     bus.on("transport.read", () => this.read());
     bus.on("transport.cancel", () => this.cancel());
@@ -116,6 +118,13 @@ export class PlaybackController {
     await project.flush();
     const [first] = project.view.order;
     if (first) await this.#playLines(first, { make: true });
+  }
+
+  /** Read the scene from the start with an engine that was asked for just for that: without a question. */
+  async readWithNewEngine() {
+    await this.#parts.project.flush();
+    const [first] = this.#parts.project.view.order;
+    if (first) await this.#playLines(first, { make: true, isAgreed: true });
   }
 
   /** Render missing and outdated lines without playback. */
@@ -178,10 +187,10 @@ export class PlaybackController {
     return this.#seek(this.#parts.player.playlist.startOf(lineId));
   }
 
-  async #playLines(lineId, { until = null, make = false, lineIds = null, keepPlace = false }) {
+  async #playLines(lineId, { until = null, make = false, lineIds = null, keepPlace = false, isAgreed = false }) {
     const { player, project, transport, engineChoice } = this.#parts;
     player.unlock();
-    if (make && !until && !(await engineChoice.agree())) return;
+    if (make && !until && !isAgreed && !(await engineChoice.agree())) return;
     this.autoScroll.resume();
     if (!keepPlace) player.stop();
     if (make) {

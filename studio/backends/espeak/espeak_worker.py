@@ -1,8 +1,8 @@
 """The process in which eSpeak NG speaks; run by path, with the library and its data folder.
 
-It takes one request after another on standard input and answers each on standard output:
-frames of `FRAME` with a payload behind it. It imports the standard library only, and ends when
-its input ends, so it never outlives the studio.
+It takes one request after another on standard input, to speak text or to tell its phonemes, and
+answers each on standard output: frames of `FRAME` with a payload behind it. It imports the standard
+library only, and ends when its input ends, so it never outlives the studio.
 
 What eSpeak NG says depends on what it said before: pitch flutter, roughness and gain live in
 static variables that neither `espeak_Terminate` nor `espeak_Initialize` resets (1.52). So every
@@ -35,6 +35,7 @@ _NO_EXIT = 0x8000  # an error is returned instead of ending the process
 _BUFFER_MS = 1_000
 _UTF8_PLAIN = 1  # neither SSML (0x10) nor phonemes in brackets (0x100)
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
+_IPA, _TIED = 0x02, 0x80  # the tie's character stands in the bits above
 _QUIET_ENOUGH = 50  # percent; at 100 loud variants reach eSpeak NG's own limiter, which distorts
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -95,6 +96,35 @@ class Library:
         self._check(status, "speak")
         return self._pcm
 
+    def read(self, request: dict[str, Any]) -> bytes:
+        """Tell how sentences are pronounced, without speaking them.
+
+        Returns:
+            JSON: for each of the request's `sentences` its clauses, each as IPA and the text up to
+            where eSpeak NG had read, which may be a letter into the next clause.
+
+        Raises:
+            EspeakError: The voice isn't known.
+        """
+        voice = request["voice"]
+        self._check(self._espeak.espeak_SetVoiceByName(voice.encode()), voice)
+        self._espeak.espeak_TextToPhonemes.restype = ctypes.c_char_p
+        mode = _IPA | (_TIED | ord(request["tie"]) << 8 if request["tie"] else 0)
+        return json.dumps([self._clauses(one, mode) for one in request["sentences"]]).encode()
+
+    def _clauses(self, sentence: str, mode: int) -> list[tuple[str, str]]:
+        text = sentence.encode() + b"\0"
+        buffer = ctypes.create_string_buffer(text)
+        start = ctypes.addressof(buffer)
+        at, clauses = ctypes.c_void_p(start), []
+        done = 0
+        while at.value is not None:
+            ipa = self._espeak.espeak_TextToPhonemes(ctypes.byref(at), _UTF8_PLAIN, mode) or b""
+            end = len(text) - 1 if at.value is None else at.value - start
+            clauses.append((ipa.decode(errors="replace"), text[done:end].decode(errors="replace")))
+            done = end
+        return clauses
+
     def close(self) -> None:
         """Forget all state by unloading the library itself."""
         self._espeak.espeak_Terminate()
@@ -132,7 +162,8 @@ def serve(library_path: str, requests: IO[bytes], answers: IO[bytes]) -> None:
         if request is None:
             return
         try:
-            payload, code = bytes(library.speak(request)), 0
+            answer = library.read(request) if "sentences" in request else library.speak(request)
+            payload, code = bytes(answer), 0
         except EspeakError as error:
             payload, code = str(error.args[1]).encode(), error.args[0]
         _answer(answers, payload, code=code, last=spoken == limit)

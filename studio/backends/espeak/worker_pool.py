@@ -62,6 +62,21 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A request for phonemes.
+
+    Attributes:
+        sentences: Without control characters.
+        voice: Language file, such as "gmw/en-US".
+        tie: Joins the letters of one phoneme, such as "^" in "d^ʒ"; empty for none.
+    """
+
+    sentences: tuple[str, ...]
+    voice: str
+    tie: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Answer:
     payload: bytes
     code: int
@@ -108,8 +123,25 @@ class EspeakWorker:
             SpeechFailed: eSpeak NG refused it, or the process crashed or hung, and was ended.
             WorkerKilled: The process was ended from outside.
         """
+        return np.frombuffer(self._answer_to(utterance, timeout_s), dtype="<i2")
+
+    def read(self, reading: Reading, *, timeout_s: float) -> list[list[tuple[str, str]]]:
+        """How sentences are pronounced.
+
+        Returns:
+            For each sentence its clauses; each is its IPA, and the text that it was read from,
+            which may end a letter into the next clause.
+
+        Raises:
+            SpeechFailed: As `speak`.
+            WorkerKilled: The process was ended from outside.
+        """
+        found = json.loads(self._answer_to(reading, timeout_s))
+        return [[(ipa, text) for ipa, text in clauses] for clauses in found]
+
+    def _answer_to(self, request: Utterance | Reading, timeout_s: float) -> bytes:
         self._is_in_step = False  # also when this is interrupted before the answer is read
-        answer = self._ask(utterance, timeout_s)
+        answer = self._ask(request, timeout_s)
         if answer is None:
             self._end()
             raise SpeechFailed(
@@ -122,7 +154,7 @@ class EspeakWorker:
                 f"eSpeak NG can't use “{answer.payload.decode()}” (error {answer.code}). "
                 "Choose another language or voice for this line."
             )
-        return np.frombuffer(answer.payload, dtype="<i2")
+        return answer.payload
 
     def close(self) -> None:
         """End the process, whatever it is doing, and give its memory back."""
@@ -150,8 +182,8 @@ class EspeakWorker:
         if name not in _CRASHES:
             raise WorkerKilled(name)
 
-    def _ask(self, utterance: Utterance, timeout_s: float) -> _Answer | None:
-        body = json.dumps(asdict(utterance)).encode()
+    def _ask(self, request: Utterance | Reading, timeout_s: float) -> _Answer | None:
+        body = json.dumps(asdict(request)).encode()
         stdin = self._process.stdin
         assert stdin is not None
         try:

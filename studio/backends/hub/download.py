@@ -100,10 +100,11 @@ class DownloadMeter:
         )
 
 
-_ELSEWHERE = (
-    "or copy the model from another machine and give its folder in the model's setting "
-    "(CHATTERBOX_MODEL, QWEN3_TTS_MODEL)"
-)
+def _elsewhere(name: str) -> str:
+    return (
+        f"or copy the folder {model_folder(name).name} from the hub's cache on another machine "
+        "into this one's"
+    )
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def _hub_message(name: str, error: Exception) -> str:
         case OfflineModeIsEnabled():
             return (
                 f"The model {name} isn't on this machine and HF_HUB_OFFLINE forbids downloads; "
-                f"unset it, {_ELSEWHERE}."
+                f"unset it, {_elsewhere(name)}."
             )
         case GatedRepoError():
             return (
@@ -141,13 +142,13 @@ def _hub_message(name: str, error: Exception) -> str:
         case HfHubHTTPError():
             return (
                 f"The hub answered {error.response.status_code} for the model {name}; load again "
-                f"in a few minutes, {_ELSEWHERE}."
+                f"in a few minutes, {_elsewhere(name)}."
             )
         case _:
             return (
                 f"The hub at {constants.ENDPOINT} can't be reached for the model {name}, or the "
                 f"connection broke; check the network and load again (what has come is kept), "
-                f"{_ELSEWHERE}."
+                f"{_elsewhere(name)}."
             )
 
 

@@ -6,13 +6,14 @@ import functools
 import hashlib
 import json
 import logging
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from studio.backends.base import LoadProgress
-from studio.backends.hub.cache import snapshot
-from studio.errors import FormatNewer, ModelUnavailable
+from studio.backends.base import LoadProgress, WeightSource
+from studio.backends.hub.cache import model_folder, snapshot
+from studio.errors import FormatNewer, ModelUnavailable, StorageFailed
 from studio.storage.records import RecordFormat
 
 MAX_HEADER_BYTES = 100_000_000
@@ -81,6 +82,59 @@ def to_fetch(source: str, needs: Sequence[str], revision: str | None = None) -> 
     return (
         f"Its weights ({source}) are not on this machine yet; choose it by name to download them."
     )
+
+
+def list_weights(sources: Iterable[WeightSource]) -> frozenset[Path]:
+    """The files of some weights in the hub's cache, whether or not all of them are there.
+
+    Cheap: asks no network and reads no weights. Local folders have none, as they are the user's.
+    """
+    return frozenset(
+        path
+        for one in sources
+        if not is_local(one.source)
+        for folder in [snapshot(*_split_revision(one.source, None))]
+        if folder is not None
+        for path in needed_files(folder, one.needs)
+    )
+
+
+def discard_weights(
+    sources: Iterable[WeightSource], *, keep: frozenset[Path] = frozenset()
+) -> None:
+    """Delete weights from the hub's cache, and what interrupted downloads left of them.
+
+    Args:
+        sources: Of the weights; local folders stay, as they are the user's.
+        keep: Files that other models need, which may come from the same place on the hub.
+
+    Raises:
+        StorageFailed: The system forbids it.
+    """
+    try:
+        for one in sources:
+            if is_local(one.source):
+                continue
+            for path in list_weights([one]) - keep:
+                path.unlink(missing_ok=True)
+            _sweep_model(model_folder(_split_revision(one.source, None)[0]))
+    except OSError as error:
+        raise StorageFailed(
+            f"The file {error.filename} can't be deleted ({error.strerror}); delete it by hand."
+        ) from error
+
+
+def _sweep_model(model: Path) -> None:
+    """Delete what no file of a snapshot links to, and a model without files altogether."""
+    files = [path for path in (model / "snapshots").rglob("*") if path.is_file()]
+    if all(path.name == _NOTE for path in files):
+        if model.exists():
+            shutil.rmtree(model)
+        return
+    linked = {path.resolve() for path in files}
+    for blob in (model / "blobs").iterdir():
+        if blob.resolve() not in linked:
+            blob.unlink()
 
 
 def is_local(source: str) -> bool:

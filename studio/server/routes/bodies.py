@@ -11,7 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.backends.base import Capabilities
+from studio.backends.base import Backend, Capabilities, ManagesWeights
+from studio.backends.engine_cards import card_of
+from studio.backends.hub.weights import list_weights
+from studio.backends.registry import offer_of
 from studio.dialog.model import Notice, name_key
 from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectSummary, read_last_position
@@ -61,6 +64,38 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
         "languages": dict(capabilities.languages),
         "tags": sorted(capabilities.tags),
         "instructions": capabilities.instructions,
+    }
+
+
+def engine_body(backend: Backend, device: str) -> dict[str, Any]:
+    """A voice engine as its card shows it, but for its speed here, which changes more often.
+
+    Args:
+        backend: The engine.
+        device: The kind of device that it is likely to run on, for the speed it may have.
+    """
+    offer, card, can = offer_of(backend), card_of(backend.name), backend.capabilities
+    weights = backend.weight_sources if isinstance(backend, ManagesWeights) else ()
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "reason": offer.unavailable,
+        "to_fetch": offer.to_fetch,
+        "summary": card.summary,
+        "code_licence": card.code_licence,
+        "weights_licence": card.weights_licence,
+        "non_commercial": card.non_commercial,
+        "needs": card.needs,
+        "languages": sorted(set(can.languages.values())),
+        "language_codes": sorted(can.languages),
+        "cloning": can.cloning,
+        "described_voices": can.described_voices,
+        "presets": len(can.presets),
+        "download_bytes": card.download_bytes,
+        "downloadable": bool(weights),
+        "removable": bool(list_weights(weights)),
+        "large_packages": card.large_packages,
+        "expected_speed": card.expected.get(device),
     }
 
 

@@ -78,4 +78,10 @@ def page_routes(setup: SetupReport, reader: StateReader) -> APIRouter:
         setup.start()
         studio.engine.changes.append(StateChange.SETUP)
 
+    @routes.post("/setup/stop", status_code=204)
+    @page_policy(Access.OWNER)
+    def stop_setup(studio: StudioDep) -> None:
+        setup.stop()
+        studio.engine.changes.append(StateChange.SETUP)
+
     return routes

@@ -14,11 +14,11 @@ from typing import Any
 
 from cachetools import TTLCache, cached
 
-from studio.backends.registry import offer_of
+from studio.backends.registry import first_voices
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
-from studio.server.routes.bodies import capabilities_body
+from studio.server.routes.bodies import capabilities_body, engine_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
@@ -52,7 +52,7 @@ class StateReader:
             lambda: round(measure_resident_bytes(), -6)
         )
         # Packages and caches on disk, of a dozen backends; equal for all studios of the process.
-        self._offers = cached(TTLCache(1, _KEPT_S), key=lambda _: None, lock=Lock())(_offer_bodies)
+        self._offers = cached(TTLCache(1, _KEPT_S), key=_disk_changes, lock=Lock())(_offer_bodies)
 
     def read(self, studio: Studio, changes: Set[StateChange] = _EVERYTHING) -> dict[str, Any]:
         """The parts of the state that these changes concern."""
@@ -61,10 +61,17 @@ class StateReader:
         if StateChange.MODELS in changes:
             body["backend"] = {"name": backend.name, "title": backend.title}
             body["backend"] |= capabilities_body(backend.capabilities)
-            body["backends"] = self._offers(studio)
+            body["backends"] = [
+                offer | {"speed": studio.engine.speeds.get(str(offer["name"]))}
+                for offer in self._offers(studio)
+            ]
             body["auto_reason"] = studio.backend_reason
+            body["first_voices"] = _first_voices(studio)
         if changes & {StateChange.MODELS, StateChange.WORK}:
             body["model"] = model_body(studio, self._resident_bytes)
+            body["downloads"] = {
+                name: asdict(one) for name, one in studio.engine.downloads.list().items()
+            }
             body["engine"] = {
                 "in_flight": studio.engine.renderer.in_flight,
                 "queued": studio.engine.renderer.queued,
@@ -87,16 +94,20 @@ def _count_usable_slots(studio: Studio) -> int | None:
     return (health.slots or None) if health else None
 
 
-def _offer_bodies(studio: Studio) -> list[dict[str, str | None]]:
-    return [
-        {
-            "name": offer.name,
-            "title": offer.title,
-            "reason": offer.unavailable,
-            "to_fetch": offer.to_fetch,
-        }
-        for offer in map(offer_of, studio.backends().values())
-    ]
+def _disk_changes(studio: Studio) -> int:
+    return studio.engine.downloads.n_changes
+
+
+def _offer_bodies(studio: Studio) -> list[dict[str, Any]]:
+    device = studio.engine.speeds.device
+    return [engine_body(backend, device) for backend in studio.backends().values()]
+
+
+def _first_voices(studio: Studio) -> list[str]:
+    """The voices to offer to somebody whom `auto` gave the draft voice, the best fit first."""
+    if studio.backend_reason is None or studio.backend_name != "draft":
+        return []
+    return list(first_voices(studio.backends().values(), studio.engine.speeds.device))
 
 
 def model_body(

@@ -195,7 +195,7 @@ class TestRefusal:
         hub.stop()
         with pytest.raises(ModelUnavailable, match="check the network") as caught:
             fetch()
-        assert "give its folder" in str(caught.value)
+        assert "from the hub's cache on another machine" in str(caught.value)
 
     def test_offline_by_setting(self, hub, monkeypatch):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

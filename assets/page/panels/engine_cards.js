@@ -1,0 +1,184 @@
+/** The cards of the voice engines: what each is, how fast it is here, and to download, try and remove it. */
+import * as api from "../core/api.js";
+import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
+import { formatBytes, formatCount } from "../core/format.js";
+import { showError } from "../core/notices.js";
+import { PreviewButton } from "../playback/preview_button.js";
+import { licenceWords, speedWords, voiceWords } from "./engine_state.js";
+
+/** @import { EngineCard, EngineDownload, SetupState, StudioState } from "../core/types" */
+
+const MOST_CHARS = 200;
+const SHOWN_LANGUAGES = 3;
+
+/** One engine's card; its element stays, so that a focused button keeps its focus. */
+class Card {
+  /** @param {string} name @param {(act: string, card: Card) => void} press */
+  constructor(name, press) {
+    this.name = name;
+    this.root = fromTemplate("backend-template");
+    setData(this.root, "engine", name);
+    this.choice = this.root.querySelector("input");
+    this.choice.value = name;
+    this.choice.addEventListener("change", () => press("choose", this));
+    for (const button of this.root.querySelectorAll("[data-act]")) {
+      button.addEventListener("click", () => press(button.dataset.act, this));
+    }
+  }
+
+  part(name) {
+    return this.root.querySelector(`.backend-${name}`);
+  }
+
+  act(name) {
+    return this.root.querySelector(`[data-act=${name}]`);
+  }
+
+  /** @param {EngineCard} engine @param {{chosen: boolean, download: EngineDownload | undefined, setup: SetupState}} now */
+  show(engine, { chosen, download, setup }) {
+    this.engine = engine;
+    this.choice.checked = chosen;
+    this.choice.disabled = Boolean(engine.reason);
+    this.choice.setAttribute("aria-label", engine.title);
+    setText(this.part("title"), engine.title);
+    setText(this.part("speed"), engine.reason ? "" : speedWords(engine));
+    setHidden(this.part("warning"), !engine.non_commercial);
+    setText(this.part("summary"), engine.summary ?? "");
+    setText(this.part("voices"), voiceWords(engine));
+    setText(this.part("licence"), licenceWords(engine));
+    this.#showLanguages(engine.languages ?? []);
+    const needsPrograms = Boolean(engine.large_packages && engine.reason);
+    setText(this.part("note"), note(engine, { download, setup, needsPrograms }));
+    this.#showProgress(download, needsPrograms && setup.state === "installing" ? setup : null);
+    this.#showActs({ chosen, download, setup, needsPrograms });
+  }
+
+  #showLanguages(languages) {
+    const list = this.part("languages");
+    setHidden(list, !languages.length);
+    const few = languages.length <= SHOWN_LANGUAGES;
+    setText(list.querySelector("summary"), few ? languages.join(", ") : formatCount(languages.length, "language"));
+    setText(list.querySelector("p"), few ? "" : languages.join(", "));
+    setData(list, "few", String(few));
+  }
+
+  #showProgress(download, setup) {
+    const bar = this.part("progress");
+    const work = download ?? setup;
+    setHidden(bar, !work || download?.state === "failed");
+    if (!work) return;
+    bar.setAttribute("aria-label", `${this.engine.title}, ${download ? "download" : "installation"}`);
+    if (work.fraction === null) bar.removeAttribute("value");
+    else bar.value = work.fraction;
+  }
+
+  #showActs({ chosen, download, setup, needsPrograms }) {
+    const { reason, to_fetch: toFetch, download_bytes: bytes, downloadable, removable } = this.engine;
+    const runs = download?.state === "running" || download?.state === "stopping";
+    const installs = needsPrograms && setup.state === "installing";
+    const size = bytes && !download ? ` (${formatBytes(bytes)})` : "";
+    const resumes = download?.state === "paused";
+    setText(this.act("install"), `Install (${formatBytes(setup.download_bytes ?? 0)})`);
+    setHidden(this.act("install"), !needsPrograms || installs || !setup.download_bytes);
+    setText(this.act("download"), resumes ? "Resume" : download ? "Try again" : `Download${size}`);
+    setHidden(this.act("download"), !downloadable || Boolean(reason) || !toFetch || runs);
+    setHidden(this.act("pause"), !runs && !installs);
+    setHidden(this.act("cancel"), !download);
+    for (const act of ["pause", "cancel"]) this.act(act).disabled = download?.state === "stopping";
+    setHidden(this.act("try"), Boolean(reason || toFetch));
+    setHidden(this.act("remove"), !removable || Boolean(download));
+    this.act("remove").disabled = chosen;
+    this.act("remove").title = chosen ? "Choose another voice engine first" : "";
+    for (const button of this.root.querySelectorAll("[data-act]")) {
+      button.setAttribute("aria-label", `${button.textContent}: ${this.engine.title}`);
+    }
+  }
+}
+
+/** What stands in a card's way, or how far its download is. */
+function note({ needs, reason, summary, to_fetch: toFetch }, { download, setup, needsPrograms }) {
+  if (download) return download.state === "paused" ? `Paused. ${download.message}` : download.message;
+  if (needsPrograms && setup.state === "installing") return setup.message;
+  if (needsPrograms && setup.download_bytes) return `It needs further programs first. ${needs}`.trim();
+  if (needsPrograms) return "This studio was started without the programs that it needs. The guide to installation says how to add them.";
+  // An engine without words of its own says itself what it lacks, in those of the terminal.
+  return needs || reason || (summary ? "" : toFetch) || "";
+}
+
+export class EngineCards {
+  #cards = new Map();
+  #project;
+  #preview = new PreviewButton();
+  #shown = "";
+  #ask;
+
+  /**
+   * @param {import("../document/project.js").Project} project whose sentence is tried
+   * @param {(title: string, act: () => Promise<unknown>) => Promise<void>} ask asks the studio, and shows a refusal
+   */
+  constructor(project, ask) {
+    this.#project = project;
+    this.#ask = ask;
+    this.#preview.events.on("fault", (error) => showError("It can't be tried", error));
+  }
+
+  /** Shows all cards as they are now, again even if nothing is new. @param {StudioState} state */
+  refresh(state) {
+    this.#shown = "";
+    this.show(state);
+  }
+
+  /** @param {StudioState} state */
+  show({ backends, backend, downloads = {}, setup }) {
+    const shown = JSON.stringify([backends, backend.name, downloads, setup]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const rank = ({ reason, to_fetch: toFetch }) => (reason ? 2 : toFetch ? 1 : 0);
+    const cards = backends.toSorted((one, other) => rank(one) - rank(other)).map((engine) => {
+      const card = this.#cards.get(engine.name) ?? new Card(engine.name, (act, pressed) => this.#press(act, pressed));
+      this.#cards.set(engine.name, card);
+      card.show(engine, { chosen: engine.name === backend.name, download: downloads[engine.name], setup });
+      return card.root;
+    });
+    arrangeRows(byId("backends"), cards);
+  }
+
+  #press(act, card) {
+    const { name } = card;
+    switch (act) {
+      case "choose":
+        return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
+      case "install":
+        return this.#ask("The installation can't begin", api.startSetup);
+      case "download":
+        return this.#ask("It can't be downloaded", () => api.downloadEngine(name));
+      case "pause":
+        return this.#ask("It can't be stopped", () => (card.engine.reason ? api.stopSetup() : api.pauseDownload(name)));
+      case "cancel":
+        return this.#ask("It can't be cancelled", () => api.cancelDownload(name));
+      case "remove":
+        return this.#remove(card);
+      default:
+        return this.#try(card);
+    }
+  }
+
+  async #remove({ name, engine }) {
+    setText(byId("remove-engine-title"), `Remove ${engine.title} from this machine?`);
+    if ((await askDialog(byId("remove-engine"), "keep")) !== "remove") return;
+    await this.#ask("It can't be removed", () => api.removeEngine(name));
+  }
+
+  #try(card) {
+    const line = this.#project.lines.find(({ kind, text }) => kind === "speech" && text?.trim());
+    if (!line) return showError("It can't be tried", new Error("Write a line first: its words are what you hear."));
+    const body = { engine: card.name, speaker: line.speaker, text: firstSentence(line.text) };
+    return this.#preview.toggle(card.act("try"), (signal) => api.tryEngine(this.#project.id, body, signal));
+  }
+}
+
+/** @param {string} text */
+function firstSentence(text) {
+  const [sentence] = text.match(/^.{12,}?[.!?…。！？](?=\s|$)/su) ?? [text];
+  return sentence.slice(0, MOST_CHARS);
+}

@@ -1,0 +1,320 @@
+"""The small voices as backends: one for each model of the catalogue, spoken by sherpa-onnx."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib.metadata
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from studio.audio.clip import Clip, Samples
+from studio.backends.base import (
+    Capabilities,
+    Conditioning,
+    LoadProgress,
+    Param,
+    Preset,
+    SpeechRequest,
+    WeightSource,
+)
+from studio.backends.espeak.espeak_voices import find_package, language_of_text
+from studio.backends.espeak.phonemizer import Phonemizer
+from studio.backends.hub.weights import identify_weights, to_fetch
+from studio.backends.sherpa.catalogue import CatalogueModel, find_folders, install
+from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
+from studio.backends.sherpa.sherpa_model import Reference, SherpaLine, SherpaModel, check_model
+from studio.dialog.model import name_key
+from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.setup.commands import install_remedy
+from studio.voices.speaker import Voice
+
+MAX_CHARS = 400
+"""A longer segment would only keep the listener waiting; each is spoken sentence by sentence."""
+
+LONGEST_SAMPLE_S = 10.0
+"""Of a sample, from its beginning, where no transcript goes with it."""
+
+LONGEST_WHOLE_SAMPLE_S = 20.0
+"""Of a sample that goes with its transcript, and so can't be cut; each line is spoken behind it."""
+
+_LARGEST_SEED = 2**31 - 1  # sherpa-onnx's are 32-bit integers, and negative ones random
+_VOICE_BYTES = 512
+_PHONEMIC = frozenset({"kokoro", "kitten", "vits", "zipvoice"})
+_SEEDED = frozenset({"supertonic", "pocket"})
+_SPEED = Param("speed", "Speed", 0.5, 2.0, 1.0, 0.05, "How fast the line is spoken; 2 is twice.")
+_STEPS = "More steps sound cleaner and take longer."
+_FAMILY_PARAMS = {
+    "supertonic": (_SPEED, Param("steps", "Steps", 2, 16, 5, 1, _STEPS)),
+    "zipvoice": (_SPEED, Param("steps", "Steps", 2, 16, 4, 1, _STEPS)),
+    # It has no speed of its own. One step is what its makers take.
+    "pocket": (Param("steps", "Steps", 1, 10, 1, 1, _STEPS),),
+}
+_CODES = {"cmn": "zh"}  # eSpeak NG's code of what the catalogue calls Chinese
+
+
+@dataclass(frozen=True, slots=True)
+class SherpaVoice:
+    """A voice of these backends: a sample, or one of the model's own.
+
+    Attributes:
+        preset: The one that was chosen; None to choose by `name`.
+        name: Chooses among the voices of a line's language.
+        reference: The sample, where the model clones.
+    """
+
+    preset: str | None
+    name: str
+    reference: Reference | None = None
+
+
+class SherpaBackend:
+    """A model of the catalogue as a backend; a few lines at once, each on one core.
+
+    One loaded model serves all lines: nothing about a line is kept in it. Each line is computed by
+    one thread, as many lines at once as there are cores; two cores on one line are hardly quicker.
+    The same request gives the same samples only where the model is given a seed (Supertonic,
+    Pocket) or draws nothing: Kokoro, Kitten, Piper and ZipVoice draw noise that nobody can set.
+    """
+
+    def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
+        """Load nothing yet; `cores` is how many lines are computed at once, None for all."""
+        self.name = model.name
+        self.title = model.title
+        self._catalogued = model
+        self._cores = cores or os.cpu_count() or 1
+        self._model: SherpaModel | None = None
+        self._split: Splitter | None = None
+        self._phonemizer: Phonemizer | None = None
+        self._proven: set[str] = set()
+
+    @property
+    def revision(self) -> str:
+        """The package's version and the weights."""
+        version = "missing" if _is_missing() else importlib.metadata.version("sherpa-onnx")
+        folders = find_folders(self._catalogued)
+        weights = self._identify(folders) if folders else "not here yet"
+        return f"sherpa-onnx {version}, {self._catalogued.sources[0].model} {weights}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The catalogue's, which the model is checked against when it is loaded."""
+        model = self._catalogued
+        return Capabilities(
+            sample_rate_hz=model.sample_rate_hz,
+            max_chars=MAX_CHARS,
+            cloning=model.cloning,
+            builtin_voice=bool(model.presets),
+            presets=model.presets,
+            languages=model.languages,
+            guess=self._guess,
+            asks_language=len(model.languages) > 1,
+            wide_weight=3.0,
+            params=_FAMILY_PARAMS.get(model.family, (_SPEED,)),
+            streaming=True,
+            slots=self._cores,
+        )
+
+    def unavailable(self) -> str | None:
+        """Why it can't run here, with the remedy; None when its packages are installed."""
+        if _is_missing():
+            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
+        if self._catalogued.family not in _PHONEMIC:
+            return None
+        try:
+            find_package()
+        except ModelUnavailable as error:
+            return f"{self.title} needs eSpeak NG, which reads text for it. {error}"
+        return None
+
+    @property
+    def weight_sources(self) -> tuple[WeightSource, ...]:
+        """Where its weights come from."""
+        return tuple(WeightSource(one.model, one.needs) for one in self._catalogued.sources)
+
+    def to_fetch(self) -> str | None:
+        """What a load would download, as a sentence with the remedy; None when all is here."""
+        lacking = (to_fetch(one.model, one.needs) for one in self._catalogued.sources)
+        return next(filter(None, lacking), None)
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
+        """Download the weights where needed, and load nothing; the folder they are in.
+
+        Raises:
+            ModelUnavailable: The package or the weights are missing or broken.
+            Cancelled: `progress` raised it.
+        """
+        if reason := self.unavailable():
+            raise ModelUnavailable(reason)
+        return install(self._catalogued, progress)
+
+    def load(self, progress: Callable[[LoadProgress], None]) -> None:
+        """Bring the model into memory; downloads its weights first where needed.
+
+        Raises:
+            ModelUnavailable: The package is missing, or the weights are missing, broken, of a
+                newer format, or another model's.
+            Cancelled: `progress` raised it.
+        """
+        if self._model is not None:
+            return
+        self.fetch(progress)
+        progress(LoadProgress(f"Loading {self.title} into memory"))
+        folders = find_folders(self._catalogued)
+        identity = self._identify(folders)
+        if identity not in self._proven:
+            check_model(self._catalogued, folders)
+            self._proven.add(identity)
+        phonemic = self._catalogued.family in _PHONEMIC
+        self._phonemizer = Phonemizer(workers=self._cores) if phonemic else None
+        self._model = SherpaModel(self._catalogued, folders, lines=self._cores)
+        self._split = make_splitter(self._catalogued.family, self._model.tokens, self._phonemizer)
+        progress(LoadProgress(f"{self.title} is ready", 1.0))
+
+    def unload(self) -> None:
+        """Give all memory back. Safe when not loaded."""
+        phonemizer, self._phonemizer = self._phonemizer, None
+        self._model, self._split = None, None
+        if phonemizer is not None:
+            phonemizer.close()
+        gc.collect()
+
+    def condition(self, voice: Voice) -> Conditioning:
+        """Choose a voice, or take a sample's beginning; instant.
+
+        Raises:
+            SampleRejected: The model clones, and there is no sample or no transcript of it.
+        """
+        if not self._catalogued.cloning:
+            preset = voice.preset if voice.preset in self._catalogued.voice_ids else None
+            return Conditioning(SherpaVoice(preset, name_key(voice.builtin_name)), _VOICE_BYTES)
+        reference = self._reference(voice)
+        return Conditioning(
+            SherpaVoice(None, "", reference), _VOICE_BYTES + reference.clip.samples.nbytes
+        )
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        """Speak one segment; yields it sentence by sentence.
+
+        Without a language the chosen voice's own counts, and else the text's script.
+
+        Raises:
+            SpeechFailed: The language is unknown, or there is nothing to speak.
+            Cancelled: `request.cancelled` became true.
+        """
+        _stop_if_cancelled(request)
+        if self._model is None or self._split is None:
+            raise ModelUnavailable(f"{self.title} is not loaded. Load it and try again.")
+        voice = request.conditioning.payload
+        assert isinstance(voice, SherpaVoice), "conditioning of another backend"
+        language = self._language(request, voice)
+        pieces = self._split(request.text, language)
+        if not pieces:
+            raise SpeechFailed(
+                "There is nothing to speak in this line. Write at least one word, or name the "
+                "language its letters belong to."
+            )
+        return self._speak_pieces(self._model, pieces, self._line(request, voice, language))
+
+    def _speak_pieces(
+        self, model: SherpaModel, pieces: Sequence[Piece], line: SherpaLine
+    ) -> Iterator[Samples]:
+        for number, piece in enumerate(pieces):
+            samples = model.speak(piece, line, number=number)
+            yield samples if number == len(pieces) - 1 else model.pause_after(samples)
+
+    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SherpaLine:
+        params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
+        seed = secrets.randbelow(_LARGEST_SEED) if request.seed is None else request.seed
+        return SherpaLine(
+            language=language,
+            voice_id=self._voice_id(voice, language),
+            reference=voice.reference,
+            speed=float(params.get("speed", 1.0)),
+            steps=int(params.get("steps", 0)),
+            seed=seed % _LARGEST_SEED if self._catalogued.family in _SEEDED else None,
+            cancelled=request.cancelled,
+        )
+
+    def _voice_id(self, voice: SherpaVoice, language: str) -> int:
+        ids = self._catalogued.voice_ids
+        if voice.reference is not None or not ids:
+            return 0
+        if voice.preset is not None:
+            return ids[voice.preset]
+        speaking = [one for one in self._catalogued.presets if language in one.languages]
+        among: Sequence[Preset] = speaking or self._catalogued.presets
+        # Unlike `hash`, this is the same in each run.
+        digest = hashlib.blake2b(voice.name.encode("utf-8", "surrogatepass"), digest_size=8)
+        return ids[among[int.from_bytes(digest.digest(), "big") % len(among)].preset_id]
+
+    def _reference(self, voice: Voice) -> Reference:
+        if voice.sample is None:
+            raise SampleRejected(
+                f"{voice.speaker} has no sample, from which {self.title} takes its voices. Add a "
+                "sample, or choose a voice engine with voices of its own."
+            )
+        clip = voice.sample.clip
+        if self._catalogued.family != "zipvoice":
+            kept = clip.samples[: round(LONGEST_SAMPLE_S * clip.rate_hz)]
+            return Reference(Clip(kept, clip.rate_hz))
+        if clip.duration_s > LONGEST_WHOLE_SAMPLE_S:
+            raise SampleRejected(
+                f"{voice.speaker}'s sample is longer than the {LONGEST_WHOLE_SAMPLE_S:g} s that "
+                f"{self.title} takes. Trim it."
+            )
+        transcript = voice.sample.transcript or ""
+        assert self._split is not None, "conditioned before it was loaded"
+        spoken = self._split(transcript, self._guess(transcript))
+        if not spoken:
+            raise SampleRejected(
+                f"{self.title} needs to know what {voice.speaker}'s sample says. Add its "
+                "transcript, or choose another voice engine."
+            )
+        return Reference(clip, transcript, " ".join(piece.phonemes for piece in spoken))
+
+    def _language(self, request: SpeechRequest, voice: SherpaVoice) -> str:
+        if request.language is not None:
+            found = self._find_language(request.language)
+            if found is None:
+                known = ", ".join(self._catalogued.languages)
+                raise SpeechFailed(
+                    f"{self.title} doesn't know the language “{request.language}”. Use one of "
+                    f"{known}, or leave the language out."
+                )
+            return found
+        for preset in self._catalogued.presets if voice.preset else ():
+            if preset.preset_id == voice.preset and preset.languages:
+                return preset.languages[0]
+        return self._guess(request.text)
+
+    def _guess(self, text: str) -> str:
+        return self._find_language(language_of_text(text)) or next(iter(self._catalogued.languages))
+
+    def _find_language(self, code: str) -> str | None:
+        """The model's code for a language: the same, or one that differs in its region."""
+        code = _CODES.get(code.partition("-")[0], code).replace("_", "-")
+        languages = self._catalogued.languages
+        same = [one for one in languages if one.casefold() == code.casefold()]
+        wanted = code.partition("-")[0].casefold()
+        alike = [one for one in languages if one.partition("-")[0].casefold() == wanted]
+        return next(iter(same + alike), None)
+
+    def _identify(self, folders: Sequence[Path]) -> str:
+        return " ".join(
+            identify_weights(folder, source.needs)
+            for folder, source in zip(folders, self._catalogued.sources, strict=True)
+        )
+
+
+def _is_missing() -> bool:
+    return find_spec("sherpa_onnx") is None
+
+
+def _stop_if_cancelled(request: SpeechRequest) -> None:
+    if request.cancelled():
+        raise Cancelled("The line was stopped before it was finished.")

@@ -1,0 +1,168 @@
+"""The small voices there are: what each is, where it comes from, and whether it is here."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studio.backends.base import LoadProgress, Preset
+from studio.backends.hub.cache import model_folder
+from studio.backends.hub.weights import fetch_weights, weights_at_hand
+from studio.errors import Cancelled
+
+_DATA = Path(__file__).with_name("catalogue.toml")
+_WHO = {"f": "woman", "m": "man"}
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """A model on the hub, and the paths of those of its files that are fetched.
+
+    Attributes:
+        files: Path by what sherpa-onnx's configuration of the family calls the file.
+    """
+
+    model: str
+    files: Mapping[str, str]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The paths, as `fetch_weights` takes them."""
+        return tuple(self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueModel:
+    """One small voice model.
+
+    Attributes:
+        name: The backend's name.
+        title: For people.
+        family: Which of sherpa-onnx's families it is, as its configuration names it.
+        summary: One sentence.
+        languages: BCP-47 code to the language's English name.
+        presets: Empty where it clones only.
+        voice_ids: The model's own number of each preset, by its `preset_id`.
+        cloning: Whether it speaks in the voice of a sample.
+        code_licence: Of the model's own code, as SPDX names it.
+        weights_licence: Of the weights, in words.
+        non_commercial: Whether something forbids commercial use; the page says so first.
+        size_bytes: To download, to the megabyte.
+        sample_rate_hz: Of its sound.
+        speed_class: How fast it is on a CPU, in words.
+        sources: Where its files come from; its folder is that of the first.
+    """
+
+    name: str
+    title: str
+    family: str
+    summary: str
+    languages: Mapping[str, str]
+    presets: tuple[Preset, ...]
+    voice_ids: Mapping[str, int]
+    cloning: bool
+    code_licence: str
+    weights_licence: str
+    non_commercial: bool
+    size_bytes: int
+    sample_rate_hz: int
+    speed_class: str
+    sources: tuple[HubSource, ...]
+
+
+def find_folder(model: CatalogueModel) -> Path | None:
+    """The folder of a model that is completely on this machine, else None.
+
+    Cheap: asks no network and reads no weights.
+    """
+    folders = find_folders(model)
+    return folders[0] if folders else None
+
+
+def find_folders(model: CatalogueModel) -> tuple[Path, ...]:
+    """The folder of each of a model's sources; empty where any lacks a file."""
+    folders = [weights_at_hand(source.model, source.needs) for source in model.sources]
+    here = tuple(folder for folder in folders if folder is not None)
+    return here if len(here) == len(folders) else ()
+
+
+def install(
+    model: CatalogueModel,
+    progress: Callable[[LoadProgress], None],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Path:
+    """Download what this machine lacks of a model, each file checked by the hub's checksum.
+
+    Args:
+        model: Of `CATALOGUE`.
+        progress: Gets bytes, file and speed of the source that is being fetched.
+        cancelled: Asked whenever progress is reported; what has come is kept, and the next call
+            goes on from there.
+
+    Returns:
+        Its folder, as `find_folder` gives it.
+
+    Raises:
+        ModelUnavailable: It can't be had; names the remedy.
+        Cancelled: `cancelled` became true.
+    """
+
+    def report(state: LoadProgress) -> None:
+        if cancelled():
+            raise Cancelled(f"The download of {model.title} was stopped; what has come is kept.")
+        progress(state)
+
+    folders = [
+        fetch_weights(source.model, needs=source.needs, progress=report) for source in model.sources
+    ]
+    return folders[0]
+
+
+def remove(model: CatalogueModel) -> None:
+    """Delete a model's files, also what an interrupted download left; safe when there are none.
+
+    Raises:
+        OSError: The system forbids it.
+    """
+    for source in model.sources:
+        if (folder := model_folder(source.model)).exists():
+            shutil.rmtree(folder)
+
+
+def _read_catalogue() -> dict[str, CatalogueModel]:
+    entries = tomllib.loads(_DATA.read_text("utf-8"))
+    return {name: _read_model(name, dict(entry)) for name, entry in entries.items()}
+
+
+def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
+    voices = entry.pop("voices", None)
+    readers = entry.pop("readers", 0)
+    spoken = entry.pop("voice_languages", None)
+    if voices is None:
+        voices = [f"reader_{number}" for number in range(1, readers + 1)]
+    offered = {
+        voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
+    }
+    entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
+    presets = tuple(
+        Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else ()) for voice in offered
+    )
+    return CatalogueModel(name=name, presets=presets, voice_ids=offered, **entry)
+
+
+def _label(voice: str) -> str:
+    """For people: "am_adam" is "Adam (man)", "reader_7" is "Reader 7", "F1" is "Woman 1"."""
+    mark, _, name = voice.partition("_")
+    if not name:
+        return f"{_WHO[voice[0].lower()].title()} {voice[1:]}"
+    if name.isdecimal():
+        return f"{mark.title()} {name}"
+    return f"{name.title()} ({_WHO[mark[-1]]})"
+
+
+CATALOGUE: Mapping[str, CatalogueModel] = _read_catalogue()
+"""By name, in the order in which they are offered."""

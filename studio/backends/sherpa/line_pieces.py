@@ -1,0 +1,109 @@
+"""A line in the pieces that a small voice speaks at a time, each as the model's family reads it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import sentencex
+
+from studio.backends.espeak.phonemizer import Clause, Phonemizer
+from studio.backends.sherpa import kokoro_phonemes
+
+LONGEST_PIECE = 400
+"""Phonemes in a piece. Kokoro has styles for 509, Kitten for 399 with the two that it adds; each
+ends the process, or cuts, where there are more."""
+
+
+_NUMBER = re.compile(r"\s+\d+\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is spoken in one go: `text` as it is, or its `phonemes`.
+
+    Attributes:
+        text: A sentence or a part of one.
+        phonemes: Those that the model has; empty where it reads text.
+    """
+
+    text: str
+    phonemes: str = ""
+
+
+Splitter = Callable[[str, str], list[Piece]]
+"""Pieces of a text in a language; none where there is nothing to speak."""
+
+
+def make_splitter(family: str, tokens: Path | None, phonemizer: Phonemizer | None) -> Splitter:
+    """How a family of models reads text.
+
+    Args:
+        family: As the catalogue names it.
+        tokens: The model's table of phonemes, where it has one.
+        phonemizer: None where the model reads text itself.
+    """
+    if tokens is None or phonemizer is None:
+        return split_text
+    spoken = partial(_split_phonemes, phonemizer, read_symbols(tokens), family)
+    return partial(_split_kokoro, spoken) if family == "kokoro" else spoken
+
+
+def split_text(text: str, language: str) -> list[Piece]:
+    """Sentences, for a model that reads text itself."""
+    return [Piece(sentence) for sentence in _sentences(text, language)]
+
+
+def read_symbols(tokens: Path) -> frozenset[str]:
+    """The phonemes that a model has: what stands before the number in each line of a file."""
+    lines = tokens.read_text("utf-8").split("\n")
+    return frozenset(_NUMBER.sub("", line) or " " for line in lines if line)
+
+
+def _split_kokoro(spoken: Splitter, text: str, language: str) -> list[Piece]:
+    # Its Chinese is written in letters of its own, which the model's lexicon has for each word.
+    return split_text(text, language) if language == "zh" else spoken(text, language)
+
+
+def _split_phonemes(
+    phonemizer: Phonemizer, symbols: frozenset[str], family: str, text: str, language: str
+) -> list[Piece]:
+    sentences = _sentences(text, language)
+    tie = kokoro_phonemes.TIE if family == "kokoro" else ""
+    read = phonemizer.read(sentences, language, tie=tie)
+    return [
+        Piece(sentence, phonemes)
+        for sentence, clauses in zip(sentences, read, strict=True)
+        for phonemes in _pack([_spell(one, family, language, symbols) for one in clauses])
+    ]
+
+
+def _spell(clause: Clause, family: str, language: str, symbols: frozenset[str]) -> str:
+    """A clause in the letters that a model has."""
+    ipa = clause.ipa
+    if family == "kokoro":
+        ipa = kokoro_phonemes.adapt(ipa, language)
+    elif family == "vits":
+        ipa = unicodedata.normalize("NFD", ipa)  # as Piper was trained
+    return "".join(char for char in ipa + clause.mark if char in symbols)
+
+
+def _pack(clauses: Sequence[str]) -> Iterator[str]:
+    """Join a sentence's clauses as far as they fit, and part what doesn't fit between words."""
+    packed = ""
+    for word in " ".join(filter(None, clauses)).split(" "):
+        if packed and len(packed) + 1 + len(word) > LONGEST_PIECE:
+            yield packed
+            packed = ""
+        packed = f"{packed} {word[:LONGEST_PIECE]}".strip()
+    if packed:
+        yield packed
+
+
+def _sentences(text: str, language: str) -> list[str]:
+    found = (part.strip() for part in sentencex.segment(language.partition("-")[0], text))
+    return [part for part in found if any(map(str.isalnum, part))]

@@ -1,0 +1,51 @@
+"""Builds sherpa-onnx's object of a model; run by path, it says whether a model can be loaded.
+
+sherpa-onnx ends the whole process, without a word to Python, where a model's metadata or voices
+aren't what it expects. So each model is loaded once in this process before the studio loads it. It
+takes JSON from standard input, of `paths` to import from, `family`, `files` and `threads`, and
+answers with JSON of what the model says about itself. It imports nothing else of the studio.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def build_tts(family: str, files: Mapping[str, str], threads: int) -> Any:
+    """Load a model.
+
+    Args:
+        family: As sherpa-onnx's configuration names it.
+        files: Path by what the family's configuration calls the file.
+        threads: That one line is computed with.
+
+    Raises:
+        ValueError: A file is missing.
+        RuntimeError: A file is broken, or of a format newer than sherpa-onnx's runtime knows.
+    """
+    import sherpa_onnx
+
+    family_config = getattr(sherpa_onnx, f"OfflineTts{family.title()}ModelConfig")
+    model = sherpa_onnx.OfflineTtsModelConfig(
+        **{family: family_config(**files)}, num_threads=threads
+    )
+    config = sherpa_onnx.OfflineTtsConfig(model=model, max_num_sentences=1)
+    if not config.validate():
+        raise ValueError("a file is missing")
+    return sherpa_onnx.OfflineTts(config)
+
+
+def main() -> None:
+    """Answer on standard output; on standard error sherpa-onnx says what is wrong."""
+    asked = json.load(sys.stdin)
+    sys.path[:] = asked["paths"]
+    tts = build_tts(asked["family"], asked["files"], asked["threads"])
+    about = {"sample_rate_hz": tts.sample_rate, "voices": tts.num_speakers}
+    print(json.dumps(about))  # noqa: T201 -- its answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""A loaded small voice: lines in, sound out; and the check that a model can be loaded at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from studio.audio.clip import Clip, Samples
+from studio.backends.sherpa import load_check
+from studio.backends.sherpa.catalogue import CatalogueModel
+from studio.backends.sherpa.line_pieces import Piece
+from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
+
+_CHECK_TIMEOUT_S = 300.0
+_POLL_S = 0.1  # how late a line that waits for a core notices that it is cancelled
+_PAUSE_S = {"vits": 0.2, "supertonic": 0.3}
+"""Silence behind a sentence that isn't the last, where the model itself ends without."""
+
+_WHOLE = "1000000"  # sherpa-onnx is to split nothing that was split here
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The sample that a voice is cloned from.
+
+    Attributes:
+        transcript: What it says; may be empty where the model doesn't ask for it.
+        phonemes: The same, as the model spells it, where it speaks from phonemes.
+    """
+
+    clip: Clip
+    transcript: str = ""
+    phonemes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SherpaLine:
+    """How a line is spoken.
+
+    Attributes:
+        language: One of the catalogue's.
+        voice_id: The model's own number of a voice.
+        reference: What the voice is cloned from, if it is.
+        speed: 1 is the voice's own.
+        steps: Of models that have them.
+        seed: None where the model has none.
+        cancelled: Polled between pieces of sound.
+    """
+
+    language: str
+    voice_id: int
+    reference: Reference | None
+    speed: float
+    steps: int
+    seed: int | None
+    cancelled: Callable[[], bool]
+
+
+class SherpaModel:
+    """One model in memory, for any number of threads; `lines` of them compute at once.
+
+    Attributes:
+        tokens: The model's table of phonemes; None where it reads text.
+    """
+
+    def __init__(self, model: CatalogueModel, folders: Sequence[Path], *, lines: int) -> None:
+        """Load a model that `check_model` has found good.
+
+        Raises:
+            ModelUnavailable: It broke since then.
+        """
+        files = locate_files(model, folders)
+        self.tokens = Path(files["tokens"]) if "tokens" in files else None
+        self._model = model
+        self._free_cores = threading.Semaphore(lines)
+        try:
+            self._tts: Any = load_check.build_tts(model.family, files, threads=1)
+        except (ValueError, RuntimeError) as error:
+            raise ModelUnavailable(_describe(model, folders, str(error))) from error
+
+    def speak(self, piece: Piece, line: SherpaLine, *, number: int) -> Samples:
+        """Speak a piece of a line.
+
+        Args:
+            piece: What to speak.
+            line: How.
+            number: Of the piece in its line, from 0; no two draw the same noise.
+
+        Returns:
+            float32 [samples] at the catalogue's rate, within [-1, 1].
+
+        Raises:
+            SpeechFailed: Nothing came of it.
+            Cancelled: It was cancelled.
+        """
+        config = self._configure(piece, line, number)
+        chunks: list[Samples] = []
+
+        def take(samples: Samples, _progress: float) -> int:
+            chunks.append(samples)
+            return int(not line.cancelled())
+
+        self._wait_for_core(line)
+        try:
+            audio = self._tts.generate(piece.text, config, take)
+        except RuntimeError as error:
+            raise SpeechFailed(f"{self._model.title} failed at “{piece.text}”: {error}") from error
+        finally:
+            self._free_cores.release()
+        _stop_if_cancelled(line)
+        # ZipVoice tells the callback nothing where it is given phonemes.
+        found = np.concatenate(chunks) if chunks else np.asarray(audio.samples, dtype=np.float32)
+        if not len(found):
+            raise SpeechFailed(
+                f"{self._model.title} made no sound of “{piece.text}”. Write it differently, or "
+                "speak it more slowly."
+            )
+        return cast(Samples, np.clip(found, -1.0, 1.0))
+
+    def pause_after(self, samples: Samples) -> Samples:
+        """A sentence with the silence that belongs between it and the next."""
+        pause_s = _PAUSE_S.get(self._model.family, 0.0)
+        return np.pad(samples, (0, round(pause_s * self._model.sample_rate_hz)))
+
+    def _configure(self, piece: Piece, line: SherpaLine, number: int) -> Any:
+        import sherpa_onnx
+
+        config = sherpa_onnx.GenerationConfig()
+        config.sid = line.voice_id
+        config.speed = line.speed
+        config.silence_scale = 1.0  # else pauses are cut to a fifth
+        if line.steps:
+            config.num_steps = line.steps
+        extra = {
+            "lang": line.language,
+            "min_char_in_sentence": _WHOLE,
+            "max_char_in_sentence": _WHOLE,
+            "min_words_in_sentence": _WHOLE,
+            "max_len": _WHOLE,
+        }
+        if line.seed is not None:
+            extra["seed"] = str((line.seed + number) % (2**31 - 1))
+        config.extra = extra
+        if reference := line.reference:
+            config.reference_audio = reference.clip.samples
+            config.reference_sample_rate = reference.clip.rate_hz
+            config.reference_text = reference.transcript
+        if reference and reference.phonemes:
+            config.tokens = [list(reference.phonemes), list(piece.phonemes)]
+        elif piece.phonemes:
+            config.phoneme_codepoints = [[ord(char) for char in piece.phonemes]]
+        return config
+
+    def _wait_for_core(self, line: SherpaLine) -> None:
+        while not self._free_cores.acquire(timeout=_POLL_S):
+            _stop_if_cancelled(line)
+        try:
+            _stop_if_cancelled(line)
+        except Cancelled:
+            self._free_cores.release()
+            raise
+
+
+def locate_files(model: CatalogueModel, folders: Sequence[Path]) -> dict[str, str]:
+    """Path by what sherpa-onnx's configuration of the family calls the file."""
+    return {
+        role: str(folder / path)
+        for source, folder in zip(model.sources, folders, strict=True)
+        for role, path in source.files.items()
+    }
+
+
+def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
+    """Load a model in a process of its own, which may end without a word; see `load_check`.
+
+    Raises:
+        ModelUnavailable: It can't be loaded, or isn't the one that the catalogue describes.
+    """
+    asked = {
+        "paths": [path for path in sys.path if path],
+        "family": model.family,
+        "files": locate_files(model, folders),
+        "threads": 1,
+    }
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-I", load_check.__file__],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            timeout=_CHECK_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelUnavailable(
+            f"{model.title} can't be checked before it is loaded: {error}."
+        ) from (error)
+    if ended.returncode:
+        raise ModelUnavailable(_describe(model, folders, ended.stderr))
+    about = json.loads(ended.stdout)
+    if about["sample_rate_hz"] != model.sample_rate_hz:
+        raise ModelUnavailable(
+            f"The model in {folders[0]} speaks at {about['sample_rate_hz']:,} Hz and isn't "
+            f"{model.title}, which speaks at {model.sample_rate_hz:,} Hz. Remove it and download "
+            "it again."
+        )
+    if model.voice_ids and about["voices"] <= max(model.voice_ids.values()):
+        raise ModelUnavailable(
+            f"The model in {folders[0]} has {about['voices']} voices and isn't {model.title}, "
+            f"which has {max(model.voice_ids.values()) + 1}. Remove it and download it again."
+        )
+
+
+def _describe(model: CatalogueModel, folders: Sequence[Path], said: str) -> str:
+    """Why a model can't be loaded, from what sherpa-onnx and its runtime said."""
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason")
+    if "Unsupported model IR version" in said or "opset" in said:
+        return (
+            f"The model of {model.title} in {folders[0]} is of a newer format than this version of "
+            f"sherpa-onnx reads ({last}). Update the studio."
+        )
+    return (
+        f"The model of {model.title} in {folders[0]} can't be loaded ({last}). Remove it and "
+        "download it again."
+    )
+
+
+def _stop_if_cancelled(line: SherpaLine) -> None:
+    if line.cancelled():
+        raise Cancelled("The line was stopped before it was finished.")

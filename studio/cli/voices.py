@@ -1,0 +1,234 @@
+"""`voices`: lists, installs, removes and tries the voice engines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from studio.audio.scene_file import ExportOptions, check_export_options
+from studio.backends import registry
+from studio.backends.base import Backend, LoadProgress, ManagesWeights
+from studio.backends.engine_cards import card_of
+from studio.backends.hub.weights import list_weights
+from studio.backends.options import BackendOptions
+from studio.dialog.model import Dialog, Speech
+from studio.engine.job import build_scene
+from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_pool import ModelPool
+from studio.engine.speech_speed import SpeechSpeeds
+from studio.engine.weight_downloads import WeightDownloads
+from studio.errors import BadInput, ModelUnavailable, SettingError
+from studio.services.studio import RenderOptions, Studio
+from studio.storage.disk import format_bytes
+
+_SENTENCE = "Nobody has been up here since the lamp went out, and the sea knows it."
+_SPEAKER = "Voice"
+_YES = frozenset({"y", "yes"})
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceTools:
+    """What the command works with.
+
+    Attributes:
+        options: How backends are made.
+        speeds: How fast each spoke on this machine.
+        open_studio: Opens a studio whose voice engine is the one named.
+    """
+
+    options: BackendOptions
+    speeds: SpeechSpeeds
+    open_studio: Callable[[], Studio]
+
+
+def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
+    """Do what `voices` was asked for.
+
+    Returns:
+        0; 1 where a removal was declined.
+
+    Raises:
+        BadInput: There is no such engine, or what was asked for isn't possible with it.
+        ModelUnavailable: Something can't be had; names the remedy.
+    """
+    if arguments.action == "list":
+        return _list(tools, as_json=arguments.json)
+    if arguments.engine is None:
+        raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
+    backend = registry.create(arguments.engine, tools.options)
+    match arguments.action:
+        case "install":
+            return _install(backend)
+        case "remove":
+            return _remove(backend, tools, is_sure=arguments.yes)
+        case _:
+            return _try(arguments, backend, tools)
+
+
+def _list(tools: VoiceTools, *, as_json: bool) -> int:
+    backends = [registry.create(name, tools.options) for name in registry.BACKENDS]
+    rows = [describe_voice(backend, tools.speeds) for backend in backends]
+    if as_json:
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        return 0
+    table: list[tuple[str, ...]] = [
+        ("NAME", "VOICE", "STATE", "VOICES", "LANGUAGES", "SPEED HERE", "LICENCE")
+    ]
+    table += [_row(one) for one in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
+    return 0
+
+
+def describe_voice(backend: Backend, speeds: SpeechSpeeds) -> dict[str, Any]:
+    """A voice engine as one object of `voices list --json`."""
+    offer, card, can = registry.offer_of(backend), card_of(backend.name), backend.capabilities
+    weights = backend.weight_sources if isinstance(backend, ManagesWeights) else ()
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "summary": card.summary,
+        "ready": offer.ready,
+        "lacks": offer.unavailable or offer.to_fetch,
+        "languages": dict(sorted(can.languages.items())),
+        "presets": len(can.presets),
+        "cloning": can.cloning,
+        "download_bytes": card.download_bytes,
+        "removable": bool(list_weights(weights)),
+        "code_licence": card.code_licence,
+        "weights_licence": card.weights_licence,
+        "non_commercial": card.non_commercial,
+        "speech_per_s": speeds.get(offer.name),
+        "expected_speech_per_s": card.expected.get(speeds.device),
+    }
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    size = f", {format_bytes(one['download_bytes'])}" if one["download_bytes"] else ""
+    state = "ready" if one["ready"] else f"to install{size}" if size else "can't run"
+    voices = "clones" if one["cloning"] else str(one["presets"] or "")
+    speed, expected = one["speech_per_s"], one["expected_speech_per_s"]
+    shown = f"{speed:.2g}" if speed else f"about {expected:g}?" if expected else ""
+    return (
+        one["name"],
+        one["title"],
+        state,
+        voices,
+        str(len(one["languages"]) or ""),
+        shown,
+        describe_licence(one["code_licence"], one["weights_licence"], one["non_commercial"]),
+    )
+
+
+def describe_licence(code: str, weights: str, non_commercial: bool) -> str:
+    """Both licences in a few words; what forbids commercial use is said first."""
+    both = code if code == weights or not weights else f"{code}; weights {weights}"
+    return f"not for commercial use; {both}" if non_commercial else both
+
+
+def _install(backend: Backend) -> int:
+    reason = backend.unavailable()
+    if reason is not None:
+        raise ModelUnavailable(reason)
+    if not isinstance(backend, ManagesWeights):
+        raise BadInput(f"{backend.title} has nothing to download.")
+    if backend.to_fetch() is None:
+        print(f"{backend.title} is installed already.", file=sys.stderr)
+        return 0
+    card = card_of(backend.name)
+    size = f" ({format_bytes(card.download_bytes)})" if card.download_bytes else ""
+    licence = describe_licence(card.code_licence, card.weights_licence, card.non_commercial)
+    print(f"{backend.title}{size}: {licence}.", file=sys.stderr)
+    line = ProgressLine(sys.stderr)
+    try:
+        backend.fetch(line.show)
+    finally:
+        line.end()
+    print(f"{backend.title} is installed.", file=sys.stderr)
+    return 0
+
+
+class ProgressLine:
+    """One line of a terminal that is written over; nothing where there is no terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Show it on a stream."""
+        self._stream = stream if stream.isatty() else None
+        self._width = 0
+
+    def show(self, progress: LoadProgress) -> None:
+        """Write a step over the one before."""
+        if self._stream is None:
+            return
+        self._stream.write(f"\r{progress.message:<{self._width}}")
+        self._stream.flush()
+        self._width = len(progress.message)
+
+    def end(self) -> None:
+        """Go on below it."""
+        if self._stream is not None and self._width:
+            self._stream.write("\n")
+
+
+def _remove(backend: Backend, tools: VoiceTools, *, is_sure: bool) -> int:
+    pool = ModelPool(lambda name: registry.create(name, tools.options), EvictionPolicy())
+    downloads = WeightDownloads(pool, lambda _: None)
+    downloads.backend_names = tuple(registry.BACKENDS)
+    downloads.check_removable(backend.name)
+    if not is_sure and not _agree(f"Delete the weights of {backend.title}?"):
+        print("Nothing was deleted.", file=sys.stderr)
+        return 1
+    downloads.remove(backend.name)
+    tools.speeds.forget(backend.name)
+    print(f"The weights of {backend.title} are deleted.", file=sys.stderr)
+    return 0
+
+
+def _agree(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingError("voices remove asks first, which needs a terminal; or add --yes.")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in _YES
+
+
+def _try(arguments: argparse.Namespace, backend: Backend, tools: VoiceTools) -> int:
+    output: Path = arguments.output or Path(f"{backend.name}.wav")
+    sample: Path | None = arguments.voice
+    check_export_options(output, ExportOptions())
+    if sample is not None and not sample.is_file():
+        raise BadInput(f"--voice {sample} can't be read: it isn't there.")
+    offer = registry.offer_of(backend)
+    if not offer.ready:
+        raise ModelUnavailable(
+            offer.unavailable or f"Install it first: voices install {offer.name}."
+        )
+    line = Speech(_SPEAKER, arguments.text or _SENTENCE, None, line_number=1)
+    voices = {_SPEAKER: sample} if sample is not None else {}
+    with tempfile.TemporaryDirectory(prefix="tableread-") as folder, tools.open_studio() as studio:
+        studio.engine.load(backend.name)
+        began_s = time.monotonic()
+        job = studio.render(Dialog((line,)), RenderOptions(voices=voices, folder=Path(folder)))
+        _wait(job.events.follow())
+        took_s = time.monotonic() - began_s
+        failures = job.list_failures()
+        if failures:
+            raise BadInput(failures[0].message)
+        build_scene(job).write(output, ExportOptions())
+        audio_s = job.summarize().audio_s
+    print(f"{output}: {audio_s:.1f} s of speech in {took_s:.1f} s.")
+    return 0
+
+
+def _wait(events: Iterable[object]) -> None:
+    for _ in events:
+        pass

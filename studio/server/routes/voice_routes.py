@@ -1,0 +1,66 @@
+"""Routes of the voice engines' cards: download, pause, cancel, remove, try, and their packages."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
+from studio.server.routes.bodies import RequestBody
+from studio.server.routes.project_routes import Project
+from studio.server.transfers import unless_gone, wav_answer
+from studio.services.previews import MAX_PREVIEW_CHARS
+
+voice_routes = APIRouter(prefix="/studio")
+
+
+class DownloadBody(RequestBody):
+    """Whether the engine speaks once its weights are here."""
+
+    choose: bool = False
+
+
+class TryBody(RequestBody):
+    """A sentence, the speaker of the project who says it, and the engine."""
+
+    engine: str = Field(max_length=100)
+    speaker: str = Field(max_length=200)
+    text: str = Field(max_length=MAX_PREVIEW_CHARS)
+
+
+@voice_routes.post("/engines/{name}/download", status_code=204)
+@page_policy(Access.OWNER)
+def download(studio: StudioDep, name: str, body: DownloadBody) -> None:
+    """Start or resume the download of an engine's weights."""
+    studio.download_voice(name, choose=body.choose)
+
+
+@voice_routes.post("/engines/{name}/pause", status_code=204)
+@page_policy(Access.OWNER)
+def pause(studio: StudioDep, name: str) -> None:
+    """Stop a download and keep what has come."""
+    studio.engine.pause_download(name)
+
+
+@voice_routes.post("/engines/{name}/cancel", status_code=204)
+@page_policy(Access.OWNER)
+def cancel(studio: StudioDep, name: str) -> None:
+    """Stop a download and delete what has come."""
+    studio.engine.cancel_download(name)
+
+
+@voice_routes.delete("/engines/{name}/weights", status_code=204)
+@page_policy(Access.OWNER, request_class=RequestClass.LONG)
+def remove(studio: StudioDep, name: str) -> None:
+    """Delete an engine's weights."""
+    studio.remove_voice(name)
+
+
+@voice_routes.post("/projects/{project_id}/try")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
+async def try_engine(
+    studio: StudioDep, project: Project, body: TryBody, request: Request
+) -> Response:
+    """Speak a sentence by an engine in the voice of a speaker of the project."""
+    saying = studio.previews.speak_as(project.cast, body.speaker, body.text, body.engine)
+    return wav_answer(await unless_gone(request, saying))

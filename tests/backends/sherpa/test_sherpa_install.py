@@ -1,0 +1,138 @@
+"""Small voices are downloaded, checked, refused with one clear message, and removed."""
+
+import json
+
+import pytest
+import sherpa_models
+from contract import LINE, whole
+from sherpa_backends import make
+
+from studio.backends.base import SpeechRequest
+from studio.backends.sherpa.catalogue import CATALOGUE, find_folder, install, remove
+from studio.errors import Cancelled, ModelUnavailable
+from studio.voices.speaker import Voice
+
+pytest.importorskip("sherpa_onnx")
+
+
+def quiet(_progress):
+    """Nobody looks."""
+
+
+def test_a_voice_is_installed_found_and_removed(name, serve):
+    model = CATALOGUE[name]
+    serve(sherpa_models.FILES[name]())
+    assert find_folder(model) is None
+    reports = []
+    folder = install(model, reports.append)
+    assert find_folder(model) == folder
+    assert any(
+        model.sources[0].files[role] in one.message
+        for one in reports
+        for role in model.sources[0].files
+    )
+    assert max(one.fraction or 0 for one in reports) <= 1
+    remove(model)
+    assert find_folder(model) is None
+    remove(model)
+
+
+@pytest.mark.parametrize("cut", range(20))
+def test_a_download_that_breaks_anywhere_goes_on(cut, serve):
+    files = sherpa_models.piper()
+    path = "en_US-libritts_r-medium.onnx"
+    hub = serve(files)
+    # The second break, at which nothing new has come, ends the download.
+    hub.break_after[path] = [len(files[path]) * cut // 20, 0][not cut :]
+    with pytest.raises(ModelUnavailable, match=r"can't be reached .* \(what has come is kept\)"):
+        install(CATALOGUE["piper"], quiet)
+    assert find_folder(CATALOGUE["piper"]) is None
+    install(CATALOGUE["piper"], quiet)
+    assert hub.served[path] == len(files[path])
+    backend = make("piper")
+    backend.load(quiet)
+    assert len(whole(backend.speak(SpeechRequest(LINE, backend.condition(Voice("Ada"))))))
+    backend.unload()
+
+
+def test_a_download_is_cancelled_and_goes_on(serve):
+    serve(sherpa_models.piper())
+    with pytest.raises(Cancelled, match="download of Piper was stopped"):
+        install(CATALOGUE["piper"], quiet, lambda: True)
+    assert find_folder(CATALOGUE["piper"]) is None
+    assert install(CATALOGUE["piper"], quiet)
+
+
+def test_a_file_whose_checksum_doesnt_fit_is_refused(name, serve):
+    hub = serve(sherpa_models.FILES[name]())
+    path = next(iter(CATALOGUE[name].sources[0].files.values()))
+    hub.corrupt.add(path)
+    with pytest.raises(ModelUnavailable, match=rf"{path} arrived broken and was thrown away"):
+        install(CATALOGUE[name], quiet)
+    assert find_folder(CATALOGUE[name]) is None
+    hub.corrupt.clear()
+    assert install(CATALOGUE[name], quiet)
+
+
+def refusal(name, files, serve):
+    """What is said of a model when it is loaded."""
+    serve(files)
+    backend = make(name)
+    with pytest.raises(ModelUnavailable) as refused:
+        backend.load(quiet)
+    backend.unload()
+    return str(refused.value)
+
+
+def test_a_model_of_a_newer_format_is_refused(serve):
+    said = refusal("kokoro", sherpa_models.kokoro(ir_version=99), serve)
+    assert "of a newer format than this version of sherpa-onnx reads" in said
+    assert said.endswith("Update the studio.")
+
+
+def test_a_model_of_another_rate_is_refused(serve):
+    said = refusal("supertonic", sherpa_models.supertonic(rate_hz=24_000), serve)
+    assert "speaks at 24,000 Hz and isn't Supertonic 3, which speaks at 44,100 Hz" in said
+
+
+def test_a_model_of_fewer_voices_is_refused(serve):
+    said = refusal("kokoro", sherpa_models.kokoro(voices=11), serve)
+    assert "has 11 voices and isn't Kokoro, which has 53" in said
+
+
+def without_metadata():
+    return sherpa_models.kokoro(style_dim="7")
+
+
+def with_short_voices():
+    return {**sherpa_models.kokoro(), "voices.bin": bytes(400)}
+
+
+def with_text_for_a_model():
+    return {**sherpa_models.kokoro(), "model.onnx": b"not a model"}
+
+
+def with_odd_tokens():
+    return {**sherpa_models.piper(), "tokens.txt": b"ab 1\n"}
+
+
+def with_broken_settings():
+    return {**sherpa_models.supertonic(), "tts.json": json.dumps({"ae": {}}).encode()}
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("kokoro", without_metadata),
+        ("kokoro", with_short_voices),
+        ("kokoro", with_text_for_a_model),
+        ("piper", with_odd_tokens),
+        ("supertonic", with_broken_settings),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
+)
+def test_a_broken_model_is_refused_and_ends_nothing(name, files, serve):
+    """sherpa-onnx itself ends the process for most of these."""
+    said = refusal(name, files(), serve)
+    assert "can't be loaded" in said
+    assert said.endswith("Remove it and download it again.")
