@@ -6,6 +6,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from studio.backends.hub.cache import model_folder
 from studio.backends.hub.weights import fetch_weights, weights_at_hand
 from studio.errors import Cancelled
 
-_DATA = Path(__file__).with_name("catalogue.toml")
 _WHO = {"f": "woman", "m": "man"}
 
 
@@ -134,7 +134,8 @@ def remove(model: CatalogueModel) -> None:
 
 
 def _read_catalogue() -> dict[str, CatalogueModel]:
-    entries = tomllib.loads(_DATA.read_text("utf-8"))
+    data = files(__package__).joinpath("catalogue.toml")  # which may be in a zip
+    entries = tomllib.loads(data.read_text("utf-8"))
     return {name: _read_model(name, dict(entry)) for name, entry in entries.items()}
 
 
