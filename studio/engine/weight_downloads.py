@@ -228,14 +228,15 @@ class WeightDownloads:
         self._end(name, running, left)
 
     def _end(self, name: str, running: _Transfer, left: Download | None) -> None:
+        discards = running.discards
+        if discards:  # while it is listed, so that whoever sees it gone finds nothing left
+            self._discard_partial(name)
         with self._lock:
             del self._running[name]
-            if left is None or running.discards:
+            if left is None or discards:
                 del self._downloads[name]
             else:
                 self._downloads[name] = left
-        if running.discards:
-            self._discard_partial(name)
         self._tell_changed()
 
     def _show(self, name: str, progress: LoadProgress) -> None:
