@@ -23,6 +23,7 @@ from studio.backends.base import (
 )
 from studio.backends.espeak.espeak_voices import find_package, language_of_text
 from studio.backends.espeak.phonemizer import Phonemizer
+from studio.backends.espeak.worker_pool import default_workers
 from studio.backends.hub.weights import identify_weights, to_fetch
 from studio.backends.sherpa.catalogue import CatalogueModel, find_folders, install
 from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
@@ -165,7 +166,7 @@ class SherpaBackend:
             check_model(self._catalogued, folders)
             self._proven.add(identity)
         phonemic = self._catalogued.family in _PHONEMIC
-        self._phonemizer = Phonemizer(workers=self._cores) if phonemic else None
+        self._phonemizer = Phonemizer(workers=default_workers(self._cores)) if phonemic else None
         self._model = SherpaModel(self._catalogued, folders, lines=self._cores)
         self._split = make_splitter(self._catalogued.family, self._model.tokens, self._phonemizer)
         progress(LoadProgress(f"{self.title} is ready", 1.0))
