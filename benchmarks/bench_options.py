@@ -6,6 +6,9 @@ import argparse
 
 from studio.errors import SettingError
 
+# The catalogue's, which takes longer to import than all the rest of a start.
+_SMALL_VOICES = ("kokoro", "supertonic", "kitten", "piper", "pocket", "zipvoice")
+
 
 def parse_counts(text: str) -> tuple[int, ...]:
     """Read whole numbers from 1 on, with commas between them.
@@ -45,8 +48,9 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default="qwen3",
-        choices=("qwen3", "turbo", "chatterbox", "multilingual"),
-        help="for engines (default: qwen3)",
+        choices=("qwen3", "turbo", "chatterbox", "multilingual", *_SMALL_VOICES),
+        help="for engines (default: qwen3); small voices as they are installed, Kokoro also "
+        "with random weights",
     )
     parser.add_argument(
         "--size",

@@ -19,6 +19,7 @@ from studio.audio.clip import Samples
 from studio.backends.base import Backend, Conditioning, SpeechRequest
 from studio.backends.options import BackendOptions
 from studio.backends.registry import create
+from studio.backends.sherpa.catalogue import CATALOGUE
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
 from studio.errors import StudioError
@@ -55,6 +56,10 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
             from benchmarks.cold_start import cold_rows
 
             rows = cold_rows(options, arguments.backend, arguments.runs or 3)
+        case "engines" if arguments.model in CATALOGUE:
+            from benchmarks.small_voices import small_voice_rows
+
+            rows = small_voice_rows(arguments.model, lines, arguments.runs)
         case "engines" if arguments.model != "qwen3":
             from benchmarks.chatterbox_engines import chatterbox_rows
 

@@ -18,6 +18,7 @@ IN_SHORT = {
     "Apache 2.0": "Apache-2.0",
     "Apache 2.0 License": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
+    "Apache licensed, as found in the LICENSE file": "Apache-2.0",
     "Apache2.0": "Apache-2.0",
     "BSD 3-Clause License": "BSD-3-Clause",
     "BSD License": "BSD",

@@ -125,6 +125,8 @@ def install(
 def remove(model: CatalogueModel) -> None:
     """Delete a model's files, also what an interrupted download left; safe when there are none.
 
+    All goes that the hub's cache has of its sources, what other programs fetched of them too.
+
     Raises:
         OSError: The system forbids it.
     """
