@@ -46,6 +46,7 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
+from studio.services.line_checks import check_settings
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import open_atomic
 
@@ -262,6 +263,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             pronounce=pronouncing.spoken,
         )
         manager = studio.engine.models.get_manager(studio.backend_name)
+        check_settings(parsed.dialog, manager.backend, studio.backends().values())
         dialog = arguments.apply(parsed.dialog, manager.backend)
         if not arguments.quiet:
             manager.listeners.append(lambda progress: print(progress.message, file=sys.stderr))

@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from studio.backends.base import ReportsLanguageGaps
+from studio.backends.base import Backend, ReportsLanguageGaps
 from studio.dialog.model import (
     Dialog,
+    ParamValue,
     Speech,
     SpeechLimits,
     is_read_as_english,
     name_key,
     normalize_spoken_text,
 )
-from studio.dialog.planning import FailedSegment, Plan, SpeechSegment, plan
+from studio.dialog.planning import INSTRUCT, MOOD, FailedSegment, Plan, SpeechSegment, plan
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine, check_audio_name
 from studio.project.session import ProjectSession
+
+
+def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) -> None:
+    """Check what lines set for themselves, before any of them is spoken.
+
+    What only another voice engine has is left out with a notice, as a script is made for several.
+
+    Args:
+        dialog: The lines.
+        backend: The one that is to speak them.
+        others: All of them.
+
+    Raises:
+        BadInput: A setting of a line is out of its range, of another type, or no engine has it; the
+            message has the line, the name and the range.
+    """
+    own = {param.name: param for param in backend.capabilities.line_params}
+    known = {param.name for one in others for param in one.capabilities.line_params}
+    for line in dialog:
+        if not isinstance(line, Speech):
+            continue
+        for name, value in line.params.items():
+            if name in own or name not in known | _WORDS:
+                _check_setting(backend, line, {name: value})
+
+
+_WORDS = frozenset({MOOD, INSTRUCT})
+"""Settings of a line that are no engine's parameters."""
+
+
+def _check_setting(backend: Backend, line: Speech, given: Mapping[str, ParamValue]) -> None:
+    try:
+        backend.capabilities.check_params(backend.title, given)
+    except BadInput as error:
+        raise BadInput(f"Line {line.line_number}: {error}") from error
 
 
 def check_lines(

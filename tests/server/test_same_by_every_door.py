@@ -37,11 +37,11 @@ which has a key, apparently.
 And it goes on.
 [Ida | lang:de | speed:1.2 | seed:7] Das war nicht der Wind.
 [ida | mood:angry | pitch:3] It was the door.
-[Tom | instruct:"in a low voice" | warmth:2] Who is [there]?
+[Tom | instruct:"in a low voice"] Who is [there]?
 [pause]
 Tom: …
 Mrs. Vale: {"So it goes on and on, and nobody knows why. " * 26}
-[Ida | speed:9] This is too fast.
+[Ida | speed:2] This is fast.
 [pause:0.25s]
 """
 CHAT = "[10:02, 09/03/2024] Mara: Are\nyou up?\n[10:03, 09/03/2024] Tomas: Since five."

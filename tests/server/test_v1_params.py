@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from project_scenes import rendered
 from shared_studio import front_of, routes_of
 from speech_client import app_of, events_of
 
+from studio.app import main
 from studio.backends.base import Capabilities
 from studio.backends.registry import BACKENDS, create
 from studio.dialog.formats.dialog_file import read_dialog_text
@@ -137,16 +142,65 @@ def test_an_edit_with_a_setting_of_another_type_is_refused_by_name(
 
 
 def test_a_setting_for_another_engine_is_kept_and_its_range_is_said_when_it_is_spoken(
-    studio: Studio, client: TestClient
+    studio: Studio,
 ) -> None:
-    script = "[Ida | pitch:99 | temperature:0.7 | speed:quick] Good evening.\nTom: Well."
-    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Good evening.").dialog)
     line_id = session.document.order[0]
-    edit = {"speed": "quick", "pitch": 40, "temperature": 0.7}
+    edit = {"pitch": 40, "temperature": 0.7}
     op = {"op": "set", "line_ids": [line_id], "fields": {"params": edit}}
     session.edit(OPS_ADAPTER.validate_python([op]), Author("ida"), 0)
     assert session.document.lines[line_id].params == edit
-    answer = client.post("/v1/dialogs", json={"input": script, "stream": True})
-    (failed,) = events_of(answer.text)[-1]["dialog"]["failed"]
-    assert failed["line"] == 1
-    assert "“pitch” is 99, but this voice takes -12 to 12." in failed["message"]
+    rendered(session)
+    (view,) = session.list_views()
+    assert "“pitch” is 40, but this voice takes -12 to 12." in view.message
+
+
+def render(folder: Path) -> int:
+    scene, out = folder / "scene.txt", folder / "scene.wav"
+    options = ["--backend", "draft", "--workspace", str(folder / "workspace")]
+    return main(["render", str(scene), "-o", str(out), *options])
+
+
+PITCH = "Line 2: “pitch” must be a number from -12 to 12."
+SETTINGS = [
+    ("pitch:99", PITCH),
+    ("pitch:-12.5", PITCH),
+    ("pitch:high", PITCH),
+    ("pitch:true", PITCH),
+    ("speed:0", "Line 2: “speed” must be a number from 0.5 to 2."),
+    ("warmth:1", "(eSpeak NG) has no parameter “warmth”. It has speed (0.5 to 2)"),
+]
+
+
+@pytest.mark.parametrize(("setting", "message"), SETTINGS)
+def test_a_setting_of_a_line_that_no_engine_can_take_is_refused_by_every_door(
+    client: TestClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    setting: str,
+    message: str,
+) -> None:
+    script = f"Tom: Well.\n[Ida | {setting}] Good evening."
+    assert message in refusal(client, "/v1/dialogs", input=script)
+    name, _, value = setting.partition(":")
+    with suppress(ValueError):
+        value = json.loads(value)
+    items = [
+        {"type": "speech", "speaker_id": "Tom", "text": "Well."},
+        {"type": "speech", "speaker_id": "Ida", "text": "Good evening.", "params": {name: value}},
+    ]
+    said = refusal(client, "/v1/dialogs", input=items)
+    assert message.removeprefix("Line 2: ") in said
+    (tmp_path / "scene.txt").write_text(script)
+    assert render(tmp_path) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "scene.wav").exists()
+
+
+def test_a_setting_that_only_another_engine_has_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "scene.txt").write_text("[Ida | exaggeration:0.7 | mood:sad] Good evening.")
+    assert render(tmp_path) == 0
+    assert "no setting “exaggeration”; it is ignored" in capsys.readouterr().err
+    assert (tmp_path / "scene.wav").exists()

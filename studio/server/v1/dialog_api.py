@@ -38,6 +38,7 @@ from studio.server.v1.speech_bodies import (
     backend_for,
     named_voice,
 )
+from studio.services.line_checks import check_settings
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 
 KEPT_DIALOGS = 20
@@ -134,7 +135,9 @@ def begin(
     """Render a dialog; with `stream`, the response is its progress as events."""
     backend = backend_for(studio, body.model)
     params = backend.capabilities.check_params(backend.title, body.params)
-    dialog = _with_params(_dialog(body), params)
+    dialog = _dialog(body)
+    check_settings(dialog, backend, studio.backends().values())
+    dialog = _with_params(dialog, params)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
     entries = check_pronunciations(one.entry() for one in body.pronunciations)
     options = SpeechOptions(
