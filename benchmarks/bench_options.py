@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from studio.backends.options import Tuning
 from studio.errors import SettingError
 
 # The catalogue's, which takes longer to import than all the rest of a start.
 _SMALL_VOICES = ("kokoro", "supertonic", "kitten", "piper", "pocket", "zipvoice")
+_BENCHES = (
+    *("overhead", "start", "setup", "cold", "concurrency", "engines", "gpu-day", "remote", "page"),
+)
+_ENGINES = (
+    *("reference", "list", "faster", "batch", "ours", "waiting", "transcripts", "steps"),
+    *(one.value for one in Tuning),
+    *("tuned", "tf32", "mixed", "codec", "leak", "soak"),
+)
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
@@ -28,7 +38,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="overhead",
-        choices=("overhead", "start", "setup", "cold", "concurrency", "engines", "remote", "page"),
+        choices=_BENCHES,
         help="which one (default: overhead)",
     )
     parser.add_argument(
@@ -62,9 +72,8 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
         "--engines",
         metavar="E[,E]",
         type=lambda text: tuple(text.split(",")),
-        help="for engines: which of reference, list, faster, batch, ours, waiting, transcripts, "
-        "steps, compiled and fused (of Chatterbox reference and ours), in this order (default: by "
-        "the device)",
+        help=f"for engines: which of {', '.join(_ENGINES)} (of Chatterbox reference and ours), in "
+        "this order (default: by the device)",
     )
     parser.add_argument(
         "--slots",
@@ -76,4 +85,28 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
         "--batch-python",
         metavar="PYTHON",
         help="for engines: a Python that has faster-qwen3-tts-batch, to measure it too",
+    )
+    parser.add_argument(
+        "--line-frames",
+        metavar="N",
+        type=int,
+        help="for engines: the most frames of a line, 12.5 a second (default: as its text takes)",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        metavar="DIR",
+        type=Path,
+        help="for engines: where random weights are kept for the next time (default: nowhere)",
+    )
+    parser.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="for gpu-day: on the CPU, with a tiny model",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="DIR",
+        type=Path,
+        default=Path("gpu-day"),
+        help="for gpu-day: where the report is written (default: gpu-day)",
     )

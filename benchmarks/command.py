@@ -80,8 +80,18 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
                 lines=arguments.lines,
                 batch_python=arguments.batch_python,
                 runs=arguments.runs,
-                wanted=EngineChoice(arguments.engines, arguments.slots, options.tf32),
+                wanted=EngineChoice(
+                    arguments.engines,
+                    arguments.slots,
+                    options.tf32,
+                    arguments.line_frames,
+                    arguments.checkpoints,
+                ),
             )
+        case "gpu-day":
+            from benchmarks.gpu_day import run_gpu_day
+
+            return run_gpu_day(arguments.report, rehearse=arguments.rehearse)
         case "remote":
             from benchmarks.speech_servers import remote_rows
 

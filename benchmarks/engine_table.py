@@ -66,13 +66,14 @@ def figures_row(size: str, figures: EngineMetrics, alone_s: float) -> dict[str, 
         "slots refilled": "-" if figures.refilled is None else figures.refilled,
         "memory GB": f"{figures.memory_bytes / 1e9:.1f}",
         "roofline %": "-" if not (ideal_s and frame_s) else f"{100 * ideal_s / frame_s:.0f}",
+        "notes": figures.notes or "-",
     }
 
 
 _COLUMNS = (
     *("engine", "size", "lines", "audio s", "wall s", "processor s", "audio s a second"),
     *("times the first row", "ms a frame", "first audio ms, p50", "p95", "slots refilled"),
-    *("memory GB", "roofline %"),
+    *("memory GB", "roofline %", "notes"),
 )
 
 

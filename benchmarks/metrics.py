@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ class EngineMetrics:
         lines: It was measured on.
         cpu_s: Processor seconds of that run, of all cores and threads together; None if unknown.
         refilled: Slots that were refilled while other lines ran on; None for one without slots.
+        notes: What else there is to say.
     """
 
     name: str
@@ -51,6 +53,7 @@ class EngineMetrics:
     lines: int = 0
     cpu_s: float | None = None
     refilled: int | None = None
+    notes: str = ""
 
     @property
     def speed(self) -> float:
@@ -132,6 +135,7 @@ def estimate_ideal_frame_s(
     return moved_bytes / measure_copy_bytes_per_s(device)
 
 
+@cache
 def measure_copy_bytes_per_s(device: str) -> float:
     """Bytes that this device reads and writes a second when it copies: the best of some copies."""
     source = torch.ones(_COPIED_BYTES, dtype=torch.uint8, device=device)

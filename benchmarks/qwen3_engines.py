@@ -12,13 +12,14 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
 from studio.backends.device import choose_device, give_back, prepare
+from studio.backends.options import Tuning
 from studio.dialog.formats.dialog_file import read_dialog
 from studio.dialog.model import Speech
 from studio.errors import SettingError
@@ -54,6 +55,11 @@ _ENGINES = {
 }
 """Measured unless others are asked for; compiling takes minutes on a card."""
 
+_SOAK_S = {"cuda": 60.0, "cpu": 2.0}
+
+TUNED = frozenset(Tuning) - {Tuning.COMPILED}
+"""All switches that go together."""
+
 _LONGEST_REASON = 200  # characters
 
 log = logging.getLogger(__name__)
@@ -69,11 +75,15 @@ class EngineChoice:
         engines: By name, in this order; None for those that suit the device.
         slots: Numbers of lines decoded together; None for those that suit the device.
         tf32: See `prepare`.
+        line_frames: The most of a line; None for as many as its text takes.
+        checkpoints: Where weights of chance are kept for the next time; None to keep none.
     """
 
     engines: tuple[str, ...] | None = None
     slots: tuple[int, ...] | None = None
     tf32: bool = False
+    line_frames: int | None = None
+    checkpoints: Path | None = None
 
 
 ALL = EngineChoice()
@@ -105,7 +115,7 @@ def engine_rows(
     Raises:
         SettingError: There is no such size or engine.
     """
-    from benchmarks.synthetic_qwen3 import SIZES, write_checkpoint
+    from benchmarks.synthetic_qwen3 import SIZES, kept_checkpoint
 
     device = choose_device(device)
     chosen = SIZES.get(size or choose_size(device))
@@ -116,11 +126,14 @@ def engine_rows(
     if batch_python is not None and "batch" not in names:
         names = (*names, "batch")
     effort = Effort.choose(device, chosen.name)
-    spoken = [build_timed_lines(count) for count in lines or (effort.lines,)]
+    spoken = [
+        cut_lines(build_timed_lines(count), wanted.line_frames)
+        for count in lines or (effort.lines,)
+    ]
     count = runs or effort.runs
     measured: list[dict[tuple[str, int], EngineMetrics]] = []
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as name:
-        folder = write_checkpoint(Path(name) / chosen.name, chosen)
+        folder = kept_checkpoint(wanted.checkpoints or Path(name), chosen)
         bench = _EngineBench(folder, device, spoken, batch_python, wanted.slots, effort)
         for run in range(1, count + 1):
             measured.append({})
@@ -208,6 +221,11 @@ def build_timed_lines(count: int) -> list[TimedLine]:
     return [
         TimedLine(text, max(_LEAST_FRAMES, round(len(text) * _FRAMES_PER_CHAR))) for text in drawn
     ]
+
+
+def cut_lines(lines: list[TimedLine], most_frames: int | None) -> list[TimedLine]:
+    """The same lines, none longer than that."""
+    return [replace(line, frames=min(line.frames, most_frames or line.frames)) for line in lines]
 
 
 def choose_engines(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
@@ -306,23 +324,54 @@ class _EngineBench:
     def _rival(self, lines: Sequence[TimedLine]) -> list[EngineMetrics]:
         return [_run_batch_baseline(self.batch_python, self.folder, lines)]
 
-    def ours(self, *, parts: str = "") -> Iterator[tuple[str, MeasureFn]]:
-        """This package's engine."""
-        from benchmarks.qwen3_trials import Qwen3Trial
-
-        yield from self._trials(Qwen3Trial(self.folder, self.device, self.effort.tries, parts))
+    def ours(
+        self, tuning: frozenset[Tuning] = frozenset(), *, label: str = ""
+    ) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine, with what is switched on."""
+        yield from self._trials(replace(self._trial(), tuning=tuning, label=label))
 
     def waiting(self) -> Iterator[tuple[str, MeasureFn]]:
-        """This package's engine, which refills no slot before all of a batch are free."""
-        from benchmarks.qwen3_trials import Qwen3Trial
+        """This package's engine, which refills no slot before all of a batch are free.
 
-        trial = Qwen3Trial(self.folder, self.device, self.effort.tries, continuous=False)
-        yield from self._trials(trial, least=2)
+        A line that somebody listens to would wait for the end of all the others, so none is tried.
+        """
+        yield from self._trials(replace(self._trial(), continuous=False, tries=0), least=2)
+
+    def mixed(self) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine where each line that is listened to has another sampling."""
+        for tuning in (frozenset[Tuning](), frozenset((Tuning.ANY_SAMPLING,))):
+            yield from self._trials(replace(self._trial(), tuning=tuning, mixed=True), least=2)
+
+    def tf32(self) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine with `TTS_TF32`."""
+        for name, measure in self._trials(replace(self._trial(), label="TF32")):
+            yield name, partial(_in_tf32, measure, self.device)
+
+    def codec(self) -> Iterator[tuple[str, MeasureFn]]:
+        """The codec alone, in float32 and in TF32."""
+        from benchmarks.codec_trials import measure_codec
+
+        for tf32 in (False, True):
+            measure = partial(measure_codec, self.folder, self.device, self.slots[0], tf32=tf32)
+            yield f"codec alone, {'TF32' if tf32 else 'float32'}", partial(_one, measure)
+
+    def leak(self) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine loaded and unloaded several times."""
+        from benchmarks.soak_trials import measure_leak
+
+        yield "load and unload", partial(measure_leak, self._trial(), self.few(), self.slots[0])
+
+    def soak(self) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine under lines of every kind, cancelled and listened to."""
+        from benchmarks.soak_trials import measure_soak
+
+        soak_s = _SOAK_S["cuda" if self.device == "cuda" else "cpu"]
+        measure = partial(measure_soak, self._trial(), self.dialogs[0], self.slots[0], soak_s)
+        yield f"soak of {soak_s:.0f} s", partial(_one, measure)
 
     def transcripts(self) -> Iterator[tuple[str, MeasureFn]]:
         """The package and this engine with voices that have a transcript."""
         from benchmarks.baselines import TRANSCRIPT, measure_reference
-        from benchmarks.qwen3_trials import Qwen3Trial
 
         yield (
             "qwen_tts, with transcripts",
@@ -330,20 +379,18 @@ class _EngineBench:
                 measure_reference(self.folder, self.device, self.few(), transcript=TRANSCRIPT)
             ],
         )
-        trial = Qwen3Trial(self.folder, self.device, self.effort.tries, transcript=TRANSCRIPT)
-        yield from self._trials(trial)
+        yield from self._trials(replace(self._trial(), transcript=TRANSCRIPT))
 
     def steps(self) -> Iterator[tuple[str, MeasureFn]]:
         """One frame, replayed as a graph and step by step."""
         from benchmarks.qwen3_trials import (
             EAGER,
             GRAPH_REPLAY,
-            Qwen3Trial,
             measure_step,
             name_step,
         )
 
-        trial = Qwen3Trial(self.folder, self.device, 0)
+        trial = self._trial()
         for slots in self.slots:
             eager = partial(measure_step, trial, slots=slots, replays=False)
             yield name_step(slots, EAGER), partial(_one, eager)
@@ -351,6 +398,11 @@ class _EngineBench:
                 name_step(slots, GRAPH_REPLAY),
                 partial(_one, partial(measure_step, trial, slots=slots, replays=True)),
             )
+
+    def _trial(self) -> Qwen3Trial:
+        from benchmarks.qwen3_trials import Qwen3Trial
+
+        return Qwen3Trial(self.folder, self.device, self.effort.tries)
 
     def _trials(self, trial: Qwen3Trial, *, least: int = 1) -> Iterator[tuple[str, MeasureFn]]:
         from benchmarks.qwen3_trials import measure_qwen3
@@ -362,6 +414,15 @@ class _EngineBench:
                     f"this engine, {slots} slots{trial.details}",
                     partial(measure_qwen3, trial, dialogs, slots=slots),
                 )
+
+
+def _in_tf32(measure: MeasureFn, device: str) -> Iterator[EngineMetrics]:
+    """Measure with float32 rounded to 10 bits before it is multiplied, and never after."""
+    prepare(device, tf32=True)
+    try:
+        yield from measure()
+    finally:
+        prepare(device)
 
 
 def _one(measure: Callable[[], EngineMetrics]) -> list[EngineMetrics]:
@@ -377,8 +438,13 @@ _MEASURES: Mapping[str, Callable[[_EngineBench], Iterator[tuple[str, MeasureFn]]
     "waiting": _EngineBench.waiting,
     "transcripts": _EngineBench.transcripts,
     "steps": _EngineBench.steps,
-    "compiled": partial(_EngineBench.ours, parts="compiled"),
-    "fused": partial(_EngineBench.ours, parts="fused"),
+    **{one.value: partial(_EngineBench.ours, tuning=frozenset((one,))) for one in Tuning},
+    "tuned": partial(_EngineBench.ours, tuning=TUNED, label="tuned"),
+    "tf32": _EngineBench.tf32,
+    "mixed": _EngineBench.mixed,
+    "codec": _EngineBench.codec,
+    "leak": _EngineBench.leak,
+    "soak": _EngineBench.soak,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from studio.backends.batching.cuda_graphs import synchronize
 from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.batching.sequence import TtsRequest, stream_chunks
-from studio.backends.options import BatchOptions
+from studio.backends.options import BatchOptions, Tuning
 from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
 from studio.backends.qwen3.checkpoint import SamplingParams
 from studio.backends.qwen3.qwen3_memory import plan_talker_memory, read_dims
@@ -54,7 +55,9 @@ class Qwen3Trial:
         folder: From `write_checkpoint`.
         device: Where.
         tries: Times that a line is asked for, and listened to, while all other slots are taken.
-        parts: What frames are made of, by name; "" for what suits the device.
+        tuning: What is switched on.
+        label: What to call that; "" for the switches' own names.
+        mixed: Whether each line that is listened to has another sampling than the one before.
         continuous: Whether a slot is refilled while other lines run; else a batch runs empty first.
         transcript: Of the voice's recording; with one the model goes on from the recording.
     """
@@ -62,16 +65,22 @@ class Qwen3Trial:
     folder: Path
     device: str
     tries: int
-    parts: str = ""
+    tuning: frozenset[Tuning] = frozenset()
+    label: str = ""
+    mixed: bool = False
     continuous: bool = True
     transcript: str | None = None
 
     @property
     def details(self) -> str:
         """What to say of it besides the slots."""
-        waits = "" if self.continuous else "batch and wait"
-        told = "with transcripts" if self.transcript else ""
-        return "".join(f", {detail}" for detail in (self.parts, waits, told) if detail)
+        details = (
+            self.label or " ".join(sorted(self.tuning)),
+            "mixed sampling" if self.mixed else "",
+            "" if self.continuous else "batch and wait",
+            "with transcripts" if self.transcript else "",
+        )
+        return "".join(f", {detail}" for detail in details if detail)
 
     def make_runner(
         self, model: Qwen3Model, batch: BatchOptions
@@ -80,10 +89,15 @@ class Qwen3Trial:
         room = plan_talker_memory(
             read_dims(self.folder), measure_free_bytes(self.device), self.device, batch
         )
-        kernels = select_kernels(
-            self.device, compiles=self.parts == "compiled", fuses=self.parts == "fused"
+        kernels = select_kernels(self.device, self.tuning)
+        runner = TalkerRunner(
+            model.package,
+            room.layout,
+            release=True,
+            kernels=kernels,
+            any_sampling=Tuning.ANY_SAMPLING in self.tuning,
         )
-        return TalkerRunner(model.package, room.layout, release=True, kernels=kernels), room
+        return runner, room
 
 
 def measure_qwen3(
@@ -97,20 +111,27 @@ def measure_qwen3(
         slots: Lines decoded together.
     """
     device = trial.device
-    batch = BatchOptions(slots=slots, positions=POSITIONS, continuous=trial.continuous)
     frames = sum(mean_frames(lines) for lines in dialogs) / len(dialogs)
     model = load_model(trial.folder, device, graphs=False)
     dims = read_dims(trial.folder)
     ideal_s = estimate_ideal_frame_s(model.package.talker, dims, device, slots, frames)
+    engine, slots = open_engine(trial, model, slots)
+    task_of = request_factory(model, trial.transcript, mixed=trial.mixed)
+    made = measure_engine(engine, task_of, device, dialogs, slots=slots, tries=trial.tries)
+    for figures in made:
+        yield replace(figures, name=figures.name + trial.details, ideal_s=ideal_s)
+
+
+def open_engine(trial: Qwen3Trial, model: Qwen3Model, slots: int) -> tuple[BatchEngine, int]:
+    """Start an engine on a model, whose layers it takes; returns the slots that there are, too."""
+    batch = BatchOptions(
+        slots=slots, positions=POSITIONS, continuous=trial.continuous, tuning=trial.tuning
+    )
     core, room = trial.make_runner(model, batch)
     codec = partial(
         Qwen3CodecWorker, model.codec_decoder, title=TITLE, convolved_at_once=room.codec_frames
     )
-    engine, slots = start_engine(core, codec, batch, title=TITLE)
-    task_of = _request_factory(model, trial.transcript)
-    made = measure_engine(engine, task_of, device, dialogs, slots=slots, tries=trial.tries)
-    for figures in made:
-        yield replace(figures, name=figures.name + trial.details, ideal_s=ideal_s)
+    return start_engine(core, codec, batch, title=TITLE)
 
 
 def name_step(slots: int, how: str) -> str:
@@ -262,17 +283,29 @@ class _EngineClient:
         return samples / STUDIO_RATE_HZ
 
 
-def _request_factory(model: Qwen3Model, transcript: str | None) -> RequestFn:
-    """Lines of one voice."""
+MIXED_SAMPLING = (
+    SamplingParams(),
+    SamplingParams(temperature=0),
+    SamplingParams(top_p=0.8),
+    SamplingParams(top_k=200),
+)
+"""What `mixed` lines that are listened to ask for, in turn; all but the first need graphs that a
+usual line doesn't."""
+
+
+def request_factory(model: Qwen3Model, transcript: str | None, *, mixed: bool = False) -> RequestFn:
+    """Lines of one voice; `mixed` is that of `Qwen3Trial`."""
     voice = model.clone_voice(make_recording(), transcript, 0.0)
+    turns = itertools.cycle(MIXED_SAMPLING if mixed else MIXED_SAMPLING[:1])
 
     def task(line: TimedLine, **fields: Any) -> TalkerRequest:
+        sampling = next(turns) if "priority" in fields else SamplingParams()
         fields.setdefault("priority", partial(Priority, order=(-line.frames,)))
         return TalkerRequest(
             tokens=model.tokens.line(line.text),
             voice=voice,
             language=LANGUAGE,
-            sampling=SamplingParams(),
+            sampling=sampling,
             seed=line.frames,
             max_frames=line.frames,
             **fields,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,37 @@ def build_codec(config: Mapping[str, Any]) -> SyntheticModel:
     )
 
     return SyntheticModel(Qwen3TTSTokenizerV2Model(Qwen3TTSTokenizerV2Config(**config)), config)
+
+
+def build_audible_codec(config: Mapping[str, Any]) -> SyntheticModel:
+    """The same with weights that carry a signal through to the samples."""
+    made = build_codec(config)
+    with torch.no_grad():
+        for name, parameter in made.model.named_parameters():
+            _make_audible(name, parameter)
+    for name, buffer in made.model.named_buffers():
+        if name.endswith("embed_sum"):
+            buffer.normal_()
+    return made
+
+
+def _make_audible(name: str, parameter: torch.Tensor) -> None:
+    """Fill one parameter; the layers' own start values nearly mute the signal.
+
+    Layer scales of 0.5 let attention matter, so that a too short context shows in the audio.
+    """
+    if not name.startswith("decoder."):
+        return
+    if name.endswith("embedding_sum"):
+        parameter.normal_()
+    elif name.endswith(("scale", "gamma")):
+        parameter.fill_(0.5)
+    elif name.endswith((".alpha", ".beta")):
+        parameter.fill_(-1.0 if name.endswith(".alpha") else 2.0)
+    elif parameter.ndim > 1:
+        fan_in = parameter[0].numel()
+        loud = 0.015 if name.endswith("decoder.6.conv.weight") else 1.0
+        parameter.normal_(std=loud * fan_in**-0.5)
 
 
 def write_checkpoint_files(
@@ -170,6 +202,15 @@ SIZES = {
 }
 
 
+def kept_checkpoint(root: Path, size: SyntheticSize) -> Path:
+    """The checkpoint of a size in a folder, which is made where there is none yet."""
+    folder, partial = root / size.name, root / f"{size.name}.partial"
+    if not folder.exists():
+        shutil.rmtree(partial, ignore_errors=True)
+        write_checkpoint(partial, size).rename(folder)
+    return folder
+
+
 def write_checkpoint(folder: Path, size: SyntheticSize) -> Path:
     """Write a checkpoint that clones, in the layout of the hub.
 
@@ -183,7 +224,7 @@ def write_checkpoint(folder: Path, size: SyntheticSize) -> Path:
     folder.mkdir(parents=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
-        model, codec = _build_endless_model(size), build_codec(_codec_config(size))
+        model, codec = _build_endless_model(size), build_audible_codec(_codec_config(size))
     write_checkpoint_files(folder, model, codec, dtype=torch.bfloat16)
     return folder
 

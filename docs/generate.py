@@ -42,7 +42,7 @@ def settings_table() -> str:
 
 
 def _default(value: object) -> str:
-    if value in {None, (), ""}:
+    if value in {None, (), "", frozenset()}:
         return _UNSET
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -229,8 +229,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
             positions=settings.batch_positions,
             max_wait_s=settings.batch_max_wait_ms / 1000,
             continuous=settings.batch_continuous,
-            compiles=settings.batch_compile,
-            fuses=settings.batch_fuse,
+            tuning=settings.tuning,
         ),
         remote=RemoteOptions(
             urls=tuple(map(str, settings.remote_urls)),

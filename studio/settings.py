@@ -25,6 +25,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from studio.backends.options import Tuning
 from studio.errors import SettingError
 from studio.storage.workspace import default_workspace
 
@@ -202,17 +203,24 @@ class Settings(BaseSettings):
     `false`: all slots finish before the next batch.
     """
 
+    batch_tuning: Annotated[frozenset[Tuning], BeforeValidator(_listed)] = Field(
+        default=frozenset(), validation_alias="TTS_BATCH_TUNING"
+    )
+    """What Qwen3-TTS decodes with on CUDA besides, separated by commas.
+
+    `fused`, `compiled`, `fused-sampler`, `flash-decoding`, `any-sampling`,
+    `batched-prefill`. [Graphics cards](gpu.md#tuning) says what each does; no card has measured one
+    yet.
+    """
+
     batch_compile: bool = Field(default=False, validation_alias="TTS_BATCH_COMPILE")
-    """`true`: Qwen3-TTS decodes with compiled kernels.
+    """`true`: the same as `compiled` in `TTS_BATCH_TUNING`.
 
     Needs a C++ compiler, on CUDA Triton and a C compiler.
     """
 
     batch_fuse: bool = Field(default=False, validation_alias="TTS_BATCH_FUSE")
-    """`true`: on CUDA Qwen3-TTS decodes with fused Triton kernels.
-
-    Takes precedence over `TTS_BATCH_COMPILE`.
-    """
+    """`true`: the same as `fused` in `TTS_BATCH_TUNING`, which takes precedence over `compiled`."""
 
     remote_urls: Annotated[tuple[AnyHttpUrl, ...], BeforeValidator(_listed)] = Field(
         default=(), validation_alias="TTS_REMOTE_URLS"
@@ -301,6 +309,12 @@ class Settings(BaseSettings):
     def is_space(self) -> bool:
         """Whether this runs as a Hugging Face Space."""
         return self.space_id is not None
+
+    @property
+    def tuning(self) -> frozenset[Tuning]:
+        """What is switched on, by whichever variable."""
+        older = {Tuning.COMPILED: self.batch_compile, Tuning.FUSED: self.batch_fuse}
+        return self.batch_tuning | {one for one, is_on in older.items() if is_on}
 
     def keeps_in(self, storage: Path) -> bool:
         """Whether a Space's storage is there and nobody chose another workspace."""

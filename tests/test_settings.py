@@ -4,6 +4,7 @@ import pytest
 from environment import settings_from
 from pydantic import AnyHttpUrl, SecretStr
 
+from studio.backends.options import Tuning
 from studio.errors import SettingError
 from studio.settings import Settings
 
@@ -41,6 +42,7 @@ def test_every_variable_is_read() -> None:
             "TTS_BATCH_POSITIONS": "1024",
             "TTS_BATCH_MAX_WAIT_MS": "20",
             "TTS_BATCH_CONTINUOUS": "false",
+            "TTS_BATCH_TUNING": "any-sampling, fused-sampler",
             "TTS_BATCH_COMPILE": "true",
             "TTS_BATCH_FUSE": "true",
             "TTS_REMOTE_URLS": "http://one:8091/v1, https://two,",
@@ -70,6 +72,7 @@ def test_every_variable_is_read() -> None:
         batch_positions=1024,
         batch_max_wait_ms=20.0,
         batch_continuous=False,
+        batch_tuning=frozenset((Tuning.ANY_SAMPLING, Tuning.FUSED_SAMPLER)),
         batch_compile=True,
         batch_fuse=True,
         remote_urls=(AnyHttpUrl("http://one:8091/v1"), AnyHttpUrl("https://two")),

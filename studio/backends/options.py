@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,31 @@ class RemoteOptions:
     patience_s: float = 180.0
 
 
+class Tuning(StrEnum):
+    """Ways of decoding that a graphics card has yet to judge, each off until one has.
+
+    They change how fast codes are made, not which codes.
+    """
+
+    COMPILED = "compiled"
+    """Frames are made of compiled parts, where a compiler works."""
+
+    FUSED = "fused"
+    """Frames are made of fused kernels instead, where Triton runs."""
+
+    FUSED_SAMPLER = "fused-sampler"
+    """A code is sampled by one kernel instead of seven, where Triton runs."""
+
+    FLASH_DECODING = "flash-decoding"
+    """Attention reads what each line has in its cache instead of the longest line's window."""
+
+    ANY_SAMPLING = "any-sampling"
+    """Every graph knows top-p and greedy lines, and long ones, so that none is captured later."""
+
+    BATCHED_PREFILL = "batched-prefill"
+    """Freed slots are refilled several at a time, with one prefill for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
     """Options of continuous batching.
@@ -39,8 +65,7 @@ class BatchOptions:
         positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
         max_wait_s: How long the first line waits for others before an idle engine begins.
         continuous: Whether a slot is refilled while other lines run, or only when all are done.
-        compiles: Whether frames are made of compiled parts, where a compiler works.
-        fuses: Whether they are made of fused kernels instead, where those can run.
+        tuning: What is switched on.
     """
 
     enabled: bool = True
@@ -48,8 +73,7 @@ class BatchOptions:
     positions: int | None = None
     max_wait_s: float = 0.05
     continuous: bool = True
-    compiles: bool = False
-    fuses: bool = False
+    tuning: frozenset[Tuning] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

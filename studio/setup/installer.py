@@ -66,10 +66,20 @@ class Stamp:
         draft = self.path.with_suffix(".tmp")
         draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         draft.replace(self.path)
+        self._begun.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the mark, before packages change."""
+        """Remove the mark, before packages change; that this was begun is kept until the end."""
+        self._begun.touch()
         self.path.unlink(missing_ok=True)
+
+    def is_outdated(self) -> bool:
+        """Whether the part was installed here in another state, or not to the end."""
+        return (self.path.exists() or self._begun.exists()) and not self.is_current()
+
+    @property
+    def _begun(self) -> Path:
+        return self.path.with_suffix(".begun")
 
 
 _POLL_S = 0.2
@@ -201,6 +211,10 @@ class Installer:
         if self._stamp.is_current():
             return True
         return not self._home.owned and not self._part.missing()
+
+    def is_outdated(self) -> bool:
+        """Whether the part was installed here before, or its installation was interrupted."""
+        return self._stamp.is_outdated()
 
     def run(self, report: Report) -> None:
         """Install the part unless it is installed.

@@ -225,7 +225,7 @@ class Launcher:
             if request.models == "first" and not self._models_first(models):
                 return EXIT_SETUP_FAILED
             self._summary()
-            if request.models == "beside":
+            if request.models == "beside" or (request.command == "serve" and models.is_outdated()):
                 models.start()
             return self._run_studio([request.command, *request.arguments], models)
         finally:

@@ -78,6 +78,7 @@ class ModelsInstall:
             listener: Called with each step in the installing thread, for the command line.
         """
         self._make_installer = make_installer
+        self._allowed = allowed
         self._listener = listener
         self._lock = threading.Lock()  # guards all fields below
         self._installer = make_installer()
@@ -89,6 +90,10 @@ class ModelsInstall:
         """The current state, as in `SetupReport`."""
         with self._lock:
             return _snapshot(self._state, self._progress, self._installer.download_bytes)
+
+    def is_outdated(self) -> bool:
+        """Whether somebody wanted the packages here before, and they aren't what they should be."""
+        return self._allowed and self._installer.is_outdated()
 
     def start(self) -> None:
         """Start, or retry after a failure; does nothing while it runs or once it is done."""

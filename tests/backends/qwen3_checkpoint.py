@@ -15,8 +15,7 @@ from typing import Any
 
 from benchmarks.synthetic_qwen3 import (
     TOKEN_IDS,
-    SyntheticModel,
-    build_codec,
+    build_audible_codec,
     build_model,
     write_checkpoint_files,
 )
@@ -77,7 +76,7 @@ def build_checkpoint(
         torch.manual_seed(seed)
         model = build_model(_model_config(kind, size, full_size=full_size, groups=groups))
         _lend_an_end(model.model, _END_PULL[groups][kind] if ends else 0.0)
-        codec = _codec_of(_codec_config(groups, full_size=full_size))
+        codec = build_audible_codec(_codec_config(groups, full_size=full_size))
     write_checkpoint_files(folder, model, codec)
     return folder
 
@@ -194,35 +193,3 @@ def _lend_an_end(model: Any, pull: float) -> None:
         talker.codec_head.weight.normal_(std=0.2)
         silent = talker.text_projection(talker.model.text_embedding.weight[ids.tts_pad_token_id])
         talker.codec_head.weight[_CODEC_EOS] = pull * silent / silent.norm()
-
-
-def _codec_of(config: dict[str, Any]) -> SyntheticModel:
-    import torch
-
-    made = build_codec(config)
-    with torch.no_grad():
-        for name, parameter in made.model.named_parameters():
-            _audible(name, parameter)
-    for name, buffer in made.model.named_buffers():
-        if name.endswith("embed_sum"):
-            buffer.normal_()
-    return made
-
-
-def _audible(name: str, parameter: Any) -> None:
-    """Weights that carry a signal through; the layers' own start values nearly mute it.
-
-    Layer scales of 1 let attention matter, so that a too short context shows in the audio.
-    """
-    if not name.startswith("decoder."):
-        return
-    if name.endswith("embedding_sum"):
-        parameter.normal_()
-    elif name.endswith(("scale", "gamma")):
-        parameter.fill_(0.5)
-    elif name.endswith((".alpha", ".beta")):
-        parameter.fill_(-1.0 if name.endswith(".alpha") else 2.0)
-    elif parameter.ndim > 1:
-        fan_in = parameter[0].numel()
-        loud = 0.015 if name.endswith("decoder.6.conv.weight") else 1.0
-        parameter.normal_(std=loud * fan_in**-0.5)

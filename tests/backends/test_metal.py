@@ -19,6 +19,7 @@ from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 
 from studio.backends import device
 from studio.backends.base import Backend, SpeechRequest
+from studio.backends.batching.line_runner import describe_capacity
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.s3gen import S3GenDecoder
 from studio.backends.device import in_turns, turn
@@ -188,3 +189,13 @@ def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SpeechFailed):
         list(in_turns(frames(), "mps"))
     assert mine.depth == 0
+
+
+def test_doctor_says_that_nobody_has_tried_it_on_a_mac(monkeypatch) -> None:
+    monkeypatch.setattr("studio.backends.device._present", lambda: ("mps", "cpu"))
+    said = {
+        name: describe_capacity(lambda _: pytest.fail("planned"), BatchOptions(), name)
+        for name in ("mps", "cpu")
+    }
+    assert "nobody has tried on a Mac" in said["mps"]
+    assert "Mac" not in said["cpu"]

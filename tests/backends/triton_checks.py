@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import torch
+import torch.nn.functional as F
 
 NEAR = {torch.float32: 1e-5, torch.bfloat16: 2e-2}  # of numbers about 1 in size
 
@@ -35,6 +36,56 @@ def chains_agree(
             near(*(heads.unflatten(1, shape)[:, :, :-1] for heads in (made, expected)))
 
 
+def sampling_agrees(device: str, dtype: torch.dtype, *, rows: int, codes: int) -> None:
+    """Compare the codes of the kernel with those that sorting finds."""
+    from studio.backends.batching import sampling, triton_sampler
+
+    chance = torch.Generator().manual_seed(codes)
+    scores = (torch.randn(rows, codes, generator=chance) * 3).to(device, dtype)
+    scores[:, -3:] = -torch.inf  # commands that are no sounds
+    scores[:, 7] = scores[:, 5]  # equal ones compete together
+    lines = torch.arange(rows, device=device) * 7_919
+    noise = sampling.draw_frame_noise(lines, lines * 0 + 3, torch.arange(2, device=device), 3_072)
+    for top_k, top_p, temperature in (
+        (50, 2.0, 0.9),
+        (1, 2.0, 1.0),
+        (256, 0.8, 1.3),
+        (50, 0.5, 0.7),
+    ):
+        rules = sampling.SamplingTensors(
+            temperature=torch.full((rows, 1), temperature, device=device),
+            top_p=torch.full((rows, 1), top_p, device=device),
+            last=torch.full((rows, 1), top_k - 1, device=device),
+            greedy=torch.arange(rows, device=device) % 3 == 1,
+        )
+        bounds = sampling.SamplingBounds(256, any_top_p=True, any_greedy=True)
+        expected = sampling.sample_codes_dense(scores, noise[1], rules, bounds)
+        made = triton_sampler.sample_codes_triton(scores, noise[1], rules, bounds)
+        assert torch.equal(made, expected), (top_k, top_p, made, expected)
+
+
+def attention_agrees(
+    device: str, dtype: torch.dtype, *, lengths: tuple[int, ...], shape: tuple[int, int, int]
+) -> None:
+    """Compare lines of these lengths in slots of 600 positions; shape as of `chains_agree`."""
+    from studio.backends.batching import triton_attention
+
+    rows, positions, (kv_heads, kinds, head_dim) = len(lengths), 600, shape
+    chance = torch.Generator().manual_seed(rows)
+
+    def drawn(*size: int) -> torch.Tensor:
+        return torch.randn(*size, generator=chance).to(device, dtype)
+
+    queries = drawn(rows, kv_heads, kinds, head_dim)[:, :, :-2]
+    cache = drawn(rows + 1, 2, kv_heads, positions, head_dim)
+    at = torch.tensor(lengths, device=device) - 1
+    made = triton_attention.attend_triton(queries, cache, at)
+    for row, length in enumerate(lengths):
+        keys, values = cache[row, :, :, :length].float()
+        expected = F.scaled_dot_product_attention(queries[row].float(), keys, values)
+        near(made[row], expected.to(dtype))
+
+
 def near(made: torch.Tensor, expected: torch.Tensor) -> None:
     assert made.dtype is expected.dtype
     far = (made.float() - expected.float()).abs() / (1 + expected.float().abs())
@@ -45,17 +96,26 @@ def main() -> None:
     """Compare both precisions, then the codes of a line."""
     for dtype in NEAR:
         chains_agree("cpu", dtype, rows=2, shape=(2, 4, 16), width=1_100)
-    from runner_lines import admission, decoded, lines_of, made_core
+        sampling_agrees("cpu", dtype, rows=4, codes=2_048)
+        attention_agrees("cpu", dtype, lengths=(1, 257, 600), shape=(2, 4, 16))
+    from runner_lines import GREEDY, admission, decoded, lines_of, made_core
 
     from studio.backends.batching.kernel_set import EAGER_CUDA_KERNELS, build_triton
+    from studio.backends.options import Tuning
+    from studio.backends.qwen3.checkpoint import SamplingParams
 
     made = []
-    for parts in (EAGER_CUDA_KERNELS, build_triton()):
-        core = made_core(slots=1, kernels=parts)
-        line = admission(core, 0, lines_of("base")[1], max_frames=2)
-        made.append(decoded(core, 1, [line])[0])
-    assert len(made[0]) == 2
-    assert torch.equal(*made)
+    every = frozenset((Tuning.FUSED, Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING))
+    for parts in (EAGER_CUDA_KERNELS, build_triton(every)):
+        core = made_core(slots=2, kernels=parts)
+        lines = [
+            admission(core, slot, lines_of("base")[1], way, max_frames=2)
+            for slot, way in enumerate((GREEDY, SamplingParams(top_p=0.8)))
+        ]
+        made.append(decoded(core, 2, lines))
+    for slot in range(2):
+        assert len(made[0][slot]) == 2
+        assert torch.equal(made[0][slot], made[1][slot])
     print("the same")
 
 

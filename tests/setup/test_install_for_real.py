@@ -24,6 +24,9 @@ print(json.dumps([sys.argv[1:], os.getcwd(), os.environ["TABLEREAD_BROWSER"]]))
 sys.exit(5)
 """
 
+ASKED = {"TABLEREAD_INSTALL_MODELS": "true"}
+"""What a person does who has no card and wants the large models."""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> tuple[TinyRepo, subprocess.CompletedProcess[str]]:
@@ -92,7 +95,7 @@ def test_an_older_complete_environment_is_brought_up_to_date(repo):
     for name in ("tiny_up", "tiny_neural"):
         repo.add_wheel(name, "1.0", requires=("tiny_first",))
     repo.require("tiny_first==1.0\ntiny_up==1.0", "tiny_neural==1.0")
-    before = _answer(repo.launch("serve", "--wait", "tiny_up", "tiny_neural"))
+    before = _answer(repo.launch("serve", "--wait", "tiny_up", "tiny_neural", **ASKED))
     assert (before["imported"], before["setup"]["state"]) == (["1.0", "1.0"], "ready")
     for name in ("tiny_more", "tiny_first"):
         repo.add_wheel(name, "2.0", requires=("tiny_base",))
@@ -168,7 +171,10 @@ def test_models_are_installed_beside_the_studio_with_what_needs_no_deps(repo):
     repo.add_wheel("tiny_model", requires=("tiny_first",))
     repo.add_wheel("tiny_alone", requires=("tiny_first==0.1",))
     repo.require("tiny_first==1.0", "tiny_model==1.0\n# no-deps: tiny_alone==1.0")
-    answer = _answer(repo.launch("serve", "--wait", "tiny_model", "tiny_alone"))
+    for mark in repo.venv.glob("tableread-models.*"):
+        mark.unlink()  # of the tests before
+    assert _answer(repo.launch("serve"))["setup"]["state"] == "missing", "nobody asked"
+    answer = _answer(repo.launch("serve", "--wait", "tiny_model", "tiny_alone", **ASKED))
     assert answer["setup"]["state"] == "ready"
     assert answer["setup"]["fraction"] == 1.0
     assert answer["imported"] == ["1.0", "1.0"]
@@ -181,7 +187,7 @@ def test_models_never_change_a_package_of_the_studio(repo):
     repo.add_wheel("tiny_base", "2.0")
     repo.add_wheel("tiny_greedy", requires=("tiny_base>=2",))
     repo.require("tiny_first==1.0", "tiny_greedy==1.0")
-    done = repo.launch("serve", "--wait", "tiny_base")
+    done = repo.launch("serve", "--wait", "tiny_base", **ASKED)
     answer = _answer(done)
     assert done.returncode == 0
     assert answer["imported"] == ["1.0"]
@@ -210,7 +216,7 @@ def test_models_stay_away_when_told_to(repo, forbidden):
 
 def test_too_little_disk_space_skips_the_models(repo):
     repo.require("tiny_first==1.0", "# disk: 900000000 MB\ntiny_huge==1.0")
-    done = repo.launch("serve", "--wait")
+    done = repo.launch("serve", "--wait", **ASKED)
     setup = _answer(done)["setup"]
     assert done.returncode == 0
     assert setup["state"] == "skipped"
@@ -220,7 +226,7 @@ def test_too_little_disk_space_skips_the_models(repo):
 def test_closing_the_studio_ends_the_installation_and_the_next_start_resumes_it(repo):
     signals = repo.add_slow("tiny_long")
     repo.require("tiny_first==1.0", "tiny_long==1.0")
-    done = repo.launch("serve")
+    done = repo.launch("serve", **ASKED)
     assert done.returncode == 0
     assert not (repo.venv / "tableread-models.json").exists()
     (signals / "go").touch()

@@ -232,7 +232,10 @@ class KernelSet:
 
     Attributes:
         noise: What `sample` gets for a frame: `sampling.derive_frame_keys`, or `draw_frame_noise`.
-        sample: `sampling.sample_codes`, or `sampling.sample_codes_dense`.
+        sample: `sampling.sample_codes`, or another that draws the same codes.
+        samples_all: Whether `sample` costs the same whatever bounds it gets.
+        attend: Attention of a step over each line's own positions, as `attend_triton`; None for
+            torch's, over the window that all lines share.
     """
 
     qkv_rope: Callable[..., Any] = qkv_rope
@@ -240,6 +243,8 @@ class KernelSet:
     attn_out_mlp: Callable[..., Any] = attn_out_mlp
     noise: Callable[..., torch.Tensor] = sampling.derive_frame_keys
     sample: Callable[..., torch.Tensor] = sampling.sample_codes
+    samples_all: bool = False
+    attend: Callable[..., torch.Tensor] | None = None
 
 
 EAGER_KERNELS = KernelSet()

@@ -12,6 +12,7 @@ import torch
 
 from studio.backends.batching import decoder_stack, sampling
 from studio.backends.batching.decoder_stack import EAGER_KERNELS, KernelSet
+from studio.backends.options import Tuning
 
 # A compiler makes one kernel of what stands between two multiplications, and of a choice. Each part
 # is compiled once for a number of rows and serves all layers, since weights are its arguments.
@@ -29,43 +30,63 @@ def select_eager(device_type: str) -> KernelSet:
     return EAGER_CUDA_KERNELS if device_type == "cuda" else EAGER_KERNELS
 
 
-def select_kernels(device_type: str, *, compiles: bool = False, fuses: bool = False) -> KernelSet:
-    """The functions for a kind of device: fused, compiled or eager, as set and available.
+_TRITON = frozenset((Tuning.FUSED, Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING))
 
-    Both are off by default, as neither has been measured on a card. With fused ones a frame
-    launches 1,192 kernels instead of 1,501.
+
+def select_kernels(device_type: str, tuning: frozenset[Tuning] = frozenset()) -> KernelSet:
+    """The functions for a kind of device: in Triton, compiled or eager, as set and available.
+
+    All are off by default, as none has been measured on a card. With `FUSED` a frame launches 1,192
+    kernels instead of 1,501.
     """
-    if fuses:
-        return select_triton(device_type)
-    return select_compiled(device_type) if compiles else select_eager(device_type)
+    if tuning & _TRITON:
+        return select_triton(device_type, tuning & _TRITON)
+    return select_compiled(device_type) if Tuning.COMPILED in tuning else select_eager(device_type)
 
 
 @cache
-def select_triton(device_type: str) -> KernelSet:
-    """Functions with fused Triton kernels; eager ones where those can't run, logged once."""
+def select_triton(
+    device_type: str, tuning: frozenset[Tuning] = frozenset((Tuning.FUSED,))
+) -> KernelSet:
+    """Functions with Triton kernels; eager ones where those can't run, logged once."""
     if device_type != "cuda":
         log.warning("fused kernels need a CUDA device; frames are made of plain parts")
         return select_eager(device_type)
     try:
-        return build_triton()
+        return build_triton(tuning)
     except ImportError as error:
         log.warning("Triton can't be had (%s); frames are made of plain parts", error)
         return select_eager(device_type)
 
 
-def build_triton() -> KernelSet:
+def build_triton(tuning: frozenset[Tuning] = frozenset((Tuning.FUSED,))) -> KernelSet:
     """Triton kernels wherever Triton runs, its interpreter included.
 
     Raises:
         ImportError: It isn't here.
     """
+    kernels = EAGER_CUDA_KERNELS
+    if Tuning.FUSED in tuning:
+        kernels = _fuse_pointwise(kernels)
+    if Tuning.FUSED_SAMPLER in tuning:
+        from studio.backends.batching.triton_sampler import sample_codes_triton
+
+        kernels = replace(kernels, sample=sample_codes_triton, samples_all=True)
+    if Tuning.FLASH_DECODING in tuning:
+        from studio.backends.batching.triton_attention import attend_triton
+
+        kernels = replace(kernels, attend=attend_triton)
+    return kernels
+
+
+def _fuse_pointwise(kernels: KernelSet) -> KernelSet:
     from studio.backends.batching import triton_kernels
 
     pointwise = decoder_stack.PointwiseKernels(
         triton_kernels.norm_rope_triton, triton_kernels.silu_and_mul_triton
     )
     return replace(
-        EAGER_CUDA_KERNELS,
+        kernels,
         qkv_rope=partial(decoder_stack.qkv_rope, pointwise=pointwise),
         attn_out_mlp_qkv=partial(decoder_stack.attn_out_mlp_qkv, pointwise=pointwise),
         attn_out_mlp=partial(decoder_stack.attn_out_mlp, pointwise=pointwise),

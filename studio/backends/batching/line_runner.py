@@ -133,7 +133,10 @@ def describe_capacity(
     try:
         device = choose_device(wanted_device)
         if not should_batch(batch, device):
-            return f"one line at a time on {device}; TTS_BATCH_SIZE decodes several together"
+            untried = ", which nobody has tried on a Mac yet" if device == "mps" else ""
+            return (
+                f"one line at a time on {device}{untried}; TTS_BATCH_SIZE decodes several together"
+            )
         return describe_plan(check_slots(plan_of(device)), device)
     except BatchingUnavailable as error:
         return f"one line at a time on {device}: {error}"

@@ -140,7 +140,7 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
     prompts: Any
     _too_long: ClassVar[str]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first four have defaults
         self,
         layout: SlotLayout,
         stack: DecoderBackbone,
@@ -149,20 +149,26 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         *,
         prefill_positions: int | None = None,
         usual: SamplingBounds | None = None,
+        always: SamplingBounds | None = None,
+        own_attention: bool = False,
     ) -> None:
         """Begin with free slots; `stack` reads prompts into them, and `step` advances them.
 
         For `prefill_positions` see `group_by_length`; None is the device's. `usual` is what is
-        asked of the choice while no line asks for more.
+        asked of the choice while no line asks for more; with `always` every step is of it, warming
+        captures every window, and no line needs a graph of its own. `own_attention` says that the
+        step reads each line's own positions, whatever the window.
         """
         device = slots.ints.device
         together = CUDA_PREFILL_POSITIONS if device.type == "cuda" else 0
         self.layout = layout
         self._together = together if prefill_positions is None else prefill_positions
         self._lengths = CUDA_PREFILL_MULTIPLE if device.type == "cuda" else 1
-        self._usual = usual or SamplingBounds()
+        self._usual = always or usual or SamplingBounds()
+        self._always = always
         self._stack = stack
         self._slots = slots
+        self._has_own_attention = own_attention
         usual_bytes = PREFIX_CACHE_BYTES[device.type]
         kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
         self.prefix_cache = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
@@ -291,7 +297,9 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
     def warm(self, buckets: Sequence[int]) -> None:
         """Capture the graphs that a line of usual length needs; all slots must be free."""
         assert not self._statuses, "warming would advance the lines in the slots"
-        windows = {self._window(positions) for positions in _WARM_POSITIONS}
+        lengths = range(1, self.layout.positions + 1, _CPU_WINDOW_STEP)
+        windows = {self._window(positions) for positions in (lengths if self._always else ())}
+        windows |= {self._window(positions) for positions in _WARM_POSITIONS}
         for bucket, window in itertools.product(buckets, sorted(windows)):
             with torch.inference_mode():
                 self._graphs.prepare(StepShape(bucket, window, self._usual))
@@ -339,21 +347,23 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         """The smallest shape that suffices for these lines."""
         entries = running.values()
         needed = 1 + max((entry.positions for entry in entries), default=0)
+        window = self._window(min(needed, self.layout.positions))
         asked = [entry.bounds for entry in entries]
-        return StepShape(
-            rows=bucket,
-            window=self._window(min(needed, self.layout.positions)),
-            bounds=SamplingBounds(
-                max(
-                    (bounds.max_candidates for bounds in asked), default=self._usual.max_candidates
-                ),
-                any(bounds.any_top_p for bounds in asked),
-                any(bounds.any_greedy for bounds in asked),
-            ),
+        return StepShape(bucket, window, self._always or self._widest(asked))
+
+    def _widest(self, asked: Sequence[SamplingBounds]) -> SamplingBounds:
+        """The narrowest bounds that suffice for all of these."""
+        most = (bounds.max_candidates for bounds in asked)
+        return SamplingBounds(
+            max(most, default=self._usual.max_candidates),
+            any(bounds.any_top_p for bounds in asked),
+            any(bounds.any_greedy for bounds in asked),
         )
 
     def _window(self, needed: int) -> int:
         """Positions to attend to, rounded up to few values on CUDA, as each is captured."""
+        if self._has_own_attention:
+            return self.layout.positions
         if self._slots.ints.is_cuda:
             window = _MIN_CUDA_WINDOW
             while window < needed:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batching.decoder_stack import AttentionFn, split_kv
+from studio.backends.batching.decoder_stack import (
+    EAGER_KERNELS,
+    AttentionFn,
+    KernelSet,
+    split_kv,
+)
 from studio.backends.batching.sampling import SamplingBounds
 
 
@@ -145,12 +150,17 @@ class StepShape:
     bounds: SamplingBounds = field(default_factory=SamplingBounds)
 
 
+MixFn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Takes queries [rows, kv_heads, group, head_dim] and a layer's cache; gives what they see."""
+
+
 class DecodeStep:
     """The parts of a decode step that all models share, one row per slot."""
 
-    def __init__(self, slots: SlotTensors) -> None:
+    def __init__(self, slots: SlotTensors, kernels: KernelSet = EAGER_KERNELS) -> None:
         """Prepare the constants of a step; the slots are used, not copied."""
         self._state = slots
+        self._attend_own = kernels.attend
         device = slots.ints.device
         self._rows = torch.arange(len(slots.ints), device=device)
         self._kinds = torch.arange(2, device=device)[:, None]  # keys, values
@@ -214,20 +224,33 @@ class DecodeStep:
         """
         slots, rows = self._state, shape.rows
         where = (self._rows[:rows, None, None], self._kinds, self._heads, at[:, None, None])
-        mask = self._mask(at, shape.window).expand(-1, len(self._heads), group, -1)
+        mix = self._mix_own(at) if self._attend_own else self._mix_window(at, shape, group)
 
         def attend(index: int, heads: torch.Tensor) -> torch.Tensor:
             cache, each = slots.kv_cache[index], heads.shape[1]
             heads = heads.reshape(2, rows, len(self._heads), group + 2, -1)
             cache.index_put_(where, split_kv(heads))
-            keys, values = cache[:rows, :, :, : shape.window].unbind(1)
-            mixed = F.scaled_dot_product_attention(
-                heads[0][:, :, :group], keys, values, attn_mask=mask
-            )
+            mixed = mix(heads[0][:, :, :group], cache)
             own = mixed.unflatten(1, (each // rows, -1))  # heads of each row
             return own.transpose(2, 3).reshape(each, -1)
 
         return attend
+
+    def _mix_own(self, at: torch.Tensor) -> MixFn:
+        """Attention over the positions that each line has."""
+        attend_own = self._attend_own
+        assert attend_own is not None
+        return lambda queries, cache: attend_own(queries, cache, at)
+
+    def _mix_window(self, at: torch.Tensor, shape: StepShape, group: int) -> MixFn:
+        """Attention over the window that holds every line, masked behind each one's last."""
+        mask = self._mask(at, shape.window).expand(-1, len(self._heads), group, -1)
+
+        def mix(queries: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+            keys, values = cache[: shape.rows, :, :, : shape.window].unbind(1)
+            return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+
+        return mix
 
     def _mask(self, at: torch.Tensor, window: int) -> torch.Tensor:
         """The attention mask, 0 or minus infinity: [rows, 1, 1, window]."""

@@ -12,7 +12,7 @@ from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.neural_backend import NeuralBackend
-from studio.backends.options import BackendOptions
+from studio.backends.options import BackendOptions, Tuning
 from studio.backends.qwen3.checkpoint import (
     DEFAULT_SOURCE,
     NEEDS,
@@ -102,9 +102,14 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
         from studio.backends.batching.kernel_set import select_kernels
         from studio.backends.qwen3.talker import TalkerRunner
 
-        how = self._batch
-        kernels = select_kernels(self._device, compiles=how.compiles, fuses=how.fuses)
-        return TalkerRunner(model.package, layout, release=True, kernels=kernels)
+        kernels = select_kernels(self._device, self._batch.tuning)
+        return TalkerRunner(
+            model.package,
+            layout,
+            release=True,
+            kernels=kernels,
+            any_sampling=Tuning.ANY_SAMPLING in self._batch.tuning,
+        )
 
     def _make_codec(self, model: Qwen3Model, plan: MemoryPlan) -> Qwen3CodecWorker:
         from studio.backends.qwen3.batched_codec import Qwen3CodecWorker

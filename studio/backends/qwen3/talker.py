@@ -124,7 +124,7 @@ class TalkerStep(DecodeStep):
 
     def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
         """Hold the constants that a frame needs; both arguments are used, not copied."""
-        super().__init__(slots)
+        super().__init__(slots, weights.talker.kernels)
         self._weights = weights
         self._slots = slots
         self._groups = torch.arange(weights.groups, device=weights.head.device)
@@ -190,10 +190,12 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         prefill_positions: int | None = None,
         release: bool = False,
         kernels: KernelSet | None = None,
+        any_sampling: bool = False,
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        `release` takes the package's own layers away, which can't run afterwards.
+        `release` takes the package's own layers away, which can't run afterwards. `any_sampling`
+        makes every step one that suits every line; see `Tuning`.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
@@ -205,7 +207,15 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             weights = pack_talker(model.talker, layout.positions, release=release)
             slots = TalkerSlots.allocate(weights, layout)
         step = TalkerStep(weights.with_kernels(self.kernels), slots)
-        super().__init__(layout, weights.talker, slots, step, prefill_positions=prefill_positions)
+        super().__init__(
+            layout,
+            weights.talker,
+            slots,
+            step,
+            prefill_positions=prefill_positions,
+            always=SamplingBounds(MAX_TOP_K, True, True) if any_sampling else None,
+            own_attention=self.kernels.attend is not None,
+        )
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:
         """Lay out a line; what all lines of a voice share is computed once."""

@@ -28,6 +28,7 @@ from studio.backends.batching.prefill import prefill
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds, SamplingTensors
 from studio.backends.batching.slots import StepShape
+from studio.backends.options import Tuning
 from studio.backends.qwen3.prompt import PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker import TalkerStep
 from studio.backends.qwen3.talker_slots import TalkerSlots
@@ -261,8 +262,32 @@ def test_without_a_card_fused_kernels_are_not_used_and_it_is_told_once(caplog):
     kernel_set.select_triton.cache_clear()
     with caplog.at_level(logging.WARNING):
         assert (
-            kernel_set.select_kernels("cpu", fuses=True)
-            is kernel_set.select_kernels("cpu", fuses=True)
+            kernel_set.select_kernels("cpu", frozenset((Tuning.FUSED,)))
+            is kernel_set.select_kernels("cpu", frozenset((Tuning.FUSED,)))
             is decoder_stack.EAGER_KERNELS
         )
     assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1
+
+
+def test_any_sampling_makes_the_same_codes_in_steps_of_one_kind(monkeypatch):
+    ways = (GREEDY, LIVELY, replace(LIVELY, top_p=0.8), replace(LIVELY, top_k=200))
+    made, bounds = [], []
+    for any_sampling in (False, True):
+        core = made_core(slots=8, kernels=kernel_set.EAGER_CUDA_KERNELS, any_sampling=any_sampling)
+        met: set[SamplingBounds] = set()
+        run = core._graphs.run
+        monkeypatch.setattr(
+            core._graphs, "run", lambda shape, run=run, met=met: (met.add(shape.bounds), run(shape))
+        )
+        alone = [
+            decoded(core, 1, [admission(core, 0, line, ways[n % 4], seed=n)])[0]
+            for n, line in enumerate(lines_of("base")[:4])
+        ]
+        lines = [
+            admission(core, n, line, ways[n % 4], seed=n) for n, line in enumerate(lines_of("base"))
+        ]
+        made.append([*alone, *decoded(core, 8, lines).values()])
+        bounds.append(met)
+    assert len(bounds[0]) > 3
+    assert bounds[1] == {SamplingBounds(256, any_top_p=True, any_greedy=True)}
+    assert all(torch.equal(*pair) for pair in zip(*made, strict=True))

@@ -20,12 +20,13 @@ from runner_lines import (
     reference_codes,
     run_out,
 )
-from triton_checks import chains_agree
+from triton_checks import attention_agrees, chains_agree, sampling_agrees
 
 from studio.backends.batching.decoder_stack import EAGER_KERNELS
 from studio.backends.batching.kernel_set import select_compiled, select_eager, select_triton
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.device import prepare
+from studio.backends.options import Tuning
 from studio.backends.qwen3.talker import TalkerRunner
 
 pytestmark = [
@@ -108,6 +109,34 @@ def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured():
 @pytest.mark.parametrize("rows", [1, 3, 64])
 def test_fused_chains_are_the_plain_ones_at_full_width(dtype, rows):
     chains_agree("cuda", dtype, rows=rows, shape=(8, 4, 128), width=3_072)
+
+
+@pytest.mark.parametrize("switch", [Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING])
+def test_a_kernel_that_waits_for_a_card_makes_the_codes_of_plain_ones(switch):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    for wanted in (select_eager("cuda"), select_triton("cuda", frozenset((switch,)))):
+        core = core_on_cuda(kernels=wanted)
+        lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
+        assert core._graphs.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_sampling_and_attention_are_the_plain_ones_at_full_width(dtype):
+    sampling_agrees("cuda", dtype, rows=64, codes=3_072)
+    lengths = tuple(range(1, 600, 10))
+    attention_agrees("cuda", dtype, lengths=lengths, shape=(8, 4, 128))
+
+
+def test_lines_of_any_sampling_capture_nothing_once_it_is_warm():
+    core = core_on_cuda(any_sampling=True)
+    core.warm([8])
+    captured = core._graphs.captured
+    ways = (GREEDY, LIVELY, replace(LIVELY, top_p=0.8), replace(LIVELY, top_k=200))
+    decoded(core, 8, [admission(core, n, line, ways[n % 4]) for n, line in enumerate(LINES)])
+    assert core._graphs.captured == captured
 
 
 def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():

@@ -1,0 +1,119 @@
+"""`bench gpu-day`: rehearsed on the CPU, and the rules by which its figures change a default."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu_day import PARTS, Part, count_tests, read_tables, run_gpu_day
+from benchmarks.gpu_rules import Figures, decide
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = ("engine", "audio s a second", "p95", "notes")
+
+
+def test_the_parts_fit_into_25_minutes():
+    assert sum(part.budget_s for part in PARTS) <= 24 * 60
+    assert PARTS[0].argv[:3] == ("test", "-m", "gpu")
+
+
+@pytest.mark.models
+@pytest.mark.slow
+def test_a_rehearsal_goes_through_every_part_and_writes_the_report(tmp_path: Path):
+    pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
+    command = [sys.executable, "-m", "studio", "bench", "gpu-day", "--rehearse"]
+    done = subprocess.run(
+        [*command, "--report", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [part["name"] for part in report["parts"]] == [part.name for part in PARTS]
+    assert {part["status"] for part in report["parts"][:-1]} == {"done"}
+    parts = {part["name"]: part for part in report["parts"]}
+    assert parts["GPU tests of the engine"]["tests"]["skipped"] > 0
+    switched = [row["engine"] for row in parts["switches"]["rows"]]
+    assert switched[0] == "this engine, 2 slots"
+    assert "this engine, 2 slots, batched-prefill" in switched
+    assert "SNR" in parts["TF32"]["rows"][1]["notes"]
+    verdicts = {one["what"]: one["answer"] for one in report["verdicts"]}
+    assert verdicts["TTS_BATCH_TUNING fused (off)"] == "undecided", "no test ran on a card"
+    assert verdicts["a minute under lines of every kind"] == "no fault"
+    text = (tmp_path / "report.md").read_text()
+    assert "none of its figures is of any use" in text
+    assert "| this engine, 2 slots, fused-sampler |" in text
+
+
+def test_a_part_that_fails_or_takes_too_long_is_ended_and_the_next_one_follows(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    slow = tmp_path / "test_slow.py"
+    slow.write_text("import time\ndef test_it(): time.sleep(600)\n")
+    quick = tmp_path / "test_quick.py"
+    quick.write_text("def test_it(): pass\ndef test_not(): raise OSError('no card')\n")
+    # The second part has what the first one left, too; the first one takes all that it has.
+    parts = [Part("slow", 3, ("test", str(slow))), Part("quick", 300, ("test", str(quick)))]
+    assert run_gpu_day(tmp_path / "day", parts=parts) == 1
+    report = json.loads((tmp_path / "day" / "report.json").read_text())
+    late, failed = report["parts"]
+    assert (late["status"], failed["status"]) == ("out of time", "failed")
+    assert failed["tests"] == {"passed": 1, "failed": 1}
+    assert any("no card" in line for line in failed["tail"])
+
+
+def test_a_row_that_was_cut_short_is_left_out():
+    said = ["noise", "| engine | p95 |", "|---|---|", "| ours | 3 |", "| the", "| theirs | 4 |"]
+    assert [*read_tables(said)] == [
+        {"engine": "ours", "p95": "3"},
+        {"engine": "theirs", "p95": "4"},
+    ]
+    assert count_tests(["== 3 failed, 12 passed, 1 warning in 4.20s =="])["failed"] == 3
+
+
+def figures(*rows: tuple[str, ...], part: str, agree: bool | None = True) -> Figures:
+    made = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    return Figures({part: made}, slots=64, tests_agree=agree)
+
+
+def answer(what: str, given: Figures) -> str:
+    return next(one.answer for one in decide(given) if one.what.startswith(what))
+
+
+OURS = ("this engine, 64 slots", "100", "40", "-")
+
+
+@pytest.mark.parametrize(
+    ("speed", "p95", "agree", "said"),
+    [
+        ("104", "48", True, "turn it on"),
+        ("102", "40", True, "leave it off"),
+        ("150", "50", True, "leave it off"),
+        ("150", "40", False, "leave it off"),
+        ("150", "40", None, "undecided"),
+        ("-", "40", True, "undecided"),
+    ],
+)
+def test_a_switch_is_turned_on_where_it_is_faster_and_first_audio_no_later(speed, p95, agree, said):
+    fused = ("this engine, 64 slots, fused", speed, p95, "-")
+    given = figures(OURS, fused, part="switches", agree=agree)
+    assert answer("TTS_BATCH_TUNING fused (", given) == said
+
+
+@pytest.mark.parametrize(
+    ("speed", "ratio", "said"),
+    [("110", "61.0", "turn it on"), ("110", "59.0", "leave it off"), ("104", "80", "leave it off")],
+)
+def test_tf32_needs_speed_and_a_ratio_of_signal_to_noise(speed, ratio, said):
+    codec = ("codec alone, 64 lines, TF32", "900", "-", f"SNR {ratio} dB")
+    tf32 = ("this engine, 64 slots, TF32", speed, "40", "-")
+    assert answer("TTS_TF32", figures(OURS, codec, tf32, part="TF32")).startswith(said)
