@@ -1,4 +1,4 @@
-"""A first start: nothing downloaded, `auto`, and a hub of the tests' own that has a small Kitten."""
+"""A first start: nothing downloaded, `auto`, and a hub of the tests' own with a small Kitten."""
 
 import sys
 from pathlib import Path
