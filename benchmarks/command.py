@@ -40,6 +40,42 @@ _SENTENCES = (
 _RUNS = 5
 
 
+def _engines(arguments: argparse.Namespace, options: BackendOptions) -> Iterable[dict[str, object]]:
+    first_lines = arguments.lines[0] if arguments.lines else None
+    if arguments.model in CATALOGUE:
+        from benchmarks.small_voices import small_voice_rows
+
+        return small_voice_rows(arguments.model, first_lines, arguments.runs)
+    wanted = EngineChoice(
+        arguments.engines,
+        arguments.slots,
+        options.tf32,
+        arguments.line_frames,
+        arguments.checkpoints,
+    )
+    if arguments.model != "qwen3":
+        from benchmarks.chatterbox_engines import chatterbox_rows
+
+        return chatterbox_rows(
+            model=arguments.model,
+            size=arguments.size,
+            device=options.device,
+            lines=first_lines,
+            half=options.amp_on_cuda,
+            wanted=wanted,
+        )
+    from benchmarks.qwen3_engines import engine_rows
+
+    return engine_rows(
+        size=arguments.size,
+        device=options.device,
+        lines=arguments.lines,
+        batch_python=arguments.batch_python,
+        runs=arguments.runs,
+        wanted=wanted,
+    )
+
+
 def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
     """Run one benchmark and print its table, row by row as they are measured."""
     lines = arguments.lines[0] if arguments.lines else None
@@ -56,38 +92,8 @@ def run_bench(arguments: argparse.Namespace, options: BackendOptions) -> int:
             from benchmarks.cold_start import cold_rows
 
             rows = cold_rows(options, arguments.backend, arguments.runs or 3)
-        case "engines" if arguments.model in CATALOGUE:
-            from benchmarks.small_voices import small_voice_rows
-
-            rows = small_voice_rows(arguments.model, lines, arguments.runs)
-        case "engines" if arguments.model != "qwen3":
-            from benchmarks.chatterbox_engines import chatterbox_rows
-
-            rows = chatterbox_rows(
-                model=arguments.model,
-                size=arguments.size,
-                device=options.device,
-                lines=lines,
-                half=options.amp_on_cuda,
-                wanted=EngineChoice(arguments.engines, arguments.slots, options.tf32),
-            )
         case "engines":
-            from benchmarks.qwen3_engines import engine_rows
-
-            rows = engine_rows(
-                size=arguments.size,
-                device=options.device,
-                lines=arguments.lines,
-                batch_python=arguments.batch_python,
-                runs=arguments.runs,
-                wanted=EngineChoice(
-                    arguments.engines,
-                    arguments.slots,
-                    options.tf32,
-                    arguments.line_frames,
-                    arguments.checkpoints,
-                ),
-            )
+            rows = _engines(arguments, options)
         case "gpu-day":
             from benchmarks.gpu_day import run_gpu_day
 

@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     )
 
     backend: str = Field(default="auto", validation_alias="TTS_BACKEND")
-    """The voice engine; `auto` takes the best one that can speak now."""
+    """The voice engine; `auto` takes the best that is ready and faster than speech here."""
 
     max_concurrency: int = Field(default=3, validation_alias="TTS_MAX_CONCURRENCY", ge=1, le=256)
     """Segments rendered at the same time, 1 to 256.

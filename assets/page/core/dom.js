@@ -99,7 +99,8 @@ export function disclose(button, panel) {
   };
   button.addEventListener("click", () => show(panel.hidden));
   document.addEventListener("pointerdown", (event) => {
-    if (!panel.contains(event.target) && !button.contains(event.target)) show(false);
+    const within = [panel, button, document.querySelector("dialog[open]")]; // a dialog may be the panel's own question
+    if (!within.some((part) => part?.contains(event.target))) show(false);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || panel.hidden) return;

@@ -1,0 +1,56 @@
+"""`voices`: the list, and what it refuses."""
+
+import json
+
+import pytest
+
+from studio.app import main
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    def run(*words):
+        status = main(["voices", *words, "--workspace", str(tmp_path / "workspace")])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def test_the_list_has_every_engine_with_its_licence(run):
+    status, out, err = run("list", "--json")
+    voices = {one["name"]: one for one in json.loads(out)}
+    assert (status, err) == (0, "")
+    assert voices["zipvoice"]["non_commercial"]
+    assert voices["kitten"]["weights_licence"] == "Apache-2.0"
+    assert voices["draft"]["ready"]
+    _, table, _ = run("list")
+    assert [row.split()[0] for row in table.splitlines()] == ["NAME", *voices]
+    assert "not for commercial use" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("install",), "Name a voice engine"),
+        (("install", "nobody"), "There is no backend “nobody”"),
+        (("install", "draft"), "nothing to download"),
+        (("remove", "draft"), "nothing to download"),
+        (("try", "draft", "-o", "a.xyz"), "a.xyz"),
+        (("try", "draft", "--voice", "missing.wav"), "missing.wav can't be read"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(run, words, message):
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_a_try_writes_a_sentence_and_remembers_the_speed(run, tmp_path):
+    path = tmp_path / "said.wav"
+    status, out, _ = run("try", "draft", "-o", str(path))
+    assert status == 0
+    assert "s of speech in" in out
+    assert path.stat().st_size > 50_000
+    draft = next(one for one in json.loads(run("list", "--json")[1]) if one["name"] == "draft")
+    assert draft["speech_per_s"] > 1
