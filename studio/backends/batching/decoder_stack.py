@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from studio.backends.batching import sampling
+from studio.backends.batching.int8_matrix import Int8Matrix
 
 # Norms and rotation are rounded less often than in the reference, which in 16 bits brings the
 # states nearer to those of float32, and in float32 changes none of the codes.
@@ -22,7 +23,10 @@ its last bits from the same line among others. Full-size weights are read from m
 so that the rows added cost little.
 
 Results are equal to the last bit on the CPUs tried. On CUDA the last bits may differ between
-numbers of slots, and with them, now and then, a code."""
+numbers of slots, and with them, now and then, a code. Rows times an `Int8Matrix` need none."""
+
+Matrix = torch.Tensor | Int8Matrix
+"""A matrix, [out, in]."""
 
 
 class AttentionFn(Protocol):
@@ -189,17 +193,23 @@ def rms_norm(x: torch.Tensor, scale: torch.Tensor, eps: float) -> torch.Tensor:
     return F.rms_norm(x, x.shape[-1:], scale, eps)
 
 
-def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def linear(x: torch.Tensor, weight: Matrix, bias: torch.Tensor | None = None) -> torch.Tensor:
     """Multiply rows, [rows, in], by a matrix, [out, in]: [rows, out].
 
     Each row is bit-identical whatever other rows are in the batch.
     """
+    if isinstance(weight, Int8Matrix):
+        product, scales = weight.multiply(x)
+        product = product.mul_(scales)
+        return product if bias is None else product.add_(bias)
     return F.linear(_pad_rows(x), weight, bias)[: len(x)]
 
 
-def linear_into(into: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
+def linear_into(into: torch.Tensor, x: torch.Tensor, weight: Matrix) -> None:
     """`linear` without a copy where none is needed: [rows, out] is overwritten."""
-    if torch.compiler.is_compiling() or len(_pad_rows(x)) > len(x):
+    if isinstance(weight, Int8Matrix):
+        torch.mul(*weight.multiply(x), out=into)
+    elif torch.compiler.is_compiling() or len(_pad_rows(x)) > len(x):
         into.copy_(linear(x, weight))
     else:
         torch.mm(x, weight.t(), out=into)
@@ -213,8 +223,10 @@ def sum_into(into: torch.Tensor, parts: torch.Tensor) -> None:
         torch.sum(parts, dim=-2, out=into)
 
 
-def add_linear(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def add_linear(x: torch.Tensor, y: torch.Tensor, weight: Matrix) -> torch.Tensor:
     """Add `linear` of y to x in one operation; x is overwritten, unless a compiler adds."""
+    if isinstance(weight, Int8Matrix):
+        return x.addcmul_(*weight.multiply(y))
     if torch.compiler.is_compiling():
         return x + linear(y, weight)  # as part of what comes next
     return _pad_rows(x).addmm_(_pad_rows(y), weight.t())[: len(x)]
@@ -266,12 +278,12 @@ class DecoderLayer:
     """
 
     input_norm: torch.Tensor
-    qkv: torch.Tensor
+    qkv: Matrix
     norms_heads: bool
-    attn_out: torch.Tensor
+    attn_out: Matrix
     post_attn_norm: torch.Tensor
-    gate_up: torch.Tensor
-    down: torch.Tensor
+    gate_up: Matrix
+    down: Matrix
     eps: float
     shape: tuple[int, int, int]
 
@@ -327,8 +339,23 @@ class _LazyRopeTables(Sequence[torch.Tensor]):
         return self._rope * self._scales[index]
 
 
+PackFn = Callable[[torch.Tensor], Matrix]
+"""What becomes of a matrix: nothing, or `Int8Matrix.of`."""
+
+
+def keep_matrix(weight: torch.Tensor) -> Matrix:
+    """A matrix as it is."""
+    return weight
+
+
 def pack_stack(
-    model: Any, config: Any, positions: int, *, release: bool, rope_axes: int = 1
+    model: Any,
+    config: Any,
+    positions: int,
+    *,
+    release: bool,
+    rope_axes: int = 1,
+    pack: PackFn = keep_matrix,
 ) -> DecoderStack:
     """Pack the layers of a transformer of the Llama family.
 
@@ -338,12 +365,14 @@ def pack_stack(
         positions: How far its cache reaches.
         release: Take each layer away when it is packed.
         rope_axes: Of positions, as `rotary_emb` takes them; all count the same positions here.
+        pack: For each matrix.
     """
     kv_heads, head_dim = config.num_key_value_heads, config.head_dim
     group = config.num_attention_heads // kv_heads
     layers, scales = [], []
     for index, module in enumerate(model.layers):
-        layers.append(_pack_layer(module, (kv_heads, group + 2, head_dim), config.rms_norm_eps))
+        shape = (kv_heads, group + 2, head_dim)
+        layers.append(_pack_layer(module, shape, config.rms_norm_eps, pack))
         scales.append(_qk_norm_scale(module.self_attn, group))
         if release:
             model.layers[index] = torch.nn.Identity()
@@ -354,7 +383,9 @@ def pack_stack(
     return DecoderStack(tuple(layers), norm, rope, halves, kv_heads, group, head_dim)
 
 
-def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float) -> DecoderLayer:
+def _pack_layer(
+    module: Any, shape: tuple[int, int, int], eps: float, pack: PackFn
+) -> DecoderLayer:
     attention, feed = module.self_attn, module.mlp
     kv_heads, group, head_dim = shape[0], shape[1] - 2, shape[2]
     out = attention.o_proj.weight.detach()
@@ -363,14 +394,15 @@ def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float) -> Decoder
         attention.k_proj.weight.view(kv_heads, 1, head_dim, -1),
         attention.v_proj.weight.view(kv_heads, 1, head_dim, -1),
     ]
+    out = out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous()
     return DecoderLayer(
         input_norm=module.input_layernorm.weight.detach(),
-        qkv=torch.cat(parts, dim=1).flatten(0, 2),
+        qkv=pack(torch.cat(parts, dim=1).flatten(0, 2)),
         norms_heads=hasattr(attention, "q_norm"),
-        attn_out=out.unflatten(1, (kv_heads, group, -1)).transpose(1, 2).flatten(1).contiguous(),
+        attn_out=pack(out),
         post_attn_norm=module.post_attention_layernorm.weight.detach(),
-        gate_up=torch.cat([feed.gate_proj.weight, feed.up_proj.weight]),
-        down=feed.down_proj.weight.detach(),
+        gate_up=pack(torch.cat([feed.gate_proj.weight, feed.up_proj.weight])),
+        down=pack(feed.down_proj.weight.detach()),
         eps=eps,
         shape=shape,
     )

@@ -11,10 +11,12 @@ import torch.nn.functional as F
 from studio.backends.batching.decoder_stack import (
     DecoderStack,
     KernelSet,
+    keep_matrix,
     linear,
     run_layers,
     split_kv,
 )
+from studio.backends.batching.int8_matrix import Int8Matrix
 from studio.backends.batching.kernel_set import select_eager
 from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
@@ -42,8 +44,8 @@ class CodePredictor:
         self._weights = weights
         self._slots = slots
         self._sample = weights.talker.kernels.sample
-        self._pair_mask = _pair_mask(weights.predictor, weights.head)
-        positions = torch.arange(PREDICTOR_POSITIONS, device=weights.head.device)
+        self._pair_mask = _pair_mask(weights.predictor, weights.tables)
+        positions = torch.arange(PREDICTOR_POSITIONS, device=weights.tables.device)
         self._turns = weights.predictor.turns(positions)
 
     def __call__(
@@ -127,7 +129,7 @@ class TalkerStep(DecodeStep):
         super().__init__(slots, weights.talker.kernels)
         self._weights = weights
         self._slots = slots
-        self._groups = torch.arange(weights.groups, device=weights.head.device)
+        self._groups = torch.arange(weights.groups, device=weights.tables.device)
         self._most_codes = max(len(head) for head in (weights.head, *weights.rest_heads))
         self._rest = CodePredictor(weights, slots)
 
@@ -191,11 +193,13 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         release: bool = False,
         kernels: KernelSet | None = None,
         any_sampling: bool = False,
+        int8: bool = False,
     ) -> None:
         """Pack the weights and allocate the slots.
 
         `release` takes the package's own layers away, which can't run afterwards. `any_sampling`
-        makes every step one that suits every line; see `Tuning`.
+        makes every step one that suits every line; see `Tuning`. With `int8` matrices are rounded,
+        where `can_multiply_int8`.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
@@ -204,7 +208,8 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         self.prompts = CachingPromptBuilder(model)
         self.kernels = kernels or select_eager(model.talker.device.type)
         with torch.inference_mode():
-            weights = pack_talker(model.talker, layout.positions, release=release)
+            pack = Int8Matrix.of if int8 else keep_matrix
+            weights = pack_talker(model.talker, layout.positions, release=release, pack=pack)
             slots = TalkerSlots.allocate(weights, layout)
         step = TalkerStep(weights.with_kernels(self.kernels), slots)
         super().__init__(

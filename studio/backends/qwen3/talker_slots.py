@@ -61,7 +61,7 @@ class TalkerSlots(SlotTensors):
     @classmethod
     def allocate(cls, weights: TalkerWeights, layout: SlotLayout) -> TalkerSlots:
         """Free slots."""
-        like, n = weights.head, layout.slots
+        like, n = weights.tables, layout.slots
         frames = layout.max_frames + 1
         cache, rest = weights.talker, weights.predictor
         kept = (len(cache.layers), n, 2, cache.kv_heads, layout.positions, cache.head_dim)
@@ -72,7 +72,7 @@ class TalkerSlots(SlotTensors):
             floats=torch.ones(n, len(TalkerFloatColumn), device=device),
             hidden=like.new_zeros(n, weights.hidden),
             text=like.new_zeros(n, frames, weights.hidden),
-            seen_codes=torch.zeros(n, like.shape[0], dtype=torch.bool, device=device),
+            seen_codes=torch.zeros(n, len(weights.head), dtype=torch.bool, device=device),
             codes=torch.zeros(n, frames, weights.groups, dtype=torch.long, device=device),
             kv_cache=like.new_zeros(kept),
             rest=like.new_zeros(len(rest.layers), brief),

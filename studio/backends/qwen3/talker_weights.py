@@ -7,7 +7,14 @@ from typing import Any
 
 import torch
 
-from studio.backends.batching.decoder_stack import DecoderStack, KernelSet, pack_stack
+from studio.backends.batching.decoder_stack import (
+    DecoderStack,
+    KernelSet,
+    Matrix,
+    PackFn,
+    keep_matrix,
+    pack_stack,
+)
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.qwen3.checkpoint import COMMAND_CODES
 
@@ -40,14 +47,14 @@ class TalkerWeights:
 
     talker: DecoderStack
     predictor: DecoderStack
-    head: torch.Tensor
+    head: Matrix
     banned: torch.Tensor
     tables: torch.Tensor
     offsets: torch.Tensor
-    rest_heads: tuple[torch.Tensor, ...]
+    rest_heads: tuple[Matrix, ...]
     rest_first: torch.Tensor
     rest_tables: tuple[torch.Tensor, ...]
-    project: tuple[torch.Tensor, torch.Tensor] | None
+    project: tuple[Matrix, torch.Tensor] | None
     end: int
 
     @property
@@ -58,7 +65,7 @@ class TalkerWeights:
     @property
     def hidden(self) -> int:
         """Width of the talker."""
-        return self.head.shape[1]
+        return self.tables.shape[1]
 
     def with_kernels(self, kernels: KernelSet) -> TalkerWeights:
         """The same weights with other kernels."""
@@ -69,11 +76,13 @@ class TalkerWeights:
 _ROPE_AXES = 3  # of the talker's positions; the predictor's have one
 
 
-def pack_talker(talker: Any, positions: int, *, release: bool = False) -> TalkerWeights:
+def pack_talker(
+    talker: Any, positions: int, *, release: bool = False, pack: PackFn = keep_matrix
+) -> TalkerWeights:
     """Pack a talker and its predictor.
 
     `release` takes its layers away one by one, so that they aren't held twice; prompts can still be
-    laid out with it.
+    laid out with it. `pack` is for each matrix; embeddings stay as they are.
 
     Raises:
         BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
@@ -87,19 +96,28 @@ def pack_talker(talker: Any, positions: int, *, release: bool = False) -> Talker
         sizes = torch.tensor([0, len(first), *map(len, rest[:-1])])
         return TalkerWeights(
             talker=pack_stack(
-                talker.model, config, positions, release=release, rope_axes=_ROPE_AXES
+                talker.model,
+                config,
+                positions,
+                release=release,
+                rope_axes=_ROPE_AXES,
+                pack=pack,
             ),
             predictor=pack_stack(
-                predictor.model, predictor.config, PREDICTOR_POSITIONS, release=release
+                predictor.model,
+                predictor.config,
+                PREDICTOR_POSITIONS,
+                release=release,
+                pack=pack,
             ),
-            head=talker.codec_head.weight.detach(),
+            head=pack(talker.codec_head.weight.detach()),
             banned=_banned_codes(config, talker.device),
             tables=torch.cat([first, *rest]).detach(),
             offsets=sizes.cumsum(0).to(first.device),
-            rest_heads=tuple(head.weight.detach() for head in predictor.lm_head),
+            rest_heads=tuple(pack(head.weight.detach()) for head in predictor.lm_head),
             rest_first=project(first).detach(),
             rest_tables=tuple(project(table).detach() for table in rest[:-1]),
-            project=_pack_projection(project),
+            project=_pack_projection(project, pack),
             end=int(config.codec_eos_token_id),
         )
 
@@ -123,7 +141,7 @@ def _banned_codes(config: Any, device: torch.device) -> torch.Tensor:
     return banned
 
 
-def _pack_projection(project: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _pack_projection(project: Any, pack: PackFn) -> tuple[Matrix, torch.Tensor] | None:
     if isinstance(project, torch.nn.Identity):
         return None
-    return project.weight.detach(), project.bias.detach()
+    return pack(project.weight.detach()), project.bias.detach()
