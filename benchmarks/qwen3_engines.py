@@ -57,8 +57,8 @@ _ENGINES = {
 
 _SOAK_S = {"cuda": 60.0, "cpu": 2.0}
 
-TUNED = frozenset(Tuning) - {Tuning.COMPILED}
-"""All switches that go together."""
+FOR_CARDS = tuple(one for one in Tuning if one not in (Tuning.INT8, Tuning.COMPILED))
+"""The switches that a card may judge, which go together."""
 
 _LONGEST_REASON = 200  # characters
 
@@ -439,7 +439,7 @@ _MEASURES: Mapping[str, Callable[[_EngineBench], Iterator[tuple[str, MeasureFn]]
     "transcripts": _EngineBench.transcripts,
     "steps": _EngineBench.steps,
     **{one.value: partial(_EngineBench.ours, tuning=frozenset((one,))) for one in Tuning},
-    "tuned": partial(_EngineBench.ours, tuning=TUNED, label="tuned"),
+    "tuned": partial(_EngineBench.ours, tuning=frozenset(FOR_CARDS), label="tuned"),
     "tf32": _EngineBench.tf32,
     "mixed": _EngineBench.mixed,
     "codec": _EngineBench.codec,

@@ -206,11 +206,11 @@ class Settings(BaseSettings):
     batch_tuning: Annotated[frozenset[Tuning], BeforeValidator(_listed)] = Field(
         default=frozenset(), validation_alias="TTS_BATCH_TUNING"
     )
-    """What Qwen3-TTS decodes with on CUDA besides, separated by commas.
+    """What Qwen3-TTS decodes with besides, separated by commas.
 
-    `fused`, `compiled`, `fused-sampler`, `flash-decoding`, `any-sampling`,
-    `batched-prefill`. [Graphics cards](gpu.md#tuning) says what each does; no card has measured one
-    yet.
+    `int8` on an x86 processor; on CUDA `fused`, `compiled`, `fused-sampler`, `flash-decoding`,
+    `any-sampling`, `batched-prefill`. [Graphics cards](gpu.md#tuning) says what each does; no card
+    has measured one yet.
     """
 
     batch_compile: bool = Field(default=False, validation_alias="TTS_BATCH_COMPILE")

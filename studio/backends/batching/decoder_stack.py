@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -25,8 +25,16 @@ so that the rows added cost little.
 Results are equal to the last bit on the CPUs tried. On CUDA the last bits may differ between
 numbers of slots, and with them, now and then, a code. Rows times an `Int8Matrix` need none."""
 
-Matrix = torch.Tensor | Int8Matrix
+Matrix: TypeAlias = "torch.Tensor | Int8Matrix"
 """A matrix, [out, in]."""
+
+PackFn = Callable[[torch.Tensor], Matrix]
+"""What becomes of a matrix: nothing, or `Int8Matrix.of`."""
+
+
+def keep_matrix(weight: torch.Tensor) -> Matrix:
+    """A matrix as it is."""
+    return weight
 
 
 class AttentionFn(Protocol):
@@ -243,6 +251,7 @@ class KernelSet:
     """The functions of a step, eager or compiled; each is documented where it is defined.
 
     Attributes:
+        pack: What becomes of each matrix that rows are multiplied by.
         noise: What `sample` gets for a frame: `sampling.derive_frame_keys`, or `draw_frame_noise`.
         sample: `sampling.sample_codes`, or another that draws the same codes.
         samples_all: Whether `sample` costs the same whatever bounds it gets.
@@ -253,6 +262,7 @@ class KernelSet:
     qkv_rope: Callable[..., Any] = qkv_rope
     attn_out_mlp_qkv: Callable[..., Any] = attn_out_mlp_qkv
     attn_out_mlp: Callable[..., Any] = attn_out_mlp
+    pack: PackFn = keep_matrix
     noise: Callable[..., torch.Tensor] = sampling.derive_frame_keys
     sample: Callable[..., torch.Tensor] = sampling.sample_codes
     samples_all: bool = False
@@ -339,15 +349,6 @@ class _LazyRopeTables(Sequence[torch.Tensor]):
         return self._rope * self._scales[index]
 
 
-PackFn = Callable[[torch.Tensor], Matrix]
-"""What becomes of a matrix: nothing, or `Int8Matrix.of`."""
-
-
-def keep_matrix(weight: torch.Tensor) -> Matrix:
-    """A matrix as it is."""
-    return weight
-
-
 def pack_stack(
     model: Any,
     config: Any,
@@ -383,9 +384,7 @@ def pack_stack(
     return DecoderStack(tuple(layers), norm, rope, halves, kv_heads, group, head_dim)
 
 
-def _pack_layer(
-    module: Any, shape: tuple[int, int, int], eps: float, pack: PackFn
-) -> DecoderLayer:
+def _pack_layer(module: Any, shape: tuple[int, int, int], eps: float, pack: PackFn) -> DecoderLayer:
     attention, feed = module.self_attn, module.mlp
     kv_heads, group, head_dim = shape[0], shape[1] - 2, shape[2]
     out = attention.o_proj.weight.detach()

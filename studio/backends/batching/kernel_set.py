@@ -12,6 +12,7 @@ import torch
 
 from studio.backends.batching import decoder_stack, sampling
 from studio.backends.batching.decoder_stack import EAGER_KERNELS, KernelSet
+from studio.backends.batching.int8_matrix import Int8Matrix, can_multiply_int8
 from studio.backends.options import Tuning
 
 # A compiler makes one kernel of what stands between two multiplications, and of a choice. Each part
@@ -39,6 +40,8 @@ def select_kernels(device_type: str, tuning: frozenset[Tuning] = frozenset()) ->
     All are off by default, as none has been measured on a card. With `FUSED` a frame launches 1,192
     kernels instead of 1,501.
     """
+    if Tuning.INT8 in tuning and can_multiply_int8(device_type):
+        return replace(EAGER_KERNELS, pack=Int8Matrix.of)
     if tuning & _TRITON:
         return select_triton(device_type, tuning & _TRITON)
     return select_compiled(device_type) if Tuning.COMPILED in tuning else select_eager(device_type)

@@ -11,12 +11,10 @@ import torch.nn.functional as F
 from studio.backends.batching.decoder_stack import (
     DecoderStack,
     KernelSet,
-    keep_matrix,
     linear,
     run_layers,
     split_kv,
 )
-from studio.backends.batching.int8_matrix import Int8Matrix
 from studio.backends.batching.kernel_set import select_eager
 from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
@@ -193,13 +191,11 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         release: bool = False,
         kernels: KernelSet | None = None,
         any_sampling: bool = False,
-        int8: bool = False,
     ) -> None:
         """Pack the weights and allocate the slots.
 
         `release` takes the package's own layers away, which can't run afterwards. `any_sampling`
-        makes every step one that suits every line; see `Tuning`. With `int8` matrices are rounded,
-        where `can_multiply_int8`.
+        makes every step one that suits every line; see `Tuning`.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
@@ -208,7 +204,7 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         self.prompts = CachingPromptBuilder(model)
         self.kernels = kernels or select_eager(model.talker.device.type)
         with torch.inference_mode():
-            pack = Int8Matrix.of if int8 else keep_matrix
+            pack = self.kernels.pack
             weights = pack_talker(model.talker, layout.positions, release=release, pack=pack)
             slots = TalkerSlots.allocate(weights, layout)
         step = TalkerStep(weights.with_kernels(self.kernels), slots)

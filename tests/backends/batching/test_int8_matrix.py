@@ -11,6 +11,8 @@ from runner_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core
 
 from studio.backends.batching.decoder_stack import add_linear, linear, linear_into
 from studio.backends.batching.int8_matrix import Int8Matrix, can_multiply_int8
+from studio.backends.batching.kernel_set import select_kernels
+from studio.backends.options import Tuning
 
 pytestmark = [
     pytest.mark.models,
@@ -18,6 +20,7 @@ pytestmark = [
 ]
 
 LINES = lines_of("base")
+INT8 = select_kernels("cpu", frozenset((Tuning.INT8,)))
 
 
 def rows(count: int = 9, width: int = 96) -> torch.Tensor:
@@ -66,7 +69,7 @@ def test_rows_and_channels_of_zeros_stay_zeros():
 
 @pytest.mark.parametrize("sampling", [GREEDY, LIVELY], ids=["greedy", "drawn"])
 def test_lines_have_the_same_codes_alone_and_among_eight(sampling):
-    core = made_core(int8=True)
+    core = made_core(kernels=INT8)
     lines = [admission(core, n, line, sampling, seed=n) for n, line in enumerate(LINES)]
     together = decoded(core, 8, lines)
     for seed, line in enumerate(LINES):
@@ -76,6 +79,6 @@ def test_lines_have_the_same_codes_alone_and_among_eight(sampling):
 
 
 def test_lines_have_the_same_codes_in_used_slots():
-    few, many = (refilled(made_core(slots=n, int8=True), n, LINES) for n in (3, 8))
+    few, many = (refilled(made_core(slots=n, kernels=INT8), n, LINES) for n in (3, 8))
     for line in LINES:
         assert torch.equal(few[line], many[line]), line
