@@ -16,7 +16,7 @@ _BENCHES = (
 _ENGINES = (
     *("reference", "list", "faster", "batch", "ours", "waiting", "transcripts", "steps"),
     *(one.value for one in Tuning),
-    *("tuned", "tf32", "mixed", "codec", "leak", "soak"),
+    *("tuned", "tf32", "mixed", "codec", "codes", "leak", "soak"),
 )
 
 

@@ -74,7 +74,11 @@ def _engines(size: str, engines: str, **given: str) -> tuple[str, ...]:
 
 
 _SWITCHES = ",".join(
-    ("ours", *(one.value for one in Tuning if one not in (Tuning.INT8, Tuning.COMPILED)), "tuned")
+    (
+        "ours",
+        *(one.value for one in Tuning if one not in (Tuning.FLOAT32, Tuning.COMPILED)),
+        "tuned",
+    )
 )
 """Compiling takes minutes on a card."""
 

@@ -209,7 +209,7 @@ def _rules() -> Iterator[Rule]:
         "keep it",
     )
     for switch in Tuning:
-        if switch in (Tuning.INT8, Tuning.COMPILED, Tuning.ANY_SAMPLING):
+        if switch in (Tuning.FLOAT32, Tuning.COMPILED, Tuning.ANY_SAMPLING):
             continue
         yield Rule(
             f"TTS_BATCH_TUNING {switch.value} (off)",

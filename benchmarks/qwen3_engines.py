@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
+from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.device import choose_device, give_back, prepare
 from studio.backends.options import Tuning
 from studio.dialog.formats.dialog_file import read_dialog
@@ -57,7 +58,7 @@ _ENGINES = {
 
 _SOAK_S = {"cuda": 60.0, "cpu": 2.0}
 
-FOR_CARDS = tuple(one for one in Tuning if one not in (Tuning.INT8, Tuning.COMPILED))
+FOR_CARDS = tuple(one for one in Tuning if one not in (Tuning.FLOAT32, Tuning.COMPILED))
 """The switches that a card may judge, which go together."""
 
 _LONGEST_REASON = 200  # characters
@@ -355,6 +356,14 @@ class _EngineBench:
             measure = partial(measure_codec, self.folder, self.device, self.slots[0], tf32=tf32)
             yield f"codec alone, {'TF32' if tf32 else 'float32'}", partial(_one, measure)
 
+    def codes(self) -> Iterator[tuple[str, MeasureFn]]:
+        """How often whole numbers, which a CPU multiplies, make float32's codes."""
+        from benchmarks.code_agreement import measure_agreement
+
+        if can_multiply_int8(self.device):
+            measure = partial(measure_agreement, self.folder, self.device)
+            yield "codes, whole numbers against float32", partial(_one, measure)
+
     def leak(self) -> Iterator[tuple[str, MeasureFn]]:
         """This package's engine loaded and unloaded several times."""
         from benchmarks.soak_trials import measure_leak
@@ -439,6 +448,7 @@ _MEASURES: Mapping[str, Callable[[_EngineBench], Iterator[tuple[str, MeasureFn]]
     "transcripts": _EngineBench.transcripts,
     "steps": _EngineBench.steps,
     **{one.value: partial(_EngineBench.ours, tuning=frozenset((one,))) for one in Tuning},
+    "codes": _EngineBench.codes,
     "tuned": partial(_EngineBench.ours, tuning=frozenset(FOR_CARDS), label="tuned"),
     "tf32": _EngineBench.tf32,
     "mixed": _EngineBench.mixed,

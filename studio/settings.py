@@ -208,7 +208,7 @@ class Settings(BaseSettings):
     )
     """What Qwen3-TTS decodes with besides, separated by commas.
 
-    `int8` on an x86 processor; on CUDA `fused`, `compiled`, `fused-sampler`, `flash-decoding`,
+    `float32` on an x86 processor; on CUDA `fused`, `compiled`, `fused-sampler`, `flash-decoding`,
     `any-sampling`, `batched-prefill`. [Graphics cards](gpu.md#tuning) says what each does; no card
     has measured one yet.
     """

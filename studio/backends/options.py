@@ -33,12 +33,11 @@ class RemoteOptions:
 class Tuning(StrEnum):
     """Ways of decoding that are off until somebody switches them on, or a card has judged them.
 
-    They change how fast codes are made, not which codes, but for `INT8`.
+    They change how fast codes are made, not which codes.
     """
 
-    INT8 = "int8"
-    """On an x86 processor, matrices are rounded to 8 bits: several times as fast, and a code is
-    another one now and then."""
+    FLOAT32 = "float32"
+    """On an x86 processor, matrices stay in 32 bits instead of twice 8: three times as slow."""
 
     COMPILED = "compiled"
     """Frames are made of compiled parts, where a compiler works."""

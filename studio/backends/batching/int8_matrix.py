@@ -1,4 +1,4 @@
-"""Matrices in 8 bits for a CPU: a quarter of the bytes, and each row the same in any company."""
+"""Matrices as whole numbers for a CPU: half the bytes, and each row the same in any company."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 import torch
 
+# A matrix is the sum of two of 8 bits: itself rounded, and what the rounding left; so is a row.
+# Their product differs from the exact one by a twenty-thousandth, where that of one times one of 8
+# bits differs by a hundredth; and it still reads half the bytes.
+#
 # A matrix has one scale per output channel. Each row is divided by its own largest value, so that
 # one constant scale suits all of them: a scale per tensor, as torch's own dynamic layers take it,
 # would let the other rows decide how a row is rounded. The sums are whole numbers, which no order
@@ -18,26 +22,30 @@ import torch
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Int8Matrix:
-    """A matrix, [out, in], rounded to 8 bits by output channel.
+    """A matrix, [out, in], as two of 8 bits.
 
     Attributes:
-        packed: As FBGEMM reads it.
+        coarse: The matrix rounded by output channel, as FBGEMM reads it.
+        fine: What that left, likewise.
         channels: Of the output.
         levels: Steps between 0 and a row's largest value.
     """
 
-    packed: Any
+    coarse: Any
+    fine: Any
     channels: int
     levels: int
 
     @classmethod
     def of(cls, weight: torch.Tensor, *, levels: int | None = None) -> Int8Matrix:
         """Round a matrix, float32 [out, in]; `levels` are by default what this CPU can add up."""
+        weight = weight.detach()
         scales = weight.abs().amax(dim=1).clamp(min=_TINY).double() / _WEIGHT_LEVELS
-        zeros = torch.zeros(len(weight), dtype=torch.long)
-        rounded = torch.quantize_per_channel(weight.detach(), scales, zeros, 0, torch.qint8)
-        packed = torch.ops.quantized.linear_prepack(rounded, None)
-        return cls(packed, len(weight), levels or _row_levels())
+        coarse = _round(weight, scales)
+        left = weight - coarse.dequantize()
+        fine = _round(left, scales / (2 * _WEIGHT_LEVELS))
+        pack = torch.ops.quantized.linear_prepack
+        return cls(pack(coarse, None), pack(fine, None), len(weight), levels or _row_levels())
 
     def __len__(self) -> int:
         """Channels of the output, as of a tensor."""
@@ -49,11 +57,25 @@ class Int8Matrix:
         Returns:
             [rows, out], and each row's scale: [rows, 1].
         """
+        rows = len(x)
         scales = torch.linalg.vector_norm(x, torch.inf, dim=1, keepdim=True).clamp_(min=_TINY)
-        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            x / scales, 1 / self.levels, self.levels + 1, self.packed
+        x = x / scales
+        coarse = torch.round(x * self.levels).div_(self.levels)
+        fine = (x - coarse).mul_(2 * self.levels)  # within [-1, 1] again
+        both = torch.cat([coarse, fine])
+        product = self._multiply(both, self.coarse).add_(self._multiply(both, self.fine))
+        return product[:rows].add_(product[rows:], alpha=1 / (2 * self.levels)), scales
+
+    def _multiply(self, x: torch.Tensor, packed: Any) -> torch.Tensor:
+        product: torch.Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            x, 1 / self.levels, self.levels + 1, packed
         )
-        return product, scales
+        return product
+
+
+def _round(weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    zeros = torch.zeros(len(weight), dtype=torch.long)
+    return torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
 
 
 _TINY = 1e-30  # the scale of a row of zeros

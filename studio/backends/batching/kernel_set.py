@@ -26,6 +26,10 @@ EAGER_CUDA_KERNELS = KernelSet(noise=sampling.draw_frame_noise, sample=sampling.
 """As few operations as there can be without a compiler: for a card, where each is a launch."""
 
 
+INT8_KERNELS = replace(EAGER_KERNELS, pack=Int8Matrix.of)
+"""For an x86 CPU, whose time goes into reading matrices."""
+
+
 def select_eager(device_type: str) -> KernelSet:
     """The eager functions for a kind of device."""
     return EAGER_CUDA_KERNELS if device_type == "cuda" else EAGER_KERNELS
@@ -37,11 +41,11 @@ _TRITON = frozenset((Tuning.FUSED, Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING))
 def select_kernels(device_type: str, tuning: frozenset[Tuning] = frozenset()) -> KernelSet:
     """The functions for a kind of device: in Triton, compiled or eager, as set and available.
 
-    All are off by default, as none has been measured on a card. With `FUSED` a frame launches 1,192
-    kernels instead of 1,501.
+    All but whole numbers on a CPU are off by default, as none has been measured on a card. With
+    `FUSED` a frame launches 1,192 kernels instead of 1,501.
     """
-    if Tuning.INT8 in tuning and can_multiply_int8(device_type):
-        return replace(EAGER_KERNELS, pack=Int8Matrix.of)
+    if can_multiply_int8(device_type) and not tuning & {Tuning.FLOAT32, Tuning.COMPILED}:
+        return INT8_KERNELS
     if tuning & _TRITON:
         return select_triton(device_type, tuning & _TRITON)
     return select_compiled(device_type) if Tuning.COMPILED in tuning else select_eager(device_type)
