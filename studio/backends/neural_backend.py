@@ -69,11 +69,13 @@ class NeuralBackend(ABC, Generic[ModelT]):
         name: Name in `TTS_BACKEND` and on the command line.
         title: Name on the page.
         _packages: What has to be importable.
+        _takes_int8: Whether its matrices may be whole numbers on a CPU.
     """
 
     name: str
     title: str
     _packages: tuple[str, ...]
+    _takes_int8 = False
 
     def __init__(self, options: BackendOptions, source: str, needs: Sequence[str]) -> None:
         """Load nothing yet; `source` and `needs` are those of `fetch_weights`."""
@@ -88,7 +90,9 @@ class NeuralBackend(ABC, Generic[ModelT]):
     @property
     def capabilities(self) -> Capabilities:
         """The checkpoint's abilities; how many lines at once is a guess until it is loaded."""
-        slots = known_slots(self._runner, self._batch, self._options.device)
+        slots = known_slots(
+            self._runner, self._batch, self._options.device, takes_int8=self._takes_int8
+        )
         return replace(
             self._checkpoint_capabilities(), slots=slots or None, queues_requests=slots > 0
         )
@@ -166,7 +170,9 @@ class NeuralBackend(ABC, Generic[ModelT]):
         """How many lines fit in the memory that the weights leave; None without the packages."""
         if self.unavailable() is not None:
             return None
-        return describe_capacity(self._usual_plan, self._batch, self._options.device)
+        return describe_capacity(
+            self._usual_plan, self._batch, self._options.device, takes_int8=self._takes_int8
+        )
 
     def condition(self, voice: Voice) -> Conditioning:
         """Compute a voice from its sample, or take one of the model's own.
@@ -214,7 +220,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
         self, folder: Path, progress: Callable[[LoadProgress], None]
     ) -> tuple[ModelT, LineRunner]:
         """Load the model with the runner that suits the model, the device and the options."""
-        if should_batch(self._batch, self._device):
+        if should_batch(self._batch, self._device, takes_int8=self._takes_int8):
             try:
                 return self._open_batched(folder, progress)
             except BatchingUnavailable as error:

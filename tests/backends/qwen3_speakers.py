@@ -13,7 +13,7 @@ from qwen3_checkpoint import FEW_GROUPS, GROUPS, small_checkpoint
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.base import SpeechRequest
-from studio.backends.options import BackendOptions
+from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import SpeechFailed
 from studio.voices.speaker import Sample, Voice
@@ -30,6 +30,7 @@ def made_backend(
 ) -> Qwen3Backend:
     """A backend that isn't loaded, on the CPU."""
     source = str(small_checkpoint(kind, groups=groups))
+    options.setdefault("batch", BatchOptions(enabled=False))  # line by line
     return Qwen3Backend(BackendOptions(qwen3_model=source, device="cpu", **options))
 
 

@@ -21,4 +21,6 @@ def test_a_cold_line_waits_for_the_load_and_a_warm_one_does_not(capsys, caplog) 
     assert cold_s > 0
     assert warm_s >= 0
     assert float(figures["a cold start costs s"]) <= cold_s
+    assert float(figures["processor s, cold"]) > 0
+    assert float(figures["processor s, warm"]) >= 0
     assert caplog.text.count("model draft: loaded in") == 3, "once before, and in each run"

@@ -44,10 +44,10 @@ def select_kernels(device_type: str, tuning: frozenset[Tuning] = frozenset()) ->
     All but whole numbers on a CPU are off by default, as none has been measured on a card. With
     `FUSED` a frame launches 1,192 kernels instead of 1,501.
     """
-    if can_multiply_int8(device_type) and not tuning & {Tuning.FLOAT32, Tuning.COMPILED}:
-        return INT8_KERNELS
     if tuning & _TRITON:
         return select_triton(device_type, tuning & _TRITON)
+    if can_multiply_int8(device_type) and not tuning & {Tuning.FLOAT32, Tuning.COMPILED}:
+        return INT8_KERNELS
     return select_compiled(device_type) if Tuning.COMPILED in tuning else select_eager(device_type)
 
 

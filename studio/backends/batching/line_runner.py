@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from studio.backends.batching.device_timer import DeviceTimer
 from studio.backends.batching.memory_plan import MemoryPlan
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.device import choose_device, likely_device, speech_faults
-from studio.backends.options import BatchOptions
+from studio.backends.options import BatchOptions, Tuning
 from studio.errors import ModelUnavailable, OutOfMemory
 
 if TYPE_CHECKING:
@@ -86,22 +87,38 @@ LineRunner = BatchedRunner | SequentialRunner
 """Speaks the lines of a loaded model; `slots` of them together, 0 where each is made alone."""
 
 
-def should_batch(batch: BatchOptions, device: str) -> bool:
+def should_batch(batch: BatchOptions, device: str, *, takes_int8: bool = False) -> bool:
     """Whether lines shall be decoded as a batch, where that is possible.
 
-    On a CPU, and on Apple's graphics, where nobody has measured it, only where slots are asked for:
-    a line alone would be no faster.
+    On a CPU only where matrices are whole numbers or slots are asked for: a line alone would be no
+    faster. On Apple's graphics, where nobody has measured it, only where slots are asked for.
+
+    Args:
+        batch: As set.
+        device: Which kind.
+        takes_int8: Whether the model's matrices may be `Int8Matrix`.
     """
     if not batch.enabled:
         return False
-    return device == "cuda" if batch.slots is None else batch.slots >= MIN_SLOTS
+    if batch.slots is not None:
+        return batch.slots >= MIN_SLOTS
+    return device == "cuda" or (device == "cpu" and takes_int8 and _may_take_int8(batch))
 
 
-def known_slots(runner: LineRunner | None, batch: BatchOptions, device: str | None) -> int:
+def _may_take_int8(batch: BatchOptions) -> bool:
+    """Without torch, as it is asked before a model is loaded."""
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return is_x86 and not batch.tuning & {Tuning.FLOAT32, Tuning.COMPILED}
+
+
+def known_slots(
+    runner: LineRunner | None, batch: BatchOptions, device: str | None, *, takes_int8: bool = False
+) -> int:
     """Slots of the batch, 0 where each line is generated alone; an estimate without a runner."""
     if runner is not None:
         return runner.slots
-    return (batch.slots or DEFAULT_SLOTS) if should_batch(batch, likely_device(device)) else 0
+    batches = should_batch(batch, likely_device(device), takes_int8=takes_int8)
+    return (batch.slots or DEFAULT_SLOTS) if batches else 0
 
 
 def start_runner(
@@ -127,12 +144,16 @@ def start_runner(
 
 
 def describe_capacity(
-    plan_of: Callable[[str], MemoryPlan], batch: BatchOptions, wanted_device: str | None
+    plan_of: Callable[[str], MemoryPlan],
+    batch: BatchOptions,
+    wanted_device: str | None,
+    *,
+    takes_int8: bool = False,
 ) -> str:
     """How many lines fit beside the weights on the wanted or the best device; imports torch."""
     try:
         device = choose_device(wanted_device)
-        if not should_batch(batch, device):
+        if not should_batch(batch, device, takes_int8=takes_int8):
             untried = ", which nobody has tried on a Mac yet" if device == "mps" else ""
             return (
                 f"one line at a time on {device}{untried}; TTS_BATCH_SIZE decodes several together"

@@ -57,6 +57,7 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
     name = "qwen3"
     title = "Qwen3-TTS"
     _packages = ("torch", "transformers", "safetensors", "qwen_tts")
+    _takes_int8 = True
 
     def __init__(self, options: BackendOptions) -> None:
         """Load nothing yet."""

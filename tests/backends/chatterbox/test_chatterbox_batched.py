@@ -258,7 +258,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(variant, folder
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(T3Slots, "allocate", classmethod(allocate_few))
-    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_: True)
+    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_, **__: True)
     with opened(variant, folder, BatchOptions(positions=512)) as backend:
         assert backend.capabilities.slots == 2
         assert len(whole(backend.speak(request("Yes.", backend.condition(Voice("Ida"))))))

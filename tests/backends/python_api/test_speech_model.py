@@ -211,7 +211,7 @@ def test_every_model_has_a_speed(qwen3, sample) -> None:
 
 def test_a_closed_model_says_so(sample) -> None:
     model = SpeechModel.from_pretrained(small_checkpoint(groups=FEW_GROUPS), device="cpu")
-    assert model.slots == 1
+    assert model.slots >= 1
     model.close()
     made = model.speak({"text": TEXTS[0], "reference": sample})
     assert isinstance(made.error, tableread_engine.ModelUnavailable)

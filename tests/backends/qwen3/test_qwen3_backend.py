@@ -31,7 +31,7 @@ from qwen3_speakers import (
 )
 
 from studio.backends.base import Conditioning, KeepsConditioning
-from studio.backends.options import BackendOptions
+from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.speaker import Sample, Voice
@@ -47,7 +47,9 @@ class WithVoice(Qwen3Backend):
 
     def __init__(self, kind: str) -> None:
         source = str(small_checkpoint(kind, groups=FEW_GROUPS))
-        super().__init__(BackendOptions(qwen3_model=source, device="cpu"))
+        super().__init__(
+            BackendOptions(qwen3_model=source, device="cpu", batch=BatchOptions(enabled=False))
+        )
         self.voice = VOICES[kind]
 
     def condition(self, voice: Voice) -> Conditioning:

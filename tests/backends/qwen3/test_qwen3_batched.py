@@ -34,8 +34,9 @@ from scenes import OpenStudio, finish
 from studio.app import main
 from studio.audio.clip import Samples, write_wav
 from studio.backends.base import Conditioning, Priority, ReportsCapacity, ReportsHealth
+from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.batching.runner_contract import BatchingUnavailable
-from studio.backends.options import BackendOptions, BatchOptions
+from studio.backends.options import BackendOptions, BatchOptions, Tuning
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.dialog.model import Dialog, Speech
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
@@ -269,7 +270,7 @@ def test_fewer_slots_where_the_memory_does_not_suffice_after_all(monkeypatch):
         return allocate(cls, weights, layout)
 
     monkeypatch.setattr(TalkerSlots, "allocate", classmethod(allocate_few))
-    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_: True)
+    monkeypatch.setattr("studio.backends.neural_backend.should_batch", lambda *_, **__: True)
     backend = made_backend(batch=BatchOptions(positions=1_024))
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots == 2
@@ -320,13 +321,14 @@ def test_where_lines_cannot_be_batched_each_is_made_alone(
 @pytest.mark.parametrize(
     ("batch", "slots"),
     [
-        (BatchOptions(), None),
+        (BatchOptions(), 8 if can_multiply_int8("cpu") else None),
+        (BatchOptions(tuning=frozenset((Tuning.FLOAT32,))), None),
         (BatchOptions(slots=1), None),
         (BatchOptions(slots=2), 2),
         (BatchOptions(enabled=False, slots=2), None),
     ],
 )
-def test_on_a_cpu_lines_are_decoded_together_where_slots_are_asked_for(batch, slots):
+def test_on_a_cpu_lines_are_decoded_together_where_that_pays(batch, slots):
     backend = made_backend(batch=replace(batch, positions=512))
     assert backend.capabilities.slots == slots
     backend.load(lambda _progress: None)
@@ -345,7 +347,7 @@ def test_doctor_is_told_what_fits():
         "lines at once on cpu" in none.describe_capacity()
         or "TTS_BATCH_SIZE" in none.describe_capacity()
     )
-    lone = Qwen3Backend(replace(options, batch=BatchOptions()))
+    lone = Qwen3Backend(replace(options, batch=BatchOptions(slots=1)))
     assert lone.describe_capacity().startswith("one line at a time on cpu")
 
 

@@ -26,6 +26,9 @@ SCRIPT = "\n".join(
 @pytest.fixture
 def render(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.setenv("QWEN3_TTS_MODEL", str(small_checkpoint("base", groups=FEW_GROUPS)))
+    monkeypatch.setenv(
+        "TTS_BATCH_SIZE", "1"
+    )  # line by line, whose sound is the same in any company
     (tmp_path / "scene.txt").write_text(SCRIPT)
     use_one_core()
 
