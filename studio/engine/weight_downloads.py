@@ -112,11 +112,23 @@ class WeightDownloads:
         self._notify(StateChange.WORK)
 
     def pause(self, name: str) -> None:
-        """Stop a download and keep what has come; does nothing if none runs."""
+        """Stop a download and keep what has come; does nothing if none runs.
+
+        Raises:
+            SettingError: There is no such backend.
+            BadInput: It has nothing to download.
+        """
+        self._managed(name)
         self._stop(name, discards=False)
 
     def cancel(self, name: str) -> None:
-        """Stop a download, or end its pause, and delete what has come."""
+        """Stop a download, or end its pause, and delete what has come.
+
+        Raises:
+            SettingError: There is no such backend.
+            BadInput: It has nothing to download.
+        """
+        self._managed(name)
         if self._stop(name, discards=True):
             return
         with self._lock:

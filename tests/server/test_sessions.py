@@ -221,7 +221,7 @@ def test_no_route_gives_one_visitor_what_is_anothers(
     mine = owned(anna)
     stream = anna.post("/v1/dialogs", json={"input": SCRIPT, "stream": True})
     dialog = events_of(stream.text)[-1]["dialog"]["id"]
-    asked = [(method, path, sent_to(path)) for method, path in PAGE_ADDRESSES if "{" in path]
+    asked = [(method, path, sent_to(path)) for method, path in PAGE_ADDRESSES if "_id}" in path]
     asked += [
         ("GET", f"/v1/dialogs/{dialog}", {}),
         ("GET", f"/v1/dialogs/{dialog}/events", {}),
@@ -282,6 +282,11 @@ def test_visitors_leave_models_and_figures_to_the_owner(shared: Shared, anna: ht
         ("POST", "/studio/model/concurrency", {"segments": 2}),
         ("POST", "/studio/model/cancel", None),
         ("POST", "/studio/setup/start", None),
+        ("POST", "/studio/setup/stop", None),
+        ("POST", "/studio/engines/kitten/download", {}),
+        ("POST", "/studio/engines/kitten/pause", None),
+        ("POST", "/studio/engines/kitten/cancel", None),
+        ("DELETE", "/studio/engines/kitten/weights", None),
         ("GET", "/metrics", None),
     ):
         answer = anna.request(method, path, json=body)
