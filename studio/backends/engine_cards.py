@@ -99,7 +99,7 @@ CARDS: Mapping[str, EngineCard] = {
         for one in CATALOGUE.values()
     },
     "draft": EngineCard(
-        "A robot that reads at once in 145 languages, to hear how a scene runs.",
+        "A robot that reads at once, to hear how a scene runs.",
         "GPL-3.0-or-later",
         expected=dict.fromkeys(("cpu", "mps", "cuda"), 50.0),
     ),
