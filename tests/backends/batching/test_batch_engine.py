@@ -297,9 +297,15 @@ def played_until_memory_fails(
     rig: Rig, codes_again: Callable[[int, int], torch.Tensor]
 ) -> tuple[list[Samples], StudioError | None]:
     """What a listener gets of a line that begins again in a smaller bucket after ten frames."""
+    heard = threading.Event()
+
+    def give(one: Samples | SequenceEnd) -> None:
+        asked.put(one)
+        heard.set()
 
     def before_step(bucket: int) -> None:
         if bucket > 1 and len(rig.core.steps) == 10:
+            assert heard.wait(PATIENCE_S), "it is played before it begins again"
             rig.core.codes_of = codes_again
             raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -308,7 +314,7 @@ def played_until_memory_fails(
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(rig.speak, paper_task(2, 60))
         task = paper_task(1, 40, priority=lambda: Priority(1))
-        rig.engine.submit(TtsSequence(task, asked.put))
+        rig.engine.submit(TtsSequence(task, give))
         given: list[Samples] = []
         while not isinstance(one := asked.get(timeout=PATIENCE_S), SequenceEnd):
             given.append(one)
