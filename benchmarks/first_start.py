@@ -16,9 +16,10 @@ from pathlib import Path
 from studio.setup.environment import python_of
 from studio.setup.requirements import read_parts
 
-_LEFT_BEHIND = shutil.ignore_patterns(
+LEFT_BEHIND = shutil.ignore_patterns(
     ".git", ".venv", ".tableread", "workspace", "__pycache__", ".*_cache", ".hypothesis"
 )
+"""What a working copy has that a fresh clone hasn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def measure_setup(repo: Path) -> SetupTimes:
     """
     with tempfile.TemporaryDirectory(prefix="tableread-setup-") as folder:
         copy = Path(folder) / "clone"
-        shutil.copytree(repo, copy, ignore=_LEFT_BEHIND)
+        shutil.copytree(repo, copy, ignore=LEFT_BEHIND)
         _bare_install(copy, Path(folder) / "warm-up")
         bare_s = _bare_install(copy, Path(folder) / "bare")
         first_sound_s = _first_sound(copy, Path(folder) / "scene.wav")
@@ -59,14 +60,14 @@ def setup_rows(repo: Path) -> list[dict[str, object]]:
 def _bare_install(copy: Path, root: Path) -> float:
     pins = [str(pin) for pin in read_parts(copy / "requirements.txt")["studio"].pins]
     began_s = time.perf_counter()
-    _run([_base_python(), "-m", "venv", str(root)], copy)
+    _run([base_python(), "-m", "venv", str(root)], copy)
     _run([str(python_of(root)), "-m", "pip", "install", "--quiet", *pins], copy)
     return time.perf_counter() - began_s
 
 
 def _first_sound(copy: Path, out: Path) -> float:
     script = copy / "assets" / "dialogs" / "lighthouse.txt"
-    command = [_base_python(), "launch.py", "render", str(script), "-o", str(out)]
+    command = [base_python(), "launch.py", "render", str(script), "-o", str(out)]
     began_s = time.perf_counter()
     printed = _run([*command, "--backend", "draft", "--json"], copy)
     whole_s = time.perf_counter() - began_s
@@ -74,7 +75,7 @@ def _first_sound(copy: Path, out: Path) -> float:
     return whole_s - float(report["wall_s"]) + float(report["first_audio_s"])
 
 
-def _base_python() -> str:
+def base_python() -> str:
     """The Python that environments are made from, which has none of our packages."""
     return str(Path(sys.base_prefix) / ("python.exe" if os.name == "nt" else "bin/python3"))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ class TinyHub:
         break_after: Bytes of a path's body after which the connection drops, once each.
         busy: Statuses answered to questions for files before the files are.
         corrupt: Paths served with other bytes than the hub says.
+        hold_after: Bytes of a path's body after which it waits until it is taken out of here.
         served: Bytes served, by path.
     """
 
@@ -43,6 +46,7 @@ class TinyHub:
     break_after: dict[str, list[int]] = field(default_factory=dict)
     busy: list[int] = field(default_factory=list)
     corrupt: set[str] = field(default_factory=set)
+    hold_after: dict[str, int] = field(default_factory=dict)
     served: dict[str, int] = field(default_factory=dict)
     requests: int = 0
 
@@ -75,10 +79,16 @@ class TinyHub:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self.url
+
+    @property
+    def url(self) -> str:
+        """The endpoint, once it serves."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def stop(self) -> None:
         """Refuse connections from now on."""
+        self.hold_after.clear()
         self._server.shutdown()
         self._server.server_close()
 
@@ -109,7 +119,12 @@ class TinyHub:
         body = content[start:][:cut]
         self.served[path] = self.served.get(path, 0) + len(body)
         length = len(content) - start
-        self._send(request, body, status=206 if start else 200, length=length)
+        begun = body[: max(0, self.hold_after.get(path, len(body)) - start)]
+        self._send(request, begun, status=206 if start else 200, length=length)
+        while path in self.hold_after:
+            time.sleep(0.01)
+        with contextlib.suppress(OSError):  # who asked may have gone meanwhile
+            request.wfile.write(body[len(begun) :])
         if cut is not None:
             request.close_connection = True
 

@@ -6,10 +6,12 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
-from serving import Process
+from serving import ROOT, Process
+from tiny_hub import TinyHub
 
 from studio.setup.browser import find_browser
 
@@ -61,7 +64,7 @@ def pytest_collection_modifyitems(items):
 class Server:
     url: str
     workspace: Path
-    process: Process
+    process: Process | subprocess.Popen[bytes]
 
 
 def _free_port() -> int:
@@ -81,6 +84,39 @@ def _wait_until_up(server: Server, log: Path) -> None:
         except (urllib.error.URLError, TimeoutError):
             time.sleep(0.1)
     pytest.fail(f"The studio did not start:\n{log.read_text(encoding='utf-8')}")
+
+
+def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -> Server:
+    """A person's first start: `python launch.py`, with nothing downloaded and a hub of the tests'.
+
+    Args:
+        folder: For the workspace, the hub's cache and what the studio says.
+        hub_url: Where the hub answers.
+        command: Python and launch.py, where they aren't the running ones.
+    """
+    port = _free_port()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TTS_")}
+    environ |= {
+        "HF_ENDPOINT": hub_url,
+        "HF_HUB_CACHE": str(folder / "cache"),
+        "TABLEREAD_INSTALL_MODELS": "false",
+    }
+    options = ["--port", str(port), "--no-browser", "--workspace", str(folder / "workspace")]
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*(command or (sys.executable, str(ROOT / "launch.py"))), *options],
+            env=environ,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
+    try:
+        _wait_until_up(server, log)
+    except BaseException:
+        process.kill()
+        raise
+    return server
 
 
 def started(folder: Path, port: int, script: Path | None = None) -> Server:
@@ -125,6 +161,36 @@ def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
     def begin(script: str) -> Server:
         folder = tmp_path_factory.mktemp(Path(script).stem)
         alive.append(started(folder, _free_port(), Path(__file__).with_name(script)))
+        return alive[-1]
+
+    yield begin
+    for server in alive:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=ENDED_WITHIN_S)
+
+
+@pytest.fixture(scope="module")
+def hub_files() -> dict[str, bytes]:
+    """What the hub of a module's first start holds."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def hub(hub_files: dict[str, bytes]) -> Iterator[TinyHub]:
+    """The hub that `first_start` downloads from."""
+    hub = TinyHub(hub_files)
+    hub.start()
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="module")
+def first_start(tmp_path_factory, hub: TinyHub) -> Iterator[Callable[..., Server]]:
+    """Starts the studio as a person does for the first time; see `launched`."""
+    alive = []
+
+    def begin(command: Sequence[str] | None = None) -> Server:
+        alive.append(launched(tmp_path_factory.mktemp("first"), hub.url, command))
         return alive[-1]
 
     yield begin
