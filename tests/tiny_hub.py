@@ -36,7 +36,8 @@ class TinyHub:
         break_after: Bytes of a path's body after which the connection drops, once each.
         busy: Statuses answered to questions for files before the files are.
         corrupt: Paths served with other bytes than the hub says.
-        hold_after: Bytes of a path's body after which it waits until it is taken out of here.
+        hold_after: Bytes of a path's body after which it waits until it is taken out of here, and
+            then longer than the studio takes from one report of its progress to the next.
         served: Bytes served, by path.
     """
 
@@ -119,14 +120,20 @@ class TinyHub:
         body = content[start:][:cut]
         self.served[path] = self.served.get(path, 0) + len(body)
         length = len(content) - start
-        begun = body[: max(0, self.hold_after.get(path, len(body)) - start)]
+        held = path in self.hold_after
+        begun = body[: max(0, self.hold_after[path] - start)] if held else body
         self._send(request, begun, status=206 if start else 200, length=length)
-        while path in self.hold_after:
-            time.sleep(0.01)
-        with contextlib.suppress(OSError):  # who asked may have gone meanwhile
-            request.wfile.write(body[len(begun) :])
+        if held:
+            self._wait(path)
+            with contextlib.suppress(OSError):  # who asked may have gone meanwhile
+                request.wfile.write(body[len(begun) :])
         if cut is not None:
             request.close_connection = True
+
+    def _wait(self, path: str) -> None:
+        while path in self.hold_after:
+            time.sleep(0.01)
+        time.sleep(0.3)
 
     def _send(
         self, request: BaseHTTPRequestHandler, body: bytes, *, status: int = 200, length: int = -1

@@ -60,6 +60,6 @@ def test_without_the_hub_every_line_has_the_remedy_and_the_next_try_works(
     hub.break_after["model.safetensors"] = [1_000_000, 0]
     assert render(tmp_path) == 1
     assert not (tmp_path / "scene.wav").exists()
-    assert capsys.readouterr().err.count("check the network and load again") == 2
+    assert capsys.readouterr().err.count("check the network and try again") == 2
     assert render(tmp_path) == 0
     assert hub.served["model.safetensors"] == len(hub.files["model.safetensors"])

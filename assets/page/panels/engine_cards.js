@@ -78,7 +78,8 @@ class Card {
     const installs = needsPrograms && setup.state === "installing";
     const size = bytes && !download ? ` (${formatBytes(bytes)})` : "";
     const resumes = download?.state === "paused";
-    setText(this.act("install"), `Install (${formatBytes(setup.download_bytes ?? 0)})`);
+    const packages = `Install (${formatBytes(setup.download_bytes ?? 0)})`;
+    setText(this.act("install"), setup.state === "failed" ? "Try again" : packages);
     setHidden(this.act("install"), !needsPrograms || installs || !setup.download_bytes);
     setText(this.act("download"), resumes ? "Resume" : download ? "Try again" : `Download${size}`);
     setHidden(this.act("download"), !downloadable || Boolean(reason) || !toFetch || runs);
@@ -98,7 +99,7 @@ class Card {
 /** What stands in a card's way, or how far its download is. */
 function note({ needs, reason, summary, to_fetch: toFetch }, { download, setup, needsPrograms }) {
   if (download) return download.state === "paused" ? `Paused. ${download.message}` : download.message;
-  if (needsPrograms && setup.state === "installing") return setup.message;
+  if (needsPrograms && ["installing", "failed"].includes(setup.state)) return setup.message;
   if (needsPrograms && setup.download_bytes) return `It needs further programs first. ${needs}`.trim();
   if (needsPrograms) return "This studio was started without the programs that it needs. The guide to installation says how to add them.";
   // An engine without words of its own says itself what it lacks, in those of the terminal.

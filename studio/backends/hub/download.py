@@ -130,24 +130,24 @@ def _hub_message(name: str, error: Exception) -> str:
         case GatedRepoError():
             return (
                 f"The hub gives the model {name} only to who has accepted its terms; accept them "
-                "on its page, sign in with `hf auth login`, and load again."
+                "on its page, sign in with `hf auth login`, and try again."
             )
         case RevisionNotFoundError():
             return f"The model {name} on the hub has no such revision; correct it."
         case HfHubHTTPError() if error.response.status_code in (401, 403, 404):
             return (
                 f"The hub has no model {name}, or it is private; correct the name, or sign in "
-                "with `hf auth login`, and load again."
+                "with `hf auth login`, and try again."
             )
         case HfHubHTTPError():
             return (
-                f"The hub answered {error.response.status_code} for the model {name}; load again "
+                f"The hub answered {error.response.status_code} for the model {name}; try again "
                 f"in a few minutes, {_elsewhere(name)}."
             )
         case _:
             return (
                 f"The hub at {constants.ENDPOINT} can't be reached for the model {name}, or the "
-                f"connection broke; check the network and load again (what has come is kept), "
+                f"connection broke; check the network and try again (what has come is kept), "
                 f"{_elsewhere(name)}."
             )
 
@@ -156,12 +156,12 @@ def _disk_message(name: str, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
             f"The disk is full: the model {name} couldn't be stored in {constants.HF_HUB_CACHE}; "
-            "make room, or set HF_HOME to a folder on a larger disk, and load again."
+            "make room, or set HF_HOME to a folder on a larger disk, and try again."
         )
     reason = error.strerror or error
     return (
         f"The model {name} couldn't be stored in {constants.HF_HUB_CACHE} ({reason}); "
-        "make the folder writable, or set HF_HOME to another, and load again."
+        "make the folder writable, or set HF_HOME to another, and try again."
     )
 
 
@@ -374,7 +374,7 @@ def fetch_file(
     if _etag(partial, file) != file.etag:
         partial.unlink()
         raise ModelUnavailable(
-            f"The file {file.path} arrived broken and was thrown away; load again to download it "
+            f"The file {file.path} arrived broken and was thrown away; try again to download it "
             "once more."
         )
 
@@ -445,7 +445,7 @@ def _refusals(url: str) -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPStatusError, KeyError, zipfile.BadZipFile) as error:
-        raise ModelUnavailable(f"{url} can't be had ({error}); load again later.") from error
+        raise ModelUnavailable(f"{url} can't be had ({error}); try again later.") from error
 
 
 def _archive_size_bytes(client: httpx.Client, url: str) -> int:
