@@ -20,6 +20,7 @@ from studio.errors import ModelInUse
 from studio.project.projects import Projects
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
+from studio.services.speed_probe import SpeedProbe
 from studio.services.voice_library import VoiceLibrary
 from studio.storage.workspace import DiskQuota, ensure_writable
 from studio.voices.library import SpeakerLibrary
@@ -75,6 +76,7 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
+        self._speed_probe = SpeedProbe(self.speakers, engine)
         self.projects = Projects(
             options.workspace / "projects", engine, self.speakers, lambda: self.backend_name
         )
@@ -147,6 +149,27 @@ class Studio:
             for name in self.options.backend_names
         }
 
+    def load_model(self) -> None:
+        """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.
+
+        Raises:
+            ModelUnavailable: It can't be loaded here.
+            Cancelled: The load was stopped.
+            NotAllowed: Only the owner may.
+        """
+        self.engine.load(self.backend_name)
+        self._speed_probe.start(self.backend_name)
+
+    def unload_model(self) -> None:
+        """Unload the voice engine's model now.
+
+        Raises:
+            ModelInUse: A render uses it.
+            NotAllowed: Only the owner may.
+        """
+        self._speed_probe.stop()
+        self.engine.unload(self.backend_name)
+
     def download_voice(self, name: str, *, choose: bool = False) -> None:
         """Start or resume the download of a backend's weights; with `choose`, it speaks then.
 
@@ -175,6 +198,7 @@ class Studio:
             raise ModelInUse(
                 f"{backend.title} is the voice engine now. Choose another one, then remove it."
             )
+        self._speed_probe.stop()
         self.engine.remove_weights(backend.name)
 
     def choose_backend(self, name: str) -> None:
@@ -190,4 +214,5 @@ class Studio:
         previous, self.backend_name, self.backend_reason = self.backend_name, name, None
         self.engine.changes.append(StateChange.MODELS)
         if previous != name:
+            self._speed_probe.stop()
             self.engine.retire(previous)

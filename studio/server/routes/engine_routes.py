@@ -19,7 +19,7 @@ model_routes = APIRouter(prefix="/studio")
 @page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def load(studio: StudioDep) -> dict[str, Any]:
     """Load the chosen backend's model now."""
-    studio.engine.load(studio.backend_name)
+    studio.load_model()
     return model_body(studio)
 
 
@@ -35,7 +35,7 @@ def cancel(studio: StudioDep) -> dict[str, Any]:
 @page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def unload(studio: StudioDep) -> dict[str, Any]:
     """Unload the model now."""
-    studio.engine.unload(studio.backend_name)
+    studio.unload_model()
     return model_body(studio)
 
 
