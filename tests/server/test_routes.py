@@ -42,7 +42,8 @@ def test_what_is_not_there_is_404(client: TestClient, path: str) -> None:
 
 def test_the_model_is_loaded_unloaded_and_counted(client: TestClient) -> None:
     assert client.post("/studio/model/load").json()["state"] == "loaded"
-    state = client.get("/studio/state").json()
+    while (state := client.get("/studio/state").json())["model"]["active"]:
+        pass  # its speed is measured
     assert state["model"]["unload_in_s"] == pytest.approx(900, abs=60)
     assert state["model"]["memory_bytes"] > 0
     assert client.post("/studio/model/timeout", json={"seconds": 0}).json()["unload_in_s"] is None
