@@ -38,6 +38,8 @@ _CARDS = "CUDA_VISIBLE_DEVICES"
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+"""What a shell says of a program that ended because nobody read on: 128 and SIGPIPE."""
 
 
 def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
@@ -56,7 +58,13 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     _log(arguments)
     try:
         settings = _settings(arguments)
-        return _run(arguments, settings, setup or NothingToSetUp())
+        status = _run(arguments, settings, setup or NothingToSetUp())
+        sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
+        return status
+    except BrokenPipeError:
+        # Else Python writes what is left as it ends, and complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
     except StudioError as error:
         print(error.full_message, file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -275,3 +275,45 @@ sys.path.insert(0, sys.argv[1])
 import launch
 sys.exit(launch.main(sys.argv[2:]))
 """
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a closed pipe is another error elsewhere")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("voices", "list"),
+        ("doctor",),
+        ("completion", "bash"),
+        ("convert", "{script}", "-", "--format", "json"),
+        ("render", "{script}", "-o", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_goes_away_is_no_fault(
+    workspace: tuple[str, Path], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Nobody reads at all here, as `| head` does after its last line."""
+    script = tmp_path / "scene.txt"
+    script.write_text(SCRIPT)
+    reader, writer = os.pipe()
+    os.close(reader)
+    filled = [word.format(script=script) for word in words]
+    takes_workspace = words[0] in {"voices", "render"}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "studio",
+            *filled,
+            *(map(str, workspace) if takes_workspace else ()),
+        ],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TTS_BACKEND": "draft"},
+        check=False,
+        cwd=ROOT,
+    )
+    os.close(writer)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert b"Broken" not in done.stderr, done.stderr.decode()
+    assert done.returncode == 141
