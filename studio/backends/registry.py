@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from studio.backends.base import Backend, FetchesWeights, canonical_name
+from studio.backends.base import Backend, FetchesWeights, ManagesWeights, canonical_name
 from studio.backends.chatterbox.backend import ChatterboxBackend
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.device import likely_device
-from studio.backends.engine_cards import REAL_TIME, card_of
+from studio.backends.engine_cards import REAL_TIME, EngineCard, card_of
 from studio.backends.espeak.backend import DraftBackend
+from studio.backends.hub.weights import list_weights
 from studio.backends.options import BackendOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.backends.remote.backend import RemoteBackend
@@ -181,3 +183,44 @@ def offer_of(backend: Backend) -> Offer:
     if unavailable is None and isinstance(backend, FetchesWeights):
         lacking = backend.to_fetch()
     return Offer(backend.name, backend.title, unavailable, lacking)
+
+
+def find_card(backend: Backend) -> EngineCard:
+    """The card of a backend as it is set up: of weights that somebody else made it knows little."""
+    card = card_of(backend.name)
+    if not isinstance(backend, ManagesWeights) or backend.name not in BACKENDS:
+        return card
+    released = create(backend.name)
+    if isinstance(released, ManagesWeights) and released.weight_sources == backend.weight_sources:
+        return card
+    licence = "not known here, as the settings name other weights"
+    return replace(card, weights_licence=licence, free=False, download_bytes=None)
+
+
+def describe_engine(backend: Backend, device: str) -> dict[str, Any]:
+    """A backend in words and figures, as the page and the command line list it.
+
+    Args:
+        backend: The backend.
+        device: The kind of device that it is likely to run on.
+    """
+    offer, card, can = offer_of(backend), find_card(backend), backend.capabilities
+    weights = backend.weight_sources if isinstance(backend, ManagesWeights) else ()
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "summary": card.summary,
+        "languages": dict(sorted(can.languages.items())),
+        "presets": len(can.presets),
+        "cloning": can.cloning,
+        "described_voices": can.described_voices,
+        "download_bytes": card.download_bytes,
+        "downloadable": bool(weights),
+        "removable": bool(list_weights(weights)),
+        "code_licence": card.code_licence,
+        "weights_licence": card.weights_licence,
+        "non_commercial": card.non_commercial,
+        "needs": card.needs,
+        "untried": card.untried.get(device, ""),
+        "large_packages": card.large_packages,
+    }

@@ -16,7 +16,6 @@ from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import card_of
-from studio.backends.hub.weights import list_weights
 from studio.backends.options import BackendOptions
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
@@ -74,7 +73,7 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
 
 def _list(tools: VoiceTools, *, as_json: bool) -> int:
     backends = [registry.create(name, tools.options) for name in registry.BACKENDS]
-    rows = [describe_voice(backend, tools.speeds) for backend in backends]
+    rows = [_describe(backend, tools.speeds) for backend in backends]
     if as_json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
@@ -90,26 +89,14 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
     return 0
 
 
-def describe_voice(backend: Backend, speeds: SpeechSpeeds) -> dict[str, Any]:
+def _describe(backend: Backend, speeds: SpeechSpeeds) -> dict[str, Any]:
     """A voice engine as one object of `voices list --json`."""
-    offer, card, can = registry.offer_of(backend), card_of(backend.name), backend.capabilities
-    weights = backend.weight_sources if isinstance(backend, ManagesWeights) else ()
-    return {
-        "name": offer.name,
-        "title": offer.title,
-        "summary": card.summary,
+    offer = registry.offer_of(backend)
+    return registry.describe_engine(backend, speeds.device) | {
         "ready": offer.ready,
         "lacks": offer.unavailable or offer.to_fetch,
-        "languages": dict(sorted(can.languages.items())),
-        "presets": len(can.presets),
-        "cloning": can.cloning,
-        "download_bytes": card.download_bytes,
-        "removable": bool(list_weights(weights)),
-        "code_licence": card.code_licence,
-        "weights_licence": card.weights_licence,
-        "non_commercial": card.non_commercial,
         "speech_per_s": speeds.get(offer.name),
-        "expected_speech_per_s": card.expected.get(speeds.device),
+        "expected_speech_per_s": card_of(offer.name).expected.get(speeds.device),
     }
 
 
@@ -145,7 +132,7 @@ def _install(backend: Backend) -> int:
     if backend.to_fetch() is None:
         print(f"{backend.title} is installed already.", file=sys.stderr)
         return 0
-    card = card_of(backend.name)
+    card = registry.find_card(backend)
     size = f" ({format_bytes(card.download_bytes)})" if card.download_bytes else ""
     licence = describe_licence(card.code_licence, card.weights_licence, card.non_commercial)
     print(f"{backend.title}{size}: {licence}.", file=sys.stderr)

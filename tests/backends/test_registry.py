@@ -115,6 +115,30 @@ def test_every_backend_has_a_card_with_its_licences():
     assert [name for name in registry.BACKENDS if card_of(name).non_commercial] == ["zipvoice"]
 
 
+def test_weights_of_somebody_elses_choice_have_no_licence_of_ours(tmp_path):
+    released = registry.find_card(registry.create("qwen3"))
+    assert (released.weights_licence, released.download_bytes) == ("Apache-2.0", 2_500_000_000)
+    for options in (
+        BackendOptions(qwen3_model="someone/tuned", chatterbox_turbo_model="someone/tuned"),
+        BackendOptions(qwen3_model=str(tmp_path), chatterbox_turbo_model=str(tmp_path)),
+    ):
+        for name in ("qwen3", "chatterbox-turbo"):
+            card = registry.find_card(registry.create(name, options))
+            assert card.weights_licence == "not known here, as the settings name other weights"
+            assert card.code_licence == registry.find_card(registry.create(name)).code_licence
+            assert not card.free
+            assert card.download_bytes is None
+    other = registry.create("chatterbox", BackendOptions(chatterbox_turbo_model="someone/tuned"))
+    assert registry.find_card(other).weights_licence == "MIT"
+
+
+def test_what_nobody_has_tried_on_a_device_is_said():
+    qwen3 = registry.create("qwen3")
+    assert registry.describe_engine(qwen3, "mps")["untried"] == "Nobody has tried it on a Mac yet."
+    assert registry.describe_engine(qwen3, "cpu")["untried"] == ""
+    assert registry.describe_engine(registry.create("draft"), "mps")["untried"] == ""
+
+
 def test_a_server_that_nobody_named_is_no_better_voice(registered):
     server = Neural(reason="No speech server is named.")
     server.name, server.title = "remote", "Speech server"

@@ -1,7 +1,7 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { chipWords, countDown, isNews, slotWords } from "../../assets/page/panels/engine_state.js";
+import { cardRank, chipWords, countDown, isNews, slotWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
@@ -41,5 +41,19 @@ describe("the studio's state", () => {
     assert.equal(isNews({ model: model({ state: "unloaded" }) }, known), true);
     assert.equal(isNews({ model: model(), backend: { name: "draft" } }, known), true);
     assert.equal(isNews({ model: model() }, null), true);
+  });
+
+  it("puts first what speaks, then what fits this machine, then what needs more", () => {
+    const card = (name, more) => ({ name, reason: null, to_fetch: null, speed: null, expected_speed: 3, ...more });
+    const cards = [
+      card("server", { reason: "Name one." }),
+      card("huge", { reason: "It needs packages.", large_packages: true }),
+      card("large", { to_fetch: "2 GB", expected_speed: 0.6 }),
+      card("small", { to_fetch: "60 MB" }),
+      card("here, but slow", { speed: 0.4 }),
+      card("here", { expected_speed: undefined }),
+    ];
+    const shown = cards.toSorted((one, other) => cardRank(one) - cardRank(other)).map(({ name }) => name);
+    assert.deepEqual(shown, ["here", "here, but slow", "small", "large", "huge", "server"]);
   });
 });

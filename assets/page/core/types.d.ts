@@ -322,6 +322,8 @@ export interface EngineCard extends BackendChoice {
   non_commercial: boolean;
   /** What a machine needs, in a sentence; empty for nothing. */
   needs: string;
+  /** What nobody knows of it on this kind of machine, in a sentence; empty for nothing. */
+  untried: string;
   /** Names, in their order. */
   languages: string[];
   language_codes: string[];

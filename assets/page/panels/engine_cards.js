@@ -4,7 +4,7 @@ import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText
 import { formatBytes, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
 import { PreviewButton } from "../playback/preview_button.js";
-import { licenceWords, speedWords, voiceWords } from "./engine_state.js";
+import { cardRank, licenceWords, speedWords, voiceWords } from "./engine_state.js";
 
 /** @import { EngineCard, EngineDownload, SetupState, StudioState } from "../core/types" */
 
@@ -97,13 +97,13 @@ class Card {
 }
 
 /** What stands in a card's way, or how far its download is. */
-function note({ needs, reason, summary, to_fetch: toFetch }, { download, setup, needsPrograms }) {
+function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download, setup, needsPrograms }) {
   if (download) return download.state === "paused" ? `Paused. ${download.message}` : download.message;
   if (needsPrograms && ["installing", "failed"].includes(setup.state)) return setup.message;
   if (needsPrograms && setup.download_bytes) return `It needs further programs first. ${needs}`.trim();
   if (needsPrograms) return "This studio was started without the programs that it needs. The guide to installation says how to add them.";
   // An engine without words of its own says itself what it lacks, in those of the terminal.
-  return needs || reason || (summary ? "" : toFetch) || "";
+  return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).join(" ");
 }
 
 export class EngineCards {
@@ -134,8 +134,7 @@ export class EngineCards {
     const shown = JSON.stringify([backends, backend.name, downloads, setup]);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    const rank = ({ reason, to_fetch: toFetch }) => (reason ? 2 : toFetch ? 1 : 0);
-    const cards = backends.toSorted((one, other) => rank(one) - rank(other)).map((engine) => {
+    const cards = backends.toSorted((one, other) => cardRank(one) - cardRank(other)).map((engine) => {
       const card = this.#cards.get(engine.name) ?? new Card(engine.name, (act, pressed) => this.#press(act, pressed));
       this.#cards.set(engine.name, card);
       card.show(engine, { chosen: engine.name === backend.name, download: downloads[engine.name], setup });

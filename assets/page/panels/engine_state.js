@@ -60,6 +60,19 @@ export function memoryChange({ memory_before: before, memory_after: after }) {
   return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
 }
 
+const REAL_TIME = 1;
+
+/**
+ * Where a card stands: what speaks now, then what a download brings, each first where it is as fast as speech
+ * here; then what needs programs, then what can't be had by a press.
+ * @param {import("../core/types").EngineCard} card
+ */
+export function cardRank({ reason, to_fetch: toFetch, large_packages: large, speed, expected_speed: expected }) {
+  if (reason) return large ? 4 : 5;
+  const slow = (speed ?? expected ?? REAL_TIME) < REAL_TIME;
+  return (toFetch ? 2 : 0) + Number(slow);
+}
+
 /** How fast an engine is here. @param {Pick<import("../core/types").EngineCard, "speed" | "expected_speed">} card @returns {string} */
 export function speedWords({ speed, expected_speed: expected }) {
   if (speed) return `${formatSpeed(speed)} s of speech a second`;

@@ -53,7 +53,7 @@ class CatalogueModel:
         non_commercial: Whether something forbids commercial use; the page says so first.
         size_bytes: To download, to the megabyte.
         sample_rate_hz: Of its sound.
-        speed_class: How fast it is on a CPU, in words.
+        expected_speed: Seconds of speech a second on two cores of a CPU, about.
         sources: Where its files come from; its folder is that of the first.
     """
 
@@ -70,7 +70,7 @@ class CatalogueModel:
     non_commercial: bool
     size_bytes: int
     sample_rate_hz: int
-    speed_class: str
+    expected_speed: float
     sources: tuple[HubSource, ...]
 
 

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.backends.base import Backend, Capabilities, ManagesWeights
+from studio.backends.base import Backend, Capabilities
 from studio.backends.engine_cards import card_of
-from studio.backends.hub.weights import list_weights
-from studio.backends.registry import offer_of
+from studio.backends.registry import describe_engine, offer_of
 from studio.dialog.model import Notice, name_key
 from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectSummary, read_last_position
@@ -74,28 +73,13 @@ def engine_body(backend: Backend, device: str) -> dict[str, Any]:
         backend: The engine.
         device: The kind of device that it is likely to run on, for the speed it may have.
     """
-    offer, card, can = offer_of(backend), card_of(backend.name), backend.capabilities
-    weights = backend.weight_sources if isinstance(backend, ManagesWeights) else ()
-    return {
-        "name": offer.name,
-        "title": offer.title,
+    offer, languages = offer_of(backend), backend.capabilities.languages
+    return describe_engine(backend, device) | {
         "reason": offer.unavailable,
         "to_fetch": offer.to_fetch,
-        "summary": card.summary,
-        "code_licence": card.code_licence,
-        "weights_licence": card.weights_licence,
-        "non_commercial": card.non_commercial,
-        "needs": card.needs,
-        "languages": sorted(set(can.languages.values())),
-        "language_codes": sorted(can.languages),
-        "cloning": can.cloning,
-        "described_voices": can.described_voices,
-        "presets": len(can.presets),
-        "download_bytes": card.download_bytes,
-        "downloadable": bool(weights),
-        "removable": bool(list_weights(weights)),
-        "large_packages": card.large_packages,
-        "expected_speed": card.expected.get(device),
+        "languages": sorted(set(languages.values())),
+        "language_codes": sorted(languages),
+        "expected_speed": card_of(backend.name).expected.get(device),
     }
 
 
