@@ -101,6 +101,7 @@ class Capabilities:
             counts these too.
         params: Parameters of the model itself; `line_params` are those that a line may have.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
+        seeded: Whether the same request with the same seed gives the same sound.
     """
 
     sample_rate_hz: int
@@ -121,6 +122,7 @@ class Capabilities:
     slots: int | None = None
     queues_requests: bool = False
     voice_conversion: bool = False
+    seeded: bool = True
 
     @property
     def line_params(self) -> tuple[Param, ...]:

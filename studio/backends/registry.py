@@ -214,6 +214,7 @@ def describe_engine(backend: Backend, device: str) -> dict[str, Any]:
         "presets": len(can.presets),
         "cloning": can.cloning,
         "described_voices": can.described_voices,
+        "seeded": can.seeded,
         "download_bytes": card.download_bytes,
         "downloadable": bool(weights),
         "removable": bool(list_weights(weights)),

@@ -75,21 +75,31 @@ def _table(symbols: str) -> bytes:
     return ("\n".join(rows) + "\n").encode()
 
 
-def _spoken(graph: Graph, tokens: str, n_tokens: int, gain: object, speed: object) -> str:
-    """Sound of 2,000 samples a token, of a random table, with a gain and a speed: [samples]."""
+def _spoken(
+    graph: Graph, tokens: str, n_tokens: int, gain: object, speed: object, *, noisy: bool = False
+) -> str:
+    """Sound of 2,000 samples a token, of a random table, with a gain and a speed: [samples].
+
+    With `noisy`, a node draws noise as in the released graphs, from a seed of its own.
+    """
     table = np.repeat(graph.random(n_tokens, 50), 40, axis=1).astype(np.float16)
     found = graph.add("Cast", graph.add("Gather", table, tokens, axis=0), to=TensorProto.FLOAT)
     flat = graph.add("Reshape", found, [1, 1, -1])
     scales = graph.add("Concat", np.ones(2, np.float32), graph.add("Reciprocal", speed), axis=0)
     stretched = graph.add("Resize", flat, np.zeros(0, np.float32), scales, mode="linear")
     louder = graph.add("Mul", stretched, graph.add("Tanh", gain))
+    if noisy:
+        noise = graph.add("RandomNormalLike", louder, scale=0.1, seed=7.0)
+        louder = graph.add("Add", louder, noise)
     return graph.add("Reshape", louder, [-1], outputs="audio")
 
 
-def kokoro(*, voices: int = 53, ir_version: int = 9, **more: object) -> dict[str, bytes]:
+def kokoro(
+    *, voices: int = 53, ir_version: int = 9, noisy: bool = False, **more: object
+) -> dict[str, bytes]:
     graph = Graph(1)
     gain = graph.add("ReduceMean", "style", axes=[0, 1], keepdims=0)
-    _spoken(graph, "tokens", len(IPA), gain, "speed")
+    _spoken(graph, "tokens", len(IPA), gain, "speed", noisy=noisy)
     inputs = {
         "tokens": (np.int64, [1, "n"]),
         "style": (np.float32, [1, 1]),

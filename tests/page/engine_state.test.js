@@ -1,7 +1,7 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { cardRank, chipWords, countDown, isNews, slotWords } from "../../assets/page/panels/engine_state.js";
+import { cardRank, chipWords, countDown, isNews, slotWords, voiceWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
@@ -55,5 +55,10 @@ describe("the studio's state", () => {
     ];
     const shown = cards.toSorted((one, other) => cardRank(one) - cardRank(other)).map(({ name }) => name);
     assert.deepEqual(shown, ["here", "here, but slow", "small", "large", "huge", "server"]);
+  });
+
+  it("says whose voices an engine has, and where a seed changes nothing", () => {
+    assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "clones a voice from a recording, 1 voice of its own");
+    assert.match(voiceWords({ presets: 8, seeded: false }), /^8 voices of its own, each take a little different/);
   });
 });

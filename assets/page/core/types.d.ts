@@ -329,6 +329,8 @@ export interface EngineCard extends BackendChoice {
   language_codes: string[];
   cloning: boolean;
   described_voices: boolean;
+  /** Whether a seed decides how a line sounds. */
+  seeded: boolean;
   /** How many voices of its own it has. */
   presets: number;
   download_bytes: number | null;

@@ -90,12 +90,13 @@ export function licenceWords({ code_licence: code, weights_licence: weights }) {
   return !weights || weights === code ? `Licence: ${code}` : `Licence: ${code}; the voice itself: ${weights}`;
 }
 
-/** Whose voices it speaks in. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices">} card */
-export function voiceWords({ cloning, presets, described_voices: described }) {
+/** Whose voices it speaks in, and whether it says a line twice the same. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices" | "seeded">} card */
+export function voiceWords({ cloning, presets, described_voices: described, seeded }) {
   const kinds = [];
   if (cloning) kinds.push("clones a voice from a recording");
   if (presets) kinds.push(presets === 1 ? "1 voice of its own" : `${presets} voices of its own`);
   if (described) kinds.push("makes a voice from a description");
+  if (seeded === false) kinds.push("each take a little different, whatever the seed");
   return kinds.join(", ");
 }
 

@@ -80,7 +80,9 @@ class SherpaBackend:
     one thread, as many lines at once as there are cores. Two threads make one line 1.6 times as
     quick, but eight lines a quarter slower, and a line alone is far quicker than speech.
     The same request gives the same samples only where the model is given a seed (Supertonic,
-    Pocket) or draws nothing: Kokoro, Kitten, Piper and ZipVoice draw noise that nobody can set.
+    Pocket). In Kokoro, Kitten and Piper a node of the graph draws noise, in ZipVoice sherpa-onnx
+    itself: a generator that is seeded when the model is loaded, and that all lines go on drawing
+    from. A seed written into the graph would only decide what the first line after a load gets.
     """
 
     def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
@@ -119,6 +121,7 @@ class SherpaBackend:
             params=_FAMILY_PARAMS.get(model.family, (_SPEED,)),
             streaming=True,
             slots=self._cores,
+            seeded=model.family in _SEEDED,
         )
 
     def unavailable(self) -> str | None:

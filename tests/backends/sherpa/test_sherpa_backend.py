@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psutil
 import pytest
+import sherpa_models
 from contract import CHECKS, LINE, request_for, whole
+from sherpa_backends import make
 
 from studio.backends.base import SpeechRequest
 from studio.backends.registry import create, offer_of
@@ -165,6 +167,25 @@ print([one for one in ("torch", "onnxruntime", "transformers") if one in sys.mod
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert ended.stdout.strip() == "[]", ended.stderr
+
+
+def test_a_seed_in_the_graph_decides_no_line(serve):
+    """The runtime goes on drawing from one generator, line after line.
+
+    Once it doesn't, or takes seeds with a request, Kokoro, Kitten and Piper can have seeds.
+    """
+    serve(sherpa_models.kokoro(noisy=True))
+    backend = make("kokoro")
+    sounds = []
+    for _ in range(2):
+        backend.load(lambda _progress: None)
+        sounds.append([whole(backend.speak(request_for(backend))) for _ in range(2)])
+        backend.unload()
+    (first, second), (first_again, second_again) = sounds
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, first_again)
+    assert np.array_equal(second, second_again)
+    assert not backend.capabilities.seeded
 
 
 def _cache():
