@@ -40,7 +40,6 @@ class Graph:
         inputs: Mapping[str, tuple[type, list[object]]],
         outputs: list[str],
         metadata: Mapping[str, object] = {},
-        ir_version: int = 9,
     ) -> bytes:
         graph = helper.make_graph(
             self._nodes,
@@ -55,7 +54,7 @@ class Graph:
             self._constants,
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-        model.ir_version = ir_version
+        model.ir_version = 9
         for key, value in metadata.items():
             entry = model.metadata_props.add()
             entry.key, entry.value = key, str(value)
@@ -94,9 +93,7 @@ def _spoken(
     return graph.add("Reshape", louder, [-1], outputs="audio")
 
 
-def kokoro(
-    *, voices: int = 53, ir_version: int = 9, noisy: bool = False, **more: object
-) -> dict[str, bytes]:
+def kokoro(*, voices: int = 53, noisy: bool = False, **more: object) -> dict[str, bytes]:
     graph = Graph(1)
     gain = graph.add("ReduceMean", "style", axes=[0, 1], keepdims=0)
     _spoken(graph, "tokens", len(IPA), gain, "speed", noisy=noisy)
@@ -111,7 +108,7 @@ def kokoro(
     }  # fmt: skip
     lexicon = "你 k a\n好 h a o\n"
     return {
-        "model.onnx": graph.finish(inputs, ["audio"], metadata | more, ir_version),
+        "model.onnx": graph.finish(inputs, ["audio"], metadata | more),
         "voices.bin": _styles(voices),
         "tokens.txt": _table(IPA),
         "lexicon-zh.txt": lexicon.encode(),

@@ -85,7 +85,7 @@ def test_an_unknown_language_is_refused_with_those_there_are(loaded):
         next(loaded.speak(request_for(loaded, language="tlh")))
 
 
-@pytest.mark.parametrize("text", ["…", "!?", "—", "\u200b."])
+@pytest.mark.parametrize("text", ["…", "!?", "—", "\u200b.", "🙂"])
 def test_a_line_without_any_phoneme_is_refused(text, loaded):
     with pytest.raises(SpeechFailed, match="nothing to speak"):
         next(loaded.speak(request_for(loaded, text)))

@@ -13,6 +13,7 @@ from studio.errors import Cancelled, ModelUnavailable
 from studio.voices.speaker import Voice
 
 pytest.importorskip("sherpa_onnx")
+onnx = pytest.importorskip("onnx")
 
 
 def quiet(_progress):
@@ -63,9 +64,17 @@ def test_a_download_is_cancelled_and_goes_on(serve):
     assert install(CATALOGUE["piper"], quiet)
 
 
-def test_a_file_whose_checksum_doesnt_fit_is_refused(name, serve):
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        (one.name, path)
+        for one in CATALOGUE.values()
+        for source in one.sources
+        for path in source.needs
+    ],
+)
+def test_a_file_whose_checksum_doesnt_fit_is_refused(name, path, serve):
     hub = serve(sherpa_models.FILES[name]())
-    path = next(iter(CATALOGUE[name].sources[0].files.values()))
     hub.corrupt.add(path)
     with pytest.raises(ModelUnavailable, match=rf"{path} arrived broken and was thrown away"):
         install(CATALOGUE[name], quiet)
@@ -84,8 +93,23 @@ def refusal(name, files, serve):
     return str(refused.value)
 
 
-def test_a_model_of_a_newer_format_is_refused(serve):
-    said = refusal("kokoro", sherpa_models.kokoro(ir_version=99), serve)
+def of_a_newer_format(model):
+    model.ir_version = 99
+
+
+def of_newer_operators(model):
+    model.opset_import[0].version = 99
+
+
+@pytest.mark.parametrize("change", [of_a_newer_format, of_newer_operators])
+def test_a_model_of_a_newer_format_is_refused(change, name, serve):
+    files = sherpa_models.FILES[name]()
+    for path in files:
+        if path.endswith(".onnx"):
+            model = onnx.load_from_string(files[path])
+            change(model)
+            files[path] = model.SerializeToString()
+    said = refusal(name, files, serve)
     assert "of a newer format than this version of sherpa-onnx reads" in said
     assert said.endswith("Update the studio.")
 
