@@ -48,7 +48,7 @@ class EngineCard:
 _QWEN3_SPEED = MappingProxyType({"cpu": 0.6, "mps": 0.5, "cuda": 10.0})
 _CHATTERBOX_SPEED = MappingProxyType({"cpu": 0.3, "mps": 0.5, "cuda": 2.0})
 _UNTRIED = MappingProxyType({"mps": "Nobody has tried it on a Mac yet."})
-_CARD = "A graphics card, to be as fast as speech."
+_CARD = "It needs a graphics card to be as fast as speech."
 _FREE_LICENCES = ("Apache", "MIT", "CC BY 4.0")
 
 _CHATTERBOX_SUMMARIES = {
@@ -64,7 +64,9 @@ _CHATTERBOX_BYTES = {
 
 CARDS: Mapping[str, EngineCard] = {
     "remote": EngineCard(
-        "Other machines speak.", "", needs="Speech servers that you have, named as the guide says."
+        "Other machines speak.",
+        "",
+        needs="It needs speech servers of yours, named as the guide says.",
     ),
     "qwen3": EngineCard(
         "Clones a voice, has voices of its own or makes one from a description, by its weights.",

@@ -1,7 +1,7 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { cardRank, chipWords, countDown, isNews, slotWords, voiceWords } from "../../assets/page/panels/engine_state.js";
+import { cardRank, chipWords, countDown, isNews, readyVoices, slotWords, voiceWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
@@ -58,7 +58,19 @@ describe("the studio's state", () => {
   });
 
   it("says whose voices an engine has, and where a seed changes nothing", () => {
-    assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "clones a voice from a recording, 1 voice of its own");
+    assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "Voices cloned from recordings, 1 voice of its own");
     assert.match(voiceWords({ presets: 8, seeded: false }), /^8 voices of its own, each take a little different/);
+  });
+
+  it("offers what is here before anything is downloaded, if it is fast and needs no sample", () => {
+    const card = (name, more) => ({ name, reason: null, to_fetch: null, presets: 8, speed: 3, ...more });
+    const cards = [
+      card("slow", { speed: 0.5 }),
+      card("cloner", { presets: 0 }),
+      card("absent", { to_fetch: "60 MB" }),
+      card("kitten"),
+      card("draft"),
+    ];
+    assert.deepEqual(readyVoices(cards), ["kitten"]);
   });
 });

@@ -70,6 +70,13 @@ def shown(card):
     return [one.inner_text() for one in card.locator("button").all() if one.is_visible()]
 
 
+def test_loading_a_voice_measures_how_fast_it_is_here(window, card):
+    speed = window.locator(".backend[data-engine=draft] .backend-speed")
+    assert speed.inner_text() == "Not tried here; likely faster than speech"
+    window.click("#model-load")
+    speed.locator("xpath=self::*[contains(., 's of speech a second')]").wait_for()
+
+
 def test_a_download_is_paused_and_goes_on_where_it_was(card, window, hub, held):
     assert shown(card) == [FULL]
     act(card, "download").click()
@@ -150,3 +157,19 @@ def test_a_connection_that_breaks_is_said_and_what_came_is_kept(card, window, hu
     act(card, "download").click()
     act(card, "try").wait_for()
     assert hub.served[MODEL] == len(hub.files[MODEL])
+
+
+def test_what_a_card_brought_is_offered_to_read_the_scene(window):
+    page = window
+    page.keyboard.press("Escape")
+    notice = page.locator(".notice[data-notice=draft]")
+    assert "Piper is here and sounds natural." in notice.inner_text()
+    notice.locator(".notice-act:text-is('Read with Piper')").click()
+    page.wait_for_function(
+        """() => {
+          const lines = window.tableread.project.lines.filter(({ kind }) => kind === "speech");
+          return lines.every(({ take }) => take?.backend === "piper");
+        }"""
+    )
+    page.evaluate("() => window.tableread.player.stop()")
+    notice.wait_for(state="detached")

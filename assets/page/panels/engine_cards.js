@@ -49,6 +49,8 @@ class Card {
     this.#showLanguages(engine.languages ?? []);
     const needsPrograms = Boolean(engine.large_packages && engine.reason);
     setText(this.part("note"), note(engine, { download, setup, needsPrograms }));
+    const failed = download?.state === "failed" || (needsPrograms && setup.state === "failed");
+    setData(this.part("note"), "failed", String(failed));
     this.#showProgress(download, needsPrograms && setup.state === "installing" ? setup : null);
     this.#showActs({ chosen, download, setup, needsPrograms });
   }

@@ -7,7 +7,7 @@ import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 import { EngineCards } from "./engine_cards.js";
-import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, slotWords } from "./engine_state.js";
+import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords } from "./engine_state.js";
 
 /** @import { EngineCard, EngineDownload, StudioState } from "../core/types" */
 
@@ -184,9 +184,27 @@ export class EnginePanel {
     }
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
-    const voice = reason ? asked ?? firstVoice(offered, backends, this.#languages) : null;
     const about = { kind: "info", title: "You hear the draft voice.", text: reason || null };
+    if (!reason) return showNotice("draft", about);
+    const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
+    if (here) return showNotice("draft", { ...about, ...this.#offerToUse(here) });
+    const voice = asked ?? firstVoice(offered, backends, this.#languages);
     showNotice("draft", voice ? this.#offerOf(voice, downloads[voice.name]) : about);
+  }
+
+  /** What the notice says of a natural voice that is here, as somebody downloaded it meanwhile. @param {EngineCard} card */
+  #offerToUse({ name, title }) {
+    const press = () => {
+      this.#want(name);
+      return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
+    };
+    return { text: `${title} is here and sounds natural.`, act: { label: `Read with ${title}`, press } };
+  }
+
+  /** Once this voice is chosen, the scene is read with it. @param {string} name */
+  #want(name) {
+    this.#wanted = name;
+    bus.emit("engine.wanted");
   }
 
   /** What the notice says of a natural voice, or of its download. @param {EngineCard} card @param {EngineDownload | undefined} download */
@@ -198,8 +216,7 @@ export class EnginePanel {
       return { title: `${title} is on its way.`, text: download.message, act: pause };
     }
     const fetched = () => {
-      this.#wanted = name;
-      bus.emit("engine.wanted");
+      this.#want(name);
       return this.#ask("It can't be downloaded", () => api.downloadEngine(name, true));
     };
     if (download) {

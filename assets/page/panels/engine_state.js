@@ -93,11 +93,18 @@ export function licenceWords({ code_licence: code, weights_licence: weights }) {
 /** Whose voices it speaks in, and whether it says a line twice the same. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices" | "seeded">} card */
 export function voiceWords({ cloning, presets, described_voices: described, seeded }) {
   const kinds = [];
-  if (cloning) kinds.push("clones a voice from a recording");
+  if (cloning) kinds.push("voices cloned from recordings");
   if (presets) kinds.push(presets === 1 ? "1 voice of its own" : `${presets} voices of its own`);
-  if (described) kinds.push("makes a voice from a description");
+  if (described) kinds.push("voices made from a description");
   if (seeded === false) kinds.push("each take a little different, whatever the seed");
-  return kinds.join(", ");
+  const words = kinds.join(", ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Natural voices that are here and as fast as speech, with voices of their own; the best first. @param {import("../core/types").EngineCard[]} cards @returns {string[]} their names */
+export function readyVoices(cards) {
+  const isNatural = (card) => card.name !== "draft" && card.presets > 0 && cardRank(card) === 0;
+  return cards.filter(isNatural).map(({ name }) => name);
 }
 
 /** @param {string[]} offered names, the best fit first @param {import("../core/types").EngineCard[]} cards @param {Set<string>} languages that the scene names, without their regions */
