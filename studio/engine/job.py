@@ -226,6 +226,7 @@ class JobSpec:
         tries: Most tries of a segment with quality issues; the best one is used.
         survives_full_disk: Whether a segment for which the disk has no room stays in memory; if
             not, the job is stopped there.
+        gives_way: Whether it is cancelled as soon as another job comes.
         busy: Counts for how long the device works; shared by the jobs of one render.
     """
 
@@ -238,6 +239,7 @@ class JobSpec:
     is_part: bool = False
     tries: int = 1
     survives_full_disk: bool = False
+    gives_way: bool = False
     busy: BusyTime = field(default_factory=BusyTime)
 
 

@@ -116,6 +116,9 @@ class Renderer:
 
     def submit(self, job: Job) -> None:
         """Submit a job, which runs until its events end."""
+        for one in self._jobs:
+            if one.spec.gives_way:
+                self.cancel(one)
         lane = self._get_queue(job.spec.backend_name)
         self._jobs = [*(one for one in self._jobs if not one.events.closed), job]
         lane.add(job, job.queue_speech())

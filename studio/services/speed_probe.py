@@ -15,11 +15,14 @@ from studio.voices.library import SpeakerLibrary
 _MOST_LINES = 4
 """Enough to fill the cores of a plain machine, and over in seconds where speech is slow."""
 
-_SENTENCE = "Nobody has been up here since the lamp went out, and the sea knows it."
+_SENTENCE = "Nobody has been up here since the lamp went out."
 
 
 class SpeedProbe:
-    """Speaks a few lines that nobody hears, so that the renderer measures them. Thread-safe."""
+    """Speaks a few lines that nobody hears, so that the renderer measures them. Thread-safe.
+
+    They give way to any other line; those measure the speed as well.
+    """
 
     def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
         """Measure nothing yet; an engine that only clones borrows a voice of the library."""
@@ -31,8 +34,8 @@ class SpeedProbe:
     def start(self, backend_name: str) -> None:
         """Begin to measure a loaded backend, and return at once.
 
-        Does nothing where its speed is known, where lines are being spoken, which measures it as
-        well, or where it has no voice to speak in.
+        Does nothing where its speed is known, where lines are being spoken, or where it has no
+        voice to speak in.
 
         Raises:
             StorageFailed: The library can't be read.
@@ -48,7 +51,8 @@ class SpeedProbe:
         lines = (Speech(speaker, _SENTENCE, None, line_number=1),) * n_lines
         cast = Cast(self._library, {})
         planned = plan(Dialog(lines), capabilities.limits(), seed=0)
-        job = Job(generate_job_id(), JobSpec(planned, backend_name, cast, None, is_part=True))
+        spec = JobSpec(planned, backend_name, cast, None, is_part=True, gives_way=True)
+        job = Job(generate_job_id(), spec)
         with self._lock:
             self._job = job
             engine.submit(job, listen=False)

@@ -75,3 +75,17 @@ def test_one_that_only_clones_borrows_a_voice_of_the_library(open_studio: OpenSt
     studio.speakers.add("Ida", sample=voice_like(4.0, pitch_hz=110))
     studio.load_model()
     until(lambda: studio.engine.speeds.get("draft") is not None)
+
+
+def test_a_measurement_gives_way_to_whoever_wants_to_hear_something(
+    open_studio: OpenStudio,
+) -> None:
+    backend = GatedDraft()
+    studio = open_studio(backend)
+    studio.load_model()
+    until(lambda: studio.engine.renderer.in_flight == 3)
+    job = studio.render(dialog_of(2))
+    until(lambda: job.in_flight == 2)
+    backend.let_through(2)
+    assert finish(job)[-1].state == "done"
+    assert studio.engine.renderer.in_flight == 0
