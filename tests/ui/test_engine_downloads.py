@@ -70,6 +70,18 @@ def shown(card):
     return [one.inner_text() for one in card.locator("button").all() if one.is_visible()]
 
 
+def test_a_first_voice_that_cant_be_had_is_said_in_its_notice(window):
+    """The hub of these tests has Piper only."""
+    notice = window.locator(".notice[data-notice=draft]")
+    offered = "Download Kitten (60 MB)"
+    notice.locator(f".notice-act:text-is('{offered}')").click()
+    notice.locator(".notice-title:text-matches('^Kitten isn.t here')").wait_for()
+    assert "has no file model.fp32.onnx" in notice.inner_text()
+    assert notice.locator(".notice-act").inner_text() == "Try again"
+    assert window.request.post(studio_url(window, "engines/kitten/cancel")).ok
+    notice.locator(f".notice-act:text-is('{offered}')").wait_for()
+
+
 def test_loading_a_voice_measures_how_fast_it_is_here(window, card):
     speed = window.locator(".backend[data-engine=draft] .backend-speed")
     assert speed.inner_text() == "Not tried here; likely faster than speech"

@@ -286,7 +286,7 @@ def _chosen_pattern(name: str, need: str, files: Sequence[HubFile], here: Path |
     if not found:
         raise ModelUnavailable(
             f"The model {name} on the hub has no file {need.replace('|', ' or ')}; choose a model "
-            "of the kind this backend loads."
+            "of the kind this backend loads, or update the studio if nobody chose one."
         )
     return next((one for one in found if here is not None and (here / one).is_file()), found[0])
 
