@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
 START_TIMEOUT_S = 120
+INSTALL_TIMEOUT_S = 900
 ENDED_WITHIN_S = 60
 BROWSER_TIMEOUT_MS = 45_000
 BROWSER = find_browser(os.environ)
@@ -73,8 +74,8 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait_until_up(server: Server, log: Path) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
+def _wait_until_up(server: Server, log: Path, within_s: float = START_TIMEOUT_S) -> None:
+    deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if server.process.poll() is not None:
             break
@@ -92,7 +93,7 @@ def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -
     Args:
         folder: For the workspace, the hub's cache and what the studio says.
         hub_url: Where the hub answers.
-        command: Python and launch.py, where they aren't the running ones.
+        command: Python and launch.py, where they aren't the running ones, and may install first.
     """
     port = _free_port()
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TTS_")}
@@ -112,7 +113,7 @@ def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -
         )
     server = Server(f"http://127.0.0.1:{port}/", folder / "workspace", process)
     try:
-        _wait_until_up(server, log)
+        _wait_until_up(server, log, INSTALL_TIMEOUT_S if command else START_TIMEOUT_S)
     except BaseException:
         process.kill()
         raise
