@@ -191,10 +191,14 @@ def find_card(backend: Backend) -> EngineCard:
     if not isinstance(backend, ManagesWeights) or backend.name not in BACKENDS:
         return card
     released = create(backend.name)
-    if isinstance(released, ManagesWeights) and released.weight_sources == backend.weight_sources:
+    if isinstance(released, ManagesWeights) and _models(released) == _models(backend):
         return card
     licence = "not known here, as the settings name other weights"
     return replace(card, weights_licence=licence, free=False, download_bytes=None)
+
+
+def _models(backend: ManagesWeights) -> list[str]:
+    return [one.source.partition("@")[0] for one in backend.weight_sources]
 
 
 def describe_engine(backend: Backend, device: str) -> dict[str, Any]:

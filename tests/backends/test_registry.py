@@ -128,6 +128,10 @@ def test_weights_of_somebody_elses_choice_have_no_licence_of_ours(tmp_path):
             assert card.code_licence == registry.find_card(registry.create(name)).code_licence
             assert not card.free
             assert card.download_bytes is None
+    pinned = registry.create(
+        "chatterbox", BackendOptions(chatterbox_model="ResembleAI/chatterbox@1")
+    )
+    assert registry.find_card(pinned).weights_licence == "MIT"
     other = registry.create("chatterbox", BackendOptions(chatterbox_turbo_model="someone/tuned"))
     assert registry.find_card(other).weights_licence == "MIT"
 
