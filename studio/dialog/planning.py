@@ -25,6 +25,7 @@ from studio.dialog.model import (
     Speech,
     SpeechLimits,
     SpokenText,
+    Unspoken,
     is_speakable,
     matching_language,
     name_key,
@@ -300,6 +301,8 @@ class _Planner:
                 self.segments.append(AudioSegment(idx, line_idx, number, line.path))
             case Speech():
                 self.segments += self._speech(line, line_idx, number)
+            case Unspoken():
+                pass
 
     def _speech(self, line: Speech, line_idx: int, number: int) -> list[Segment]:
         speaker = self.names[name_key(line.speaker)]

@@ -238,7 +238,7 @@ def _(edit: ops.Replace, draft: DocumentDraft, _: EditLookups) -> None:
     pattern = re.compile(find, 0 if edit.match_case else re.IGNORECASE)
     for line in draft.iter_lines(edit.line_ids):
         draft.spend(2, 3 * len(line.text))
-        if line.kind is not LineKind.SPEECH:
+        if line.kind is not LineKind.SPEECH and not line.kind.is_unspoken:
             continue
         # Counted before the text is built, which could take gigabytes.
         found = len(pattern.findall(line.text))
@@ -267,3 +267,5 @@ def _to_text(line: ProjectLine) -> str:
             return write_pause(line.duration_s or 0.0)
         case LineKind.AUDIO:
             raise BadInput("Audio can't be joined with speech.")
+        case _:
+            raise BadInput(f"A {line.kind} can't be joined with speech.")

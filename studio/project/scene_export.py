@@ -48,7 +48,9 @@ def build_scene(session: ProjectSession) -> Scene:
     with session.lock:
         views, accepted = session.list_views(), session.document.accepted_takes
         timeline = lay_out(
-            _build_part(session.take_store, idx, view) for idx, view in enumerate(views)
+            _build_part(session.take_store, idx, view)
+            for idx, view in enumerate(views)
+            if not view.line.kind.is_unspoken
         )
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")

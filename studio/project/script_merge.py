@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from studio.dialog.model import Audio, Silence, Speech, name_key
+from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
 from studio.project.document import Document, LineKind, ProjectLine
 
@@ -136,7 +136,7 @@ class _Similarity:
         """Whether a line is an old one that was changed."""
         if isinstance(line, Silence):
             return previous.kind is LineKind.SILENCE
-        if not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
+        if not isinstance(line, Speech | Unspoken) or previous.kind is not _find_kind(line):
             return False
         one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
         both = len(one) + len(other)
@@ -186,7 +186,13 @@ def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
         case Speech():
             values = {"speaker": line.speaker, "text": line.text, "language": line.language}
             values |= {"seed": line.seed, "params": dict(line.params)}
+        case Unspoken():
+            values = {"kind": _find_kind(line), "text": line.text}
     return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
+
+
+def _find_kind(line: Speech | Unspoken) -> LineKind:
+    return LineKind(line.kind) if isinstance(line, Unspoken) else LineKind.SPEECH
 
 
 def _build_match_key(line: DialogLine) -> _MatchKey:
@@ -197,3 +203,5 @@ def _build_match_key(line: DialogLine) -> _MatchKey:
             return ("audio", line.path)
         case Speech():
             return ("speech", name_key(line.speaker), line.text)
+        case Unspoken():
+            return (line.kind, line.text)
