@@ -22,6 +22,7 @@ from studio.audio.timeline import (
 )
 from studio.engine.job import SegmentAudio
 from studio.errors import Cancelled, FileDamaged, NotFound, SpeechFailed, StorageFailed
+from studio.project.document import LineKind
 from studio.project.line_states import LineState
 from studio.project.render_queue import LineJob
 from studio.project.session import ProjectSession
@@ -59,7 +60,7 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
             view, line_job = session.get_view(line_id), session.get_line_job(line_id)
         if view is None:
             raise NotFound("This line isn't there any more.")
-        if view.line.kind.is_silent:
+        if view.line.kind is LineKind.SILENCE:
             silence = lay_out_part(SilencePart(0, view.line.duration_s or 0.0))
             return LineAudio(None, _stream_pcm(silence))
         if line_job is not None:

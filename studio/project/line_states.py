@@ -13,7 +13,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
-from studio.project.document import Document, ProjectLine
+from studio.project.document import Document, LineKind, ProjectLine
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
@@ -145,7 +145,7 @@ class LineStates:
         take = self.find_chosen(line)
         state, message = self._state(line, take)
         samples = take.samples if take is not None else None
-        if line.kind.is_silent:
+        if line.kind is LineKind.SILENCE:
             samples = round((line.duration_s or 0.0) * STUDIO_RATE_HZ)
         n_takes = len(self.list_takes(line.line_id))
         line_job = self._core.render_queue.line_jobs.get(line.line_id)
@@ -217,7 +217,7 @@ class LineStates:
         lines = dict(self._document.lines)
         for line_id in line_ids:
             line = lines.get(line_id)
-            if line is None or line.locked or line.kind.is_silent:
+            if line is None or line.locked or line.kind is LineKind.SILENCE:
                 continue
             if self.is_ready(line) or self.find_freed(line):
                 continue
@@ -239,7 +239,7 @@ class LineStates:
         return take.key in self.context.compute_legacy_keys(line, take.voice, take.backend)
 
     def _state(self, line: ProjectLine, take: Take | None) -> tuple[LineState, str | None]:
-        if line.kind.is_silent:
+        if line.kind is LineKind.SILENCE:
             return LineState.READY, None
         queue = self._core.render_queue
         line_job = queue.line_jobs.get(line.line_id)

@@ -25,7 +25,7 @@ from studio.errors import (
 )
 from studio.project import folder as layout
 from studio.project.disk_wait import DiskWait
-from studio.project.document import ProjectLine, check_audio_name
+from studio.project.document import LineKind, ProjectLine, check_audio_name
 from studio.project.document_editor import DocumentEditor
 from studio.project.history import EntryKind
 from studio.project.line_states import (
@@ -276,7 +276,7 @@ class ProjectRenderer:
 
     def _is_to_make(self, line: ProjectLine, *, again: bool) -> bool:
         core = self._state
-        if line.kind.is_silent:
+        if line.kind is LineKind.SILENCE:
             return False
         if line.locked:
             # Only the take that it was locked with, if that was freed.

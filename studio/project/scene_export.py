@@ -50,7 +50,7 @@ def build_scene(session: ProjectSession) -> Scene:
         timeline = lay_out(
             _build_part(session.take_store, idx, view)
             for idx, view in enumerate(views)
-            if not view.line.kind.is_unspoken
+            if view.line.unspoken is None
         )
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")

@@ -135,8 +135,11 @@ class _Similarity:
     def is_same_line(self, previous: ProjectLine, line: DialogLine) -> bool:
         """Whether a line is an old one that was changed."""
         if isinstance(line, Silence):
-            return previous.kind is LineKind.SILENCE
-        if not isinstance(line, Speech | Unspoken) or previous.kind is not _find_kind(line):
+            return previous.kind is LineKind.SILENCE and previous.unspoken is None
+        if isinstance(line, Unspoken):
+            if previous.unspoken is not line.kind:
+                return False
+        elif not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
             return False
         one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
         both = len(one) + len(other)
@@ -187,12 +190,9 @@ def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
             values = {"speaker": line.speaker, "text": line.text, "language": line.language}
             values |= {"seed": line.seed, "params": dict(line.params)}
         case Unspoken():
-            values = {"kind": _find_kind(line), "text": line.text}
+            values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
+            values |= {"unspoken": line.kind}
     return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
-
-
-def _find_kind(line: Speech | Unspoken) -> LineKind:
-    return LineKind(line.kind) if isinstance(line, Unspoken) else LineKind.SPEECH
 
 
 def _build_match_key(line: DialogLine) -> _MatchKey:
