@@ -36,6 +36,7 @@ from studio.dialog.model import (
     Dialog,
     Notice,
     Speech,
+    Unspoken,
     matching_language,
 )
 from studio.dialog.pronunciation import PronunciationRules
@@ -295,7 +296,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         titles = {name: backend.title for name, backend in studio.backends().items()}
         describe = partial(arguments.describe, engine_titles=titles)
         written = _write(job, arguments, folder, captions, describe)
-    report(job, len(parsed.dialog), written, arguments)
+    lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
+    report(job, lines, written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
