@@ -73,6 +73,7 @@ function buildEditor({ project, player, show }) {
   new CastPanel(project, cast);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());
+  byId("add-heading").addEventListener("click", () => commands.addHeading());
   listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast });
   showSaveStatus(project, commands);
   return { player, timeline, lines, selection, commands, playback, recordings, lineImport };

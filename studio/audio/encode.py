@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,14 @@ import soundfile
 from av.filter import Graph
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, to_pcm16
+from studio.audio.file_tags import FileTags, set_tags
 from studio.errors import BadInput
+
+_MEDIA_TYPES = {
+    "mp3": "audio/mpeg",
+    "opus": "audio/ogg",
+    **dict.fromkeys(("m4a", "m4b"), "audio/mp4"),
+}
 
 
 class AudioFormat(StrEnum):
@@ -26,6 +33,9 @@ class AudioFormat(StrEnum):
     WAV = "wav"
     FLAC = "flac"
     MP3 = "mp3"
+    OPUS = "opus"
+    M4A = "m4a"
+    M4B = "m4b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +59,36 @@ STUDIO_MP3 = Mp3Settings(STUDIO_RATE_HZ, 0.2, 0.95)
 ACX_MP3 = Mp3Settings(44_100, 0.44, 0.97)
 """192 kbit/s, which audiobook shops ask for."""
 
+BIT_RATES_KBPS = (64, 96, 128, 192)
+"""What can be asked for of a format that loses something; 192 has 44,100 samples a second."""
+
+DEFAULT_KBPS = {
+    AudioFormat.MP3: 128,
+    AudioFormat.OPUS: 64,
+    AudioFormat.M4A: 96,
+    AudioFormat.M4B: 96,
+}
+
+
+def mp3_settings(kbps: int) -> Mp3Settings:
+    """The settings of an MP3 of a bit rate of `BIT_RATES_KBPS`."""
+    if kbps > 160:  # more than MPEG-2 has, which low sample rates need
+        return replace(ACX_MP3, compression=(320 - kbps) / (320 - 32))
+    return replace(STUDIO_MP3, compression=(160 - kbps) / (160 - 8))
+
 
 def parse_format(path: Path) -> AudioFormat:
     """Choose the format by a file's suffix, whatever its case.
 
     Raises:
-        BadInput: It is none of the three.
+        BadInput: It is none of them.
     """
     try:
         return AudioFormat(path.suffix.removeprefix(".").lower())
     except ValueError:
         raise BadInput(
             f"“{path.name}” doesn't say in which format to save. End the name in .wav, .flac or"
-            " .mp3."
+            " .mp3, or in .opus, .m4a or .m4b."
         ) from None
 
 
@@ -76,7 +103,8 @@ def encode_blocks(
     """Write blocks of mono samples as 16-bit audio; memory holds one block at a time.
 
     Args:
-        file: Open for writing and seekable, since the headers are completed at the end.
+        file: Open for writing and seekable, since the headers are completed at the end. What is in
+            it already stays before the sound.
         blocks: float32 [samples], each of any length.
         audio_format: MP3 needs one of the rates MPEG knows, the studio's among them.
         rate_hz: Of all the blocks.
@@ -86,7 +114,9 @@ def encode_blocks(
         The number of samples written. Decoders give as many back: the MP3 header carries the
         encoder's delay and padding.
     """
-    sink = _SoundfileSink(file)
+    if audio_format in _TAGGED and audio_format is not AudioFormat.FLAC:
+        return encode_tagged(file, blocks, audio_format, FileTags(), rate_hz=rate_hz)
+    sink = _GuardedSink(file)
     written = 0
     quality: dict[str, Any] = {"subtype": "PCM_16"}
     if audio_format is AudioFormat.MP3:
@@ -109,15 +139,16 @@ def encode(clip: Clip, audio_format: AudioFormat) -> bytes:
     return file.getvalue()
 
 
-class _SoundfileSink:
-    """A file for libsndfile that keeps the first error for Python.
+class _GuardedSink:
+    """A file for an encoder that keeps the first error for Python.
 
-    The library calls it from C, where an exception would be printed and lost, so a failed write is
+    The encoders call it from C, where an exception would be printed and lost, so a failed write is
     reported as done and raised by the next `raise_failure`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._start = file.tell()
         self._failure: OSError | None = None
 
     def raise_failure(self) -> None:
@@ -133,14 +164,63 @@ class _SoundfileSink:
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
+        start = self._start if whence == 0 else 0
+        return self._file.seek(start + offset, whence) - self._start
 
     def tell(self) -> int:
-        return self._file.tell()
+        return self._file.tell() - self._start
+
+
+# Container, codec and options. The brand of an M4B is what makes it an audiobook.
+_TAGGED: dict[AudioFormat, tuple[str, str, dict[str, str]]] = {
+    AudioFormat.FLAC: ("flac", "flac", {}),
+    AudioFormat.OPUS: ("ogg", "libopus", {}),
+    AudioFormat.M4A: ("mp4", "aac", {"brand": "M4A "}),
+    AudioFormat.M4B: ("mp4", "aac", {"brand": "M4B "}),
+}
+
+
+def encode_tagged(
+    file: BinaryIO,
+    blocks: Iterable[Samples],
+    audio_format: AudioFormat,
+    tags: FileTags,
+    *,
+    rate_hz: int = STUDIO_RATE_HZ,
+    kbps: int | None = None,
+) -> int:
+    """Write blocks of mono samples with tags, as FLAC, Opus, M4A or M4B; returns how many.
+
+    Args:
+        file: Open for writing and seekable.
+        blocks: float32 [samples], each of any length.
+        audio_format: One of the four.
+        tags: What the file says of itself.
+        rate_hz: Of all the blocks.
+        kbps: Bit rate; None for the format's default.
+    """
+    container_format, codec, options = _TAGGED[audio_format]
+    options = {"fflags": "+bitexact", **options}  # the same bytes each time
+    sink = _GuardedSink(file)
+    with av.open(sink, "w", format=container_format, options=options) as container:
+        stream: Any = container.add_stream(codec, rate=rate_hz, layout="mono")
+        if audio_format in DEFAULT_KBPS:
+            stream.bit_rate = 1000 * (kbps or DEFAULT_KBPS[audio_format])
+        set_tags(container, tags)
+        at_sample = 0
+        for block in blocks:
+            if len(block):
+                frame = _make_frame(to_pcm16(block), "s16", at_sample, rate_hz)
+                container.mux(stream.encode(frame))
+                at_sample += len(block)
+                sink.raise_failure()
+        container.mux(stream.encode(None))
+    sink.raise_failure()
+    return at_sample
 
 
 class StreamFormat(StrEnum):
-    """The formats a listener can ask for."""
+    """The formats a listener can ask for; M4A and M4B can't be streamed."""
 
     MP3 = "mp3"
     OPUS = "opus"
@@ -148,11 +228,13 @@ class StreamFormat(StrEnum):
     FLAC = "flac"
     WAV = "wav"
     PCM = "pcm"
+    M4A = "m4a"
+    M4B = "m4b"
 
     @property
     def media_type(self) -> str:
         """The MIME type; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
-        return {"mp3": "audio/mpeg", "opus": "audio/ogg"}.get(self, f"audio/{self.value}")
+        return _MEDIA_TYPES.get(self, f"audio/{self.value}")
 
 
 # Container, codec and options. No Xing header, since it would have to be completed at the end;
@@ -166,10 +248,12 @@ _MUXED: dict[StreamFormat, tuple[str, str, dict[str, str]]] = {
 _BIT_RATE = {StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000, StreamFormat.AAC: 96_000}
 
 
-def _make_frame(samples: npt.NDArray[Any], sample_format: str, start_sample: int) -> Any:
-    """A frame of PyAV's with mono samples at the studio's rate."""
+def _make_frame(
+    samples: npt.NDArray[Any], sample_format: str, start_sample: int, rate_hz: int = STUDIO_RATE_HZ
+) -> Any:
+    """A frame of PyAV's with mono samples, by default at the studio's rate."""
     frame = av.AudioFrame.from_ndarray(samples[None], format=sample_format, layout="mono")
-    frame.sample_rate = STUDIO_RATE_HZ
+    frame.sample_rate = rate_hz
     frame.pts = start_sample
     return frame
 

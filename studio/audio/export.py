@@ -1,4 +1,4 @@
-"""Export of a scene: one audio file, a zip of its segments, or a zip of one track per speaker."""
+"""Export of a scene: one audio file, or a zip of its segments."""
 
 from __future__ import annotations
 
@@ -13,15 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from string import Formatter
 from typing import BinaryIO
 
 import numpy as np
 
-from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Samples, resample
-from studio.audio.encode import STUDIO_MP3, AudioFormat, Mp3Settings, encode_blocks, parse_format
-from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample
+from studio.audio.encode import (
+    STUDIO_MP3,
+    AudioFormat,
+    Mp3Settings,
+    encode_blocks,
+    encode_tagged,
+    mp3_settings,
+    parse_format,
+)
+from studio.audio.file_tags import FileTags, write_id3
+from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
-from studio.dialog.model import name_key
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors
 
@@ -37,7 +46,7 @@ def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
         shutil.copyfileobj(source, target, 1 << 20)
 
 
-def _add_wav(
+def add_wav(
     archive: zipfile.ZipFile,
     name: str,
     pieces: Iterable[bytes],
@@ -82,7 +91,7 @@ _SCENE_FILE = "scene.wav"
 MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
-_MIN_BYTES_PER_SAMPLE = {AudioFormat.WAV: 2.0, AudioFormat.FLAC: 0.2, AudioFormat.MP3: 0.2}
+_MIN_BYTES_PER_SAMPLE = dict.fromkeys(AudioFormat, 0.2) | {AudioFormat.WAV: 2.0}
 """Lower bounds of a file's size: an export that can't fit is refused before it begins."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
@@ -97,6 +106,7 @@ class Caption:
 
     Attributes:
         line_number: 1-based place in the script, when known.
+        line_id: Of the project's line, when it is one.
         speaker: None for a silence or reused audio.
         text: What is said, None likewise.
         issues: What may not be right about its sound, in sentences.
@@ -109,9 +119,47 @@ class Caption:
     text: str | None = None
     issues: tuple[str, ...] = ()
     at_s: Mapping[str, float] = field(default_factory=dict)
+    line_id: str | None = None
 
 
-_NO_CAPTION = Caption()
+NO_CAPTION = Caption()
+
+FILE_NAMES = "{segment}-{speaker}"
+"""How the files of lines are named by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """How a file is encoded and what it says of itself.
+
+    Attributes:
+        tags: What it says of itself.
+        mp3: How an MP3 is encoded where no bit rate is given.
+        kbps: Bit rate of MP3, AAC and Opus; None for the usual one.
+        names: How the files of lines in a zip are named, with the fields of `check_names`.
+        podcast: Whether a zip has chapters and transcript as podcasts have them.
+    """
+
+    tags: FileTags = field(default_factory=FileTags)
+    mp3: Mp3Settings = STUDIO_MP3
+    kbps: int | None = None
+    names: str = FILE_NAMES
+    podcast: bool = False
+
+    def rate_hz(self, audio_format: AudioFormat) -> int:
+        """The sample rate of a file."""
+        if audio_format is AudioFormat.MP3:
+            return self.mp3_settings.rate_hz
+        is_large = audio_format in (AudioFormat.M4A, AudioFormat.M4B) and (self.kbps or 0) > 128
+        return 44_100 if is_large else STUDIO_RATE_HZ
+
+    @property
+    def mp3_settings(self) -> Mp3Settings:
+        """How an MP3 is encoded."""
+        return self.mp3 if self.kbps is None else mp3_settings(self.kbps)
+
+
+NO_FORM = FileForm()
 
 
 def export_audio(
@@ -119,10 +167,10 @@ def export_audio(
     timeline: Timeline,
     *,
     master: Master = NO_MASTERING,
-    mp3: Mp3Settings = STUDIO_MP3,
+    form: FileForm = NO_FORM,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the joined audio; the suffix chooses .wav, .flac or .mp3, of which `mp3` says how.
+    """Write the joined audio; the suffix chooses the format. A WAV carries no tags.
 
     The file is whole or not there; an earlier one stays as it was after any error.
 
@@ -133,18 +181,23 @@ def export_audio(
     audio_format = parse_format(path)
     check_size(timeline, path, _MIN_BYTES_PER_SAMPLE[audio_format])
     blocks = report_progress(master.blocks(timeline), timeline, on_progress)
+    rate_hz = form.rate_hz(audio_format)
+    if rate_hz != STUDIO_RATE_HZ:
+        blocks = resample(blocks, STUDIO_RATE_HZ, rate_hz)
     with open_atomic(path) as file:
-        if audio_format is not AudioFormat.MP3:
+        if audio_format is AudioFormat.WAV:
             encode_blocks(file, blocks, audio_format)
-            return
-        if mp3.rate_hz != STUDIO_RATE_HZ:
-            blocks = resample(blocks, STUDIO_RATE_HZ, mp3.rate_hz)
-        if master != NO_MASTERING:
-            scale = np.float32(mp3.scale)
-            blocks = (block / scale for block in blocks)
-        encode_blocks(
-            file, blocks, audio_format, rate_hz=mp3.rate_hz, mp3_compression=mp3.compression
-        )
+        elif audio_format is AudioFormat.MP3:
+            mp3 = form.mp3_settings
+            if master != NO_MASTERING:
+                scale = np.float32(mp3.scale)
+                blocks = (block / scale for block in blocks)
+            write_id3(file, form.tags)
+            encode_blocks(
+                file, blocks, audio_format, rate_hz=rate_hz, mp3_compression=mp3.compression
+            )
+        else:
+            encode_tagged(file, blocks, audio_format, form.tags, rate_hz=rate_hz, kbps=form.kbps)
 
 
 def export_zip(
@@ -153,19 +206,21 @@ def export_zip(
     captions: Mapping[int, Caption],
     *,
     master: Master = NO_MASTERING,
+    form: FileForm = NO_FORM,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write a zip: a WAV for every take, the joined audio as `scene.wav`, and `manifest.json`.
 
-    File names are made of the segment's place and the speaker's letters, so they are safe on every
-    system. Silences are in the joined audio and the manifest only. Memory holds one block. Takes
-    are copied as they are; where the scene is mastered, they are cut out of it.
+    File names are made of letters and digits, so they are safe on every system. Silences are in the
+    joined audio and the manifest only. Memory holds one block. Takes are copied as they are; where
+    the scene is mastered, they are cut out of it.
 
     Args:
         path: The zip; whole or not there, as in `export_audio`.
         timeline: What is exported.
         captions: By `segment_idx`, for taken and skipped segments alike.
         master: What becomes of the level.
+        form: Its chapters, and how the files of lines are named.
         on_progress: Told while the joined audio is written, which takes nearly all the time.
 
     Raises:
@@ -176,22 +231,22 @@ def export_zip(
     check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
     folder = path.parent
     watch = partial(report_progress, timeline=timeline, on_progress=on_progress)
+    named = name_files(timeline, captions, form.names)
     with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
         if master == NO_MASTERING:
             _add_joined(archive, watch(timeline.blocks()), folder)
-            _add_takes(archive, timeline, captions)
+            _add_takes(archive, timeline, named)
         else:
             with open_mixdown(timeline, master, folder, watch) as mix:
                 _add_joined(archive, mix.blocks(), folder)
-                for entry in _iter_audible(timeline):
-                    name = _build_segment_name(entry, captions)
-                    _add_wav(archive, name, mix.part(entry), entry.n_samples)
-        manifest = _build_manifest(timeline, captions, _SCENE_FILE)
-        written = json.dumps(manifest, ensure_ascii=False, indent=2)
-        archive.writestr("manifest.json", written, zipfile.ZIP_DEFLATED)
+                for entry in iter_audible(timeline):
+                    add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
+        _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
+        if form.podcast:
+            add_podcast_files(archive, timeline, captions, form.tags)
 
 
-def _iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
+def iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
     """The entries that aren't silence."""
     return (entry for entry in timeline.entries if entry.source is not None)
 
@@ -247,21 +302,103 @@ def _add_joined(archive: zipfile.ZipFile, blocks: Iterable[Samples], folder: Pat
         _add_file(archive, _SCENE_FILE, joined)
 
 
-def _add_takes(
-    archive: zipfile.ZipFile, timeline: Timeline, captions: Mapping[int, Caption]
-) -> None:
-    for entry in _iter_audible(timeline):
+def _add_takes(archive: zipfile.ZipFile, timeline: Timeline, named: Mapping[int, str]) -> None:
+    for entry in iter_audible(timeline):
         assert entry.source is not None
         with entry.source.open("rb") as take:
-            _add_file(archive, _build_segment_name(entry, captions), take)
+            _add_file(archive, named[entry.segment_idx], take)
 
 
-def _build_segment_name(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
-    label = _build_file_label(captions.get(entry.segment_idx, _NO_CAPTION).speaker or "audio")
-    return f"{entry.segment_idx + 1:04d}-{label}.wav"
+def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:
+    written = json.dumps(content, ensure_ascii=False, indent=2)
+    archive.writestr(name, written, zipfile.ZIP_DEFLATED)
 
 
-def _build_file_label(speaker: str) -> str:
+_MAX_WORDS = 6
+_NAME_FIELDS = ("number", "segment", "id", "speaker", "words")
+
+
+def check_names(pattern: str) -> str:
+    """Check a pattern for the names of files, which is returned.
+
+    `{number}` is the line's number as the page has it, without the pauses, and `{segment}` that
+    with them; `{id}` is the id of a project's line, `{speaker}` its speaker, `{words}` its first
+    words.
+
+    Raises:
+        BadInput: It has other fields, or none that tells lines apart.
+    """
+    try:
+        fields = {name for _, name, how, to in Formatter().parse(pattern) if name is not None}
+        is_plain = all(not how and not to for _, _, how, to in Formatter().parse(pattern))
+    except ValueError:
+        fields, is_plain = set(), False
+    if not is_plain or not fields <= set(_NAME_FIELDS) or fields <= {"speaker", "words"}:
+        raise BadInput(
+            "The files' names are made of {number}, {segment}, {id}, {speaker} and {words}, with "
+            f"one of the first three among them; “{pattern[:60]}” can't be used."
+        )
+    return pattern
+
+
+def name_files(
+    timeline: Timeline, captions: Mapping[int, Caption], pattern: str = FILE_NAMES
+) -> dict[int, str]:
+    """The name of each line's file, by `segment_idx`."""
+    audible = [entry.segment_idx for entry in iter_audible(timeline)]
+    order = sorted({*audible, *(part.segment_idx for part in timeline.skipped)})
+    numbers = {segment_idx: number for number, segment_idx in enumerate(order, start=1)}
+    named: dict[int, str] = {}
+    taken: set[str] = set()
+    for segment_idx in audible:
+        caption = captions.get(segment_idx, NO_CAPTION)
+        name = pattern.format(
+            number=f"{numbers[segment_idx]:04d}",
+            segment=f"{segment_idx + 1:04d}",
+            id=caption.line_id or f"{segment_idx:04d}",
+            speaker=build_file_label(caption.speaker or "audio"),
+            words=build_file_label(" ".join((caption.text or "").split()[:_MAX_WORDS])),
+        )
+        safe = "".join(char if char not in '<>:"/\\|?*' and char >= " " else "_" for char in name)
+        number = 1
+        while (unique := f"{safe}{f'-{number}' if number > 1 else ''}.wav").lower() in taken:
+            number += 1
+        taken.add(unique.lower())
+        named[segment_idx] = unique
+    return named
+
+
+def add_podcast_files(
+    archive: zipfile.ZipFile,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    tags: FileTags,
+) -> None:
+    """Chapters and transcript as the podcast namespace has them (`podcast:chapters`, JSON)."""
+    if tags.chapters:
+        chapters = [
+            {"startTime": round(one.start_s, 3), "endTime": round(one.end_s, 3), "title": one.title}
+            for one in tags.chapters
+        ]
+        _add_json(archive, "chapters.json", {"version": "1.2.0", "chapters": chapters})
+    spoken = [
+        (entry, caption)
+        for entry in iter_audible(timeline)
+        if (caption := captions.get(entry.segment_idx, NO_CAPTION)).text
+    ]
+    segments = [
+        {
+            "speaker": caption.speaker,
+            "startTime": round(entry.start_s, 3),
+            "endTime": round(entry.end_sample / STUDIO_RATE_HZ, 3),
+            "body": caption.text,
+        }
+        for entry, caption in spoken
+    ]
+    _add_json(archive, "transcript.json", {"version": "1.0.0", "segments": segments})
+
+
+def build_file_label(speaker: str) -> str:
     """A name's letters, marks and digits; every run of other characters is one underscore."""
     kept = (
         char if unicodedata.category(char)[0] in "LMN" else " "
@@ -271,15 +408,17 @@ def _build_file_label(speaker: str) -> str:
 
 
 def _build_manifest(
-    timeline: Timeline, captions: Mapping[int, Caption], scene: str
+    timeline: Timeline, captions: Mapping[int, Caption], named: Mapping[int, str]
 ) -> dict[str, object]:
-    records = {entry.segment_idx: _describe_entry(entry, captions) for entry in timeline.entries}
+    records = {
+        entry.segment_idx: _describe_entry(entry, captions, named) for entry in timeline.entries
+    }
     records |= {
         part.segment_idx: _describe_failed_part(part, captions) for part in timeline.skipped
     }
     return {
         "version": MANIFEST_VERSION,
-        "file": scene,
+        "file": _SCENE_FILE,
         "rate_hz": STUDIO_RATE_HZ,
         "duration_s": timeline.duration_s,
         "n_samples": timeline.n_samples,
@@ -288,7 +427,9 @@ def _build_manifest(
     }
 
 
-def _describe_entry(entry: TimelineEntry, captions: Mapping[int, Caption]) -> dict[str, object]:
+def _describe_entry(
+    entry: TimelineEntry, captions: Mapping[int, Caption], named: Mapping[int, str]
+) -> dict[str, object]:
     is_silence = entry.source is None
     return {
         **_describe_caption(entry.segment_idx, captions),
@@ -297,7 +438,7 @@ def _describe_entry(entry: TimelineEntry, captions: Mapping[int, Caption]) -> di
         "duration_s": entry.duration_s,
         "start_sample": entry.start_sample,
         "n_samples": entry.n_samples,
-        "file": None if is_silence else _build_segment_name(entry, captions),
+        "file": named.get(entry.segment_idx),
     }
 
 
@@ -311,7 +452,7 @@ def _describe_failed_part(part: FailedPart, captions: Mapping[int, Caption]) -> 
 
 
 def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
-    caption = captions.get(segment_idx, _NO_CAPTION)
+    caption = captions.get(segment_idx, NO_CAPTION)
     return {
         "segment": segment_idx,
         "line": caption.line_number,
@@ -319,146 +460,3 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
         "text": caption.text,
         "doubtful": list(caption.issues),
     } | ({"at_s": dict(caption.at_s)} if caption.at_s else {})
-
-
-RECORDINGS = "Recordings"
-
-_BYTES_PER_SAMPLE = 4.0  # the mixdown, and the most that all tracks take together
-_SILENT_BLOCK = bytes(2 * BLOCK_SAMPLES)
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """The track of one speaker, or of all recordings.
-
-    Attributes:
-        name: As the script has it.
-        file_name: Safe on every system, and of this track alone.
-        entries: In the order of the scene.
-    """
-
-    name: str
-    file_name: str
-    entries: tuple[TimelineEntry, ...]
-
-
-def export_tracks(
-    path: Path,
-    timeline: Timeline,
-    captions: Mapping[int, Caption],
-    *,
-    master: Master = NO_MASTERING,
-    on_progress: OnProgress | None = None,
-) -> None:
-    """Write a zip: a WAV for each speaker, one for recordings, `labels.txt` and `scene.rpp`.
-
-    Each WAV is as long as the scene and silent where others speak; added up they are the scene to
-    the last bit. The labels are Audacity's, the other file is a project of Reaper's.
-
-    Args:
-        path: The zip; whole or not there.
-        timeline: What is exported.
-        captions: By `segment_idx`.
-        master: What becomes of the level.
-        on_progress: Told while the scene is laid out, and then while the tracks are written.
-
-    Raises:
-        BadInput: There is no audio, too much of it, or there are pauses without end.
-        StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
-    """
-    check_size(timeline, path, _BYTES_PER_SAMPLE)
-    tracks = _group_tracks(timeline, captions)
-
-    def halfway(share: float) -> None:
-        if on_progress is not None:
-            on_progress(share / 2)
-
-    with (
-        open_atomic(path) as file,
-        zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
-        open_mixdown(
-            timeline, master, path.parent, lambda blocks: report_progress(blocks, timeline, halfway)
-        ) as mix,
-    ):
-        for done, track in enumerate(tracks, start=1):
-            _add_wav(
-                archive, track.file_name, _read_track(mix, track), timeline.n_samples, deflated=True
-            )
-            if on_progress is not None:
-                on_progress(0.5 + 0.5 * done / len(tracks))
-        archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)
-        archive.writestr("scene.rpp", _write_reaper_project(tracks, timeline), zipfile.ZIP_DEFLATED)
-
-
-def _group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
-    """One track per speaker in the order of their first lines, then one for the recordings."""
-    grouped: dict[str, list[TimelineEntry]] = {}
-    names: dict[str, str] = {}
-    for entry in _iter_audible(timeline):
-        speaker = captions.get(entry.segment_idx, _NO_CAPTION).speaker or ""
-        key = name_key(speaker)
-        names.setdefault(key, speaker or RECORDINGS)
-        grouped.setdefault(key, []).append(entry)
-    keys = sorted(grouped, key=lambda key: key == "")
-    return [
-        Track(names[key], f"{number:02d}-{_build_file_label(names[key])}.wav", tuple(grouped[key]))
-        for number, key in enumerate(keys, start=1)
-    ]
-
-
-def _read_track(mix: Mixdown, track: Track) -> Iterator[bytes]:
-    at_sample = 0
-    for entry in track.entries:
-        yield from _iter_silence(entry.start_sample - at_sample)
-        yield from mix.part(entry)
-        at_sample = entry.end_sample
-    yield from _iter_silence(mix.n_samples - at_sample)
-
-
-def _iter_silence(n_samples: int) -> Iterator[bytes]:
-    for start in range(0, n_samples, BLOCK_SAMPLES):
-        yield _SILENT_BLOCK[: 2 * (n_samples - start)]
-
-
-def _write_labels(timeline: Timeline, captions: Mapping[int, Caption]) -> str:
-    """Audacity's label track: start, end and name, with tabs between them."""
-    rows = [
-        f"{entry.start_s:.6f}\t{entry.end_sample / STUDIO_RATE_HZ:.6f}\t"
-        f"{_format_label(entry, captions)}\n"
-        for entry in _iter_audible(timeline)
-    ]
-    return "".join(rows)
-
-
-def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
-    caption = captions.get(entry.segment_idx, _NO_CAPTION)
-    if caption.speaker is None:
-        return RECORDINGS
-    return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
-
-
-def _write_reaper_project(tracks: Iterable[Track], timeline: Timeline) -> str:
-    """A minimal Reaper project: every track with its file, from time 0."""
-    rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
-    for track in tracks:
-        rows += [
-            "  <TRACK",
-            f"    NAME {_quote(track.name)}",
-            "    <ITEM",
-            "      POSITION 0",
-            f"      LENGTH {timeline.duration_s:.9f}",
-            f"      NAME {_quote(track.name)}",
-            "      <SOURCE WAVE",
-            f"        FILE {_quote(track.file_name)}",
-            "      >",
-            "    >",
-            "  >",
-        ]
-    return "\n".join([*rows, ">", ""])
-
-
-def _quote(text: str) -> str:
-    """In whichever of Reaper's three quotes it doesn't hold; a name with all three loses one."""
-    line = " ".join(text.split())
-    quote = next((sign for sign in "\"'`" if sign not in line), None)
-    return f"{quote}{line}{quote}" if quote else f"`{line.replace('`', chr(39))}`"

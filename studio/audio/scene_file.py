@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import STUDIO_MP3, AudioFormat, parse_format
+from studio.audio.encode import BIT_RATES_KBPS, STUDIO_MP3, parse_format
 from studio.audio.export import (
+    FILE_NAMES,
     Caption,
+    FileForm,
     OnProgress,
+    check_names,
     check_size,
     export_audio,
-    export_tracks,
     export_zip,
     report_progress,
 )
+from studio.audio.file_tags import Chapter, FileTags
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
 from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master
 from studio.audio.timeline import Timeline
+from studio.audio.tracks import export_tracks
 from studio.dialog.model import name_key
 from studio.errors import BadInput, Conflict
 
@@ -35,12 +40,18 @@ class ExportOptions:
     Attributes:
         mastering: What becomes of its level.
         tracks: One track for each speaker, in a zip.
+        kbps: Bit rate of MP3, AAC and Opus, one of `BIT_RATES_KBPS`; None for the usual one.
+        names: How the files of lines in a zip are named, with the fields of `check_names`.
+        podcast: Whether a zip has chapters and transcript as podcasts have them.
         is_measured: Whether the finished file's loudness is measured, which reads it once more.
     """
 
     mastering: Mastering = field(default_factory=Mastering)
     tracks: bool = False
     is_measured: bool = False
+    kbps: int | None = None
+    names: str = FILE_NAMES
+    podcast: bool = False
 
 
 AS_RENDERED = ExportOptions()
@@ -50,8 +61,12 @@ def check_export_options(path: Path, options: ExportOptions) -> None:
     """Check that a file's suffix and the options go together.
 
     Raises:
-        BadInput: The suffix is none of .wav, .flac, .mp3 and .zip, or tracks are no zip.
+        BadInput: The suffix is unknown, tracks are no zip, or the bit rate or a name isn't one.
     """
+    check_names(options.names)
+    if options.kbps is not None and options.kbps not in BIT_RATES_KBPS:
+        known = ", ".join(map(str, BIT_RATES_KBPS))
+        raise BadInput(f"The bit rate is one of {known} kbit/s; {options.kbps} can't be used.")
     if not _is_zip(path):
         parse_format(path)
         if options.tracks:
@@ -65,10 +80,33 @@ class Scene:
     Attributes:
         timeline: Its sound.
         captions: Who says what, by `segment_idx`, for taken and skipped segments alike.
+        sections: Titles of sections, by the `segment_idx` of the first segment that may follow.
+        tags: What a file says of it, without the chapters.
     """
 
     timeline: Timeline
     captions: Mapping[int, Caption]
+    sections: tuple[tuple[int, str], ...] = ()
+    tags: FileTags = field(default_factory=FileTags)
+
+    def described(self, title: str, engine_titles: Mapping[str, str]) -> Scene:
+        """The scene with a title, and its engines named for people."""
+        engines = tuple(engine_titles.get(name, name) for name in self.tags.engines)
+        return replace(self, tags=replace(self.tags, title=title, engines=engines))
+
+    def list_chapters(self) -> tuple[Chapter, ...]:
+        """A chapter for each section with sound in it, up to the next one's beginning."""
+        entries = self.timeline.entries
+        starts: dict[int, str] = {}
+        for segment_idx, title in self.sections:
+            following = (one for one in entries if one.segment_idx >= segment_idx)
+            if (first := next(following, None)) is not None:
+                starts[first.start_sample] = title
+        marks = [*starts, self.timeline.n_samples]
+        return tuple(
+            Chapter(starts[start], start / STUDIO_RATE_HZ, end / STUDIO_RATE_HZ)
+            for start, end in pairwise(marks)
+        )
 
     def write(
         self,
@@ -99,7 +137,9 @@ class Scene:
         check_size(self.timeline, path, 0)  # before it is read through for its level
         passes = _PassProgress(on_progress)
         target = options.mastering.target
+        tags = replace(self.tags, chapters=self.list_chapters())
         mp3 = target.mp3 if target else STUDIO_MP3
+        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast)
 
         def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
             return report_progress(blocks, self.timeline, passes.begin(), rate_hz=rate_hz)
@@ -107,15 +147,21 @@ class Scene:
         master = self._plan_master(options.mastering, watch)
         if _is_zip(path):
             export = export_tracks if options.tracks else export_zip
-            export(path, self.timeline, self.captions, master=master, on_progress=passes.begin())
+            export(
+                path,
+                self.timeline,
+                self.captions,
+                master=master,
+                form=form,
+                on_progress=passes.begin(),
+            )
         else:
-            export_audio(path, self.timeline, master=master, mp3=mp3, on_progress=passes.begin())
+            export_audio(path, self.timeline, master=master, form=form, on_progress=passes.begin())
         found = None
         if options.is_measured and _is_zip(path):
             found = measure_loudness(watch(master.blocks(self.timeline)))
         elif options.is_measured:
-            is_mp3 = parse_format(path) is AudioFormat.MP3
-            rate_hz = mp3.rate_hz if is_mp3 else STUDIO_RATE_HZ
+            rate_hz = form.rate_hz(parse_format(path))
             found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
         passes.end()
         return found

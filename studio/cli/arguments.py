@@ -18,7 +18,8 @@ STANDARD = Path("-")
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 VOICE_ACTIONS = ("list", "install", "remove", "try")
-AUDIO_FORMATS = ("wav", "flac", "mp3")
+AUDIO_FORMATS = ("wav", "flac", "mp3", "opus", "m4a", "m4b")
+_BIT_RATES_KBPS = (64, 96, 128, 192)
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 _MAX_TRIES = 4  # as in `studio.engine.job`, which needs packages
@@ -114,8 +115,8 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         required=True,
-        help=".wav .flac .mp3 .zip, .srt or .vtt; - writes audio to standard output; may be given "
-        "several times",
+        help=".wav .flac .mp3 .opus .m4a .m4b .zip, .srt or .vtt; - writes audio to standard "
+        "output; may be given several times",
     )
     parser.add_argument(
         "--format",
@@ -175,6 +176,25 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
     parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
+    parser.add_argument(
+        "--bitrate",
+        metavar="KBPS",
+        type=int,
+        choices=_BIT_RATES_KBPS,
+        help=f"of MP3, Opus and AAC: {', '.join(map(str, _BIT_RATES_KBPS))}",
+    )
+    parser.add_argument("--title", metavar="T", help="in the file's tags (default: OUT's name)")
+    parser.add_argument("--cover", metavar="IMAGE", type=Path, help="a JPEG or PNG for the tags")
+    parser.add_argument(
+        "--names",
+        metavar="PATTERN",
+        default="{segment}-{speaker}",
+        help="of a .zip's files, from {number}, {segment}, {speaker} and {words} (default: "
+        "{segment}-{speaker})",
+    )
+    parser.add_argument(
+        "--podcast", action="store_true", help="a .zip with chapters and transcript as JSON, too"
+    )
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:

@@ -7,16 +7,18 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from studio.audio.export import check_names
+from studio.audio.file_tags import Cover, read_cover
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
-from studio.audio.scene_file import ExportOptions, check_export_options, describe_result
+from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
 from studio.backends.base import Backend
 from studio.cli.arguments import STANDARD, check_script, parse_voice
 from studio.cli.render_captions import write_captions
@@ -34,6 +36,7 @@ from studio.dialog.model import (
     Dialog,
     Notice,
     Speech,
+    Unspoken,
     matching_language,
 )
 from studio.dialog.pronunciation import PronunciationRules
@@ -174,6 +177,14 @@ class RenderArguments:
     speed: float | None = None
     audio_format: str = "wav"
     quiet: bool = False
+    title: str | None = None
+    cover: Cover | None = None
+
+    def describe(self, scene: Scene, output: Path, engine_titles: Mapping[str, str]) -> Scene:
+        """A scene with the tags that were asked for."""
+        stem = "" if output == STANDARD else output.stem
+        described = scene.described(stem if self.title is None else self.title, engine_titles)
+        return replace(described, tags=replace(described.tags, cover=self.cover))
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
@@ -184,7 +195,14 @@ class RenderArguments:
         """
         check_script(arguments)
         mastering = Mastering(parse_target(arguments.loudness), arguments.even)
-        sound = ExportOptions(mastering, tracks=arguments.tracks, is_measured=True)
+        sound = ExportOptions(
+            mastering,
+            tracks=arguments.tracks,
+            is_measured=True,
+            kbps=arguments.bitrate,
+            names=check_names(arguments.names),
+            podcast=arguments.podcast,
+        )
         outputs = tuple(dict.fromkeys(arguments.output))
         for output in outputs:
             if output == STANDARD:
@@ -205,6 +223,8 @@ class RenderArguments:
             arguments.speed,
             arguments.format,
             arguments.quiet,
+            arguments.title,
+            None if arguments.cover is None else read_cover(arguments.cover),
         )
 
     def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
@@ -273,8 +293,11 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
         _check_saved(job, folder)
         captions = partial(write_captions, job, dialog, pronouncing.spoken)
-        written = _write(job, arguments, folder, captions)
-    report(job, len(parsed.dialog), written, arguments)
+        titles = {name: backend.title for name, backend in studio.backends().items()}
+        describe = partial(arguments.describe, engine_titles=titles)
+        written = _write(job, arguments, folder, captions, describe)
+    lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
+    report(job, lines, written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
@@ -397,7 +420,11 @@ def _check_saved(job: Job, folder: Path) -> None:
 
 
 def _write(
-    job: Job, arguments: RenderArguments, folder: Path, captions: Callable[[Path], bytes]
+    job: Job,
+    arguments: RenderArguments,
+    folder: Path,
+    captions: Callable[[Path], bytes],
+    describe: Callable[[Scene, Path], Scene],
 ) -> Written | None:
     """Write all files; None if no line was spoken, so that there is nothing to write."""
     loudness = None
@@ -406,7 +433,7 @@ def _write(
         for output in arguments.outputs:
             if output == STANDARD:
                 path = folder / f"scene.{arguments.audio_format}"
-                loudness = scene.write(path, arguments.sound)
+                loudness = describe(scene, output).write(path, arguments.sound)
                 with path.open("rb") as file:
                     shutil.copyfileobj(file, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
@@ -414,7 +441,7 @@ def _write(
                 with open_atomic(output) as file:
                     file.write(captions(output))
             else:
-                loudness = scene.write(output, arguments.sound)
+                loudness = describe(scene, output).write(output, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)
     except Conflict:
         return None

@@ -20,6 +20,8 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    Unspoken,
+    UnspokenKind,
     clean_name,
     paragraph,
     spelling_notices,
@@ -77,8 +79,19 @@ class _AudioItem(BaseModel):
         return Audio(check_audio_path(self.path), number)
 
 
-_Item = Annotated[_SpeechItem | _SilenceItem | _AudioItem, Field(discriminator="type")]
-_ITEM: TypeAdapter[_SpeechItem | _SilenceItem | _AudioItem] = TypeAdapter(_Item)
+class _UnspokenItem(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["heading", "note", "action"]
+    text: str
+
+    def line(self, number: int) -> Line:
+        return Unspoken(paragraph(self.text), UnspokenKind(self.type), number)
+
+
+_AnyItem = _SpeechItem | _SilenceItem | _AudioItem | _UnspokenItem
+_Item = Annotated[_AnyItem, Field(discriminator="type")]
+_ITEM: TypeAdapter[_AnyItem] = TypeAdapter(_Item)
 
 
 def parse_items(text: str) -> ParsedScript:
@@ -161,7 +174,10 @@ def _explain(error: ValidationError) -> str:
     key = "".join(f" “{part}”" for part in first["loc"][1:2])
     match first["type"]:
         case "union_tag_invalid" | "union_tag_not_found":
-            return f'An item has a "type" of "speech", "silence" or "audio", {_HOW}.'
+            return (
+                'An item has a "type" of "speech", "silence", "audio", "heading", "note" or '
+                f'"action", {_HOW}.'
+            )
         case "model_attributes_type" | "model_type" | "dict_type":
             return f"An item is a JSON object, {_HOW}."
         case "missing":
@@ -183,6 +199,8 @@ def _item(line: Line) -> dict[str, object]:
             return {"type": "silence", "duration": line.duration_s}
         case Audio():
             return {"type": "audio", "path": line.path}
+        case Unspoken():
+            return {"type": line.kind.value, "text": line.text}
         case Speech():
             item = {"type": "speech", "speaker_id": line.speaker, "text": line.text}
             settings = {"language": line.language, "seed": line.seed, **line.params}

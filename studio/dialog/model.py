@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 
 import regex
@@ -128,7 +129,24 @@ class Audio:
     line_number: int = field(default=0, compare=False)
 
 
-Line = Speech | Silence | Audio
+class UnspokenKind(StrEnum):
+    """What a text that isn't spoken is; a heading begins a section."""
+
+    HEADING = "heading"
+    NOTE = "note"
+    ACTION = "action"
+
+
+@dataclass(frozen=True, slots=True)
+class Unspoken:
+    """A text that stands between lines and isn't spoken; `text` is one paragraph."""
+
+    text: str
+    kind: UnspokenKind = UnspokenKind.NOTE
+    line_number: int = field(default=0, compare=False)
+
+
+Line = Speech | Silence | Audio | Unspoken
 
 
 @dataclass(frozen=True, slots=True)

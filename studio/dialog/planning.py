@@ -25,6 +25,8 @@ from studio.dialog.model import (
     Speech,
     SpeechLimits,
     SpokenText,
+    Unspoken,
+    UnspokenKind,
     is_speakable,
     matching_language,
     name_key,
@@ -234,10 +236,14 @@ Segment = SpeechSegment | SilenceSegment | AudioSegment | FailedSegment
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Segments in the order of playback, with `segments[i].segment_idx == i`."""
+    """Segments in the order of playback, with `segments[i].segment_idx == i`.
+
+    `sections` has the title of each section and the index of the first segment that may follow it.
+    """
 
     segments: tuple[Segment, ...]
     notices: tuple[Notice, ...] = ()
+    sections: tuple[tuple[int, str], ...] = ()
 
 
 def plan(
@@ -265,7 +271,8 @@ def plan(
     planner = _Planner(limits, seed, cache(languages_of), names, SpokenText(pronounce))
     for line_idx, line in enumerate(dialog):
         planner.add(line, line_idx)
-    return Plan(tuple(planner.segments), tuple(planner.notices.values()))
+    notices = tuple(planner.notices.values())
+    return Plan(tuple(planner.segments), notices, tuple(planner.sections))
 
 
 def mood_of(line: Speech) -> str | None:
@@ -288,6 +295,7 @@ class _Planner:
     names: Mapping[str, str]
     spoken: SpokenText
     segments: list[Segment] = field(default_factory=list)
+    sections: list[tuple[int, str]] = field(default_factory=list)
     notices: dict[tuple[str, str], Notice] = field(default_factory=dict)
 
     def add(self, line: Line, line_idx: int) -> None:
@@ -300,6 +308,10 @@ class _Planner:
                 self.segments.append(AudioSegment(idx, line_idx, number, line.path))
             case Speech():
                 self.segments += self._speech(line, line_idx, number)
+            case Unspoken(text, UnspokenKind.HEADING):
+                self.sections.append((idx, text))
+            case Unspoken():
+                pass
 
     def _speech(self, line: Speech, line_idx: int, number: int) -> list[Segment]:
         speaker = self.names[name_key(line.speaker)]

@@ -25,6 +25,8 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    Unspoken,
+    UnspokenKind,
     clean_name,
     paragraph,
     spelling_notices,
@@ -144,7 +146,9 @@ def _plain_name(written: str) -> str | None:
 
 # The syntax:
 #
-#     # A comment; so is a line that starts with two slashes.
+#     ## A heading, which begins a section.
+#     # A note; so is a line that starts with two slashes.
+#     #> Action: what is seen or done. None of the three is spoken.
 #     Anna: What she says,
 #     continued on the next line.
 #
@@ -162,6 +166,11 @@ def _plain_name(written: str) -> str | None:
 _LEADING_INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
 _AUDIO = regex.compile(r"\[\s*audio\s*:(?P<path>[^|]*)\]", regex.IGNORECASE)
 _AUDIO_BEGINS = regex.compile(r"\[\s*audio\s*:[^|\]]*(?:\]|$)", regex.IGNORECASE)
+
+_UNSPOKEN = regex.compile(r"(?P<sign>#>|#+|//)\s*(?P<text>.*)", regex.DOTALL)
+_UNSPOKEN_SIGNS = {UnspokenKind.HEADING: "##", UnspokenKind.NOTE: "#", UnspokenKind.ACTION: "#>"}
+_UNSPOKEN_KINDS = {"#>": UnspokenKind.ACTION, "#": UnspokenKind.NOTE, "//": UnspokenKind.NOTE}
+"""Two or more `#` are a heading."""
 
 
 def parse_script(text: str) -> ParsedScript:
@@ -200,6 +209,8 @@ def _write_line(line: Line) -> str:
             return write_pause(line.duration_s)
         case Audio():
             return f"[audio: {write_audio_path(line.path)}]"
+        case Unspoken():
+            return f"{_UNSPOKEN_SIGNS[line.kind]} {paragraph(line.text)}"
         case Speech():
             attributes = Attributes(line.language, line.seed, line.params)
             return f"{write_header(line.speaker, attributes)} {paragraph(line.text)}".rstrip()
@@ -242,7 +253,7 @@ class _ScriptReader:
     """Reads a script line by line."""
 
     def __init__(self) -> None:
-        self._entries: list[_LineDraft | Silence | Audio] = []
+        self._entries: list[_LineDraft | Line] = []
         self._draft: _LineDraft | None = None
         self._draft_at = 0
         self._paragraph_ended = False
@@ -254,7 +265,9 @@ class _ScriptReader:
             self._paragraph_ended = True
         elif line.startswith("\\"):
             self._continue(line[1:].strip(), number)
-        elif not line.startswith(("#", "//")):
+        elif unspoken := _UNSPOKEN.fullmatch(line):
+            self._add_unspoken(unspoken["sign"], unspoken["text"], number)
+        else:
             self._read_structure(line, number)
 
     def _read_structure(self, line: str, number: int) -> None:
@@ -291,7 +304,15 @@ class _ScriptReader:
         assert self._draft is not None
         self._draft.add(text)
 
-    def _append(self, entry: _LineDraft | Silence | Audio) -> None:
+    def _add_unspoken(self, sign: str, text: str, number: int) -> None:
+        """Add a text that isn't spoken; a line of speech goes on after a note or an action."""
+        kind = _UNSPOKEN_KINDS.get(sign, UnspokenKind.HEADING)
+        ended = self._paragraph_ended or kind is UnspokenKind.HEADING
+        if text := paragraph(text):
+            self._append(Unspoken(text, kind, number))
+            self._paragraph_ended = ended
+
+    def _append(self, entry: _LineDraft | Line) -> None:
         if len(self._entries) >= MAX_LINES:
             raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
         self._entries.append(entry)
@@ -299,7 +320,7 @@ class _ScriptReader:
 
     def finish(self) -> tuple[Line, ...]:
         self._refuse_stray_text()
-        if not self._entries:
+        if all(isinstance(entry, Unspoken) for entry in self._entries):
             raise ScriptError(
                 "The script holds no lines. Write at least one, such as “Anna: Good evening.”"
             )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.export import Caption
+from studio.audio.file_tags import FileTags, find_common_language
 from studio.audio.scene_file import Scene
 from studio.audio.timeline import (
     FailedPart,
@@ -526,7 +527,14 @@ def build_scene(job: Job) -> Scene:
     captions = {
         idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
     }
-    return Scene(lay_out(part for part in parts if part is not None), captions)
+    spoken = [one.segment for one in job.records if isinstance(one.segment, SpeechSegment)]
+    tags = FileTags(
+        speakers=tuple({name_key(one.speaker): one.speaker for one in spoken}.values()),
+        language=find_common_language(one.language for one in spoken),
+        engines=(job.spec.backend_name,) if spoken else (),
+    )
+    timeline = lay_out(part for part in parts if part is not None)
+    return Scene(timeline, captions, job.spec.plan.sections, tags)
 
 
 def _build_part(record: SegmentRecord) -> TimelinePart | None:

@@ -20,6 +20,7 @@ from studio.project.document import (
     LineKind,
     ProjectLine,
     ProjectSettings,
+    check_unspoken,
     clean_project_name,
     parse_fields,
     parse_line,
@@ -122,6 +123,7 @@ def _(edit: ops.SetFields, draft: DocumentDraft, _: EditLookups) -> None:
     draft.spend(2 * len(edit.line_ids))
     for line_id in edit.line_ids:
         draft.update_line(line_id, **fields)
+        check_unspoken(draft.get_line(line_id))
 
 
 @_apply_edit.register
@@ -238,7 +240,7 @@ def _(edit: ops.Replace, draft: DocumentDraft, _: EditLookups) -> None:
     pattern = re.compile(find, 0 if edit.match_case else re.IGNORECASE)
     for line in draft.iter_lines(edit.line_ids):
         draft.spend(2, 3 * len(line.text))
-        if line.kind is not LineKind.SPEECH:
+        if line.kind is not LineKind.SPEECH and line.unspoken is None:
             continue
         # Counted before the text is built, which could take gigabytes.
         found = len(pattern.findall(line.text))
@@ -263,6 +265,8 @@ def _to_text(line: ProjectLine) -> str:
     match line.kind:
         case LineKind.SPEECH:
             return line.text
+        case LineKind.SILENCE if line.unspoken is not None:
+            raise BadInput(f"A {line.unspoken} can't be joined with speech.")
         case LineKind.SILENCE:
             return write_pause(line.duration_s or 0.0)
         case LineKind.AUDIO:

@@ -17,6 +17,7 @@ import numpy as np
 from studio.audio.analysis import find_runs
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.export import Caption
+from studio.audio.file_tags import FileTags, find_common_language
 from studio.audio.loudness import Loudness
 from studio.audio.scene_file import ExportOptions, Scene
 from studio.audio.timeline import (
@@ -27,9 +28,10 @@ from studio.audio.timeline import (
     lay_out,
     lay_out_part,
 )
+from studio.backends.base import canonical_name
 from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
-from studio.dialog.model import Dialog, Notice
+from studio.dialog.model import Dialog, Notice, UnspokenKind, name_key
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
 from studio.project.document import LineKind
 from studio.project.line_states import LineView
@@ -38,25 +40,72 @@ from studio.project.takes import Take, TakeStore
 from studio.storage.workspace import ensure_writable
 
 
-def build_scene(session: ProjectSession) -> Scene:
+def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     """Chosen takes and silences in order; lines without a take, or a damaged one, are skipped.
+
+    Args:
+        session: The project.
+        section: The id of a heading; only what stands below it, up to the next one.
 
     Raises:
         Conflict: Nothing was spoken yet.
+        NotFound: There is no such heading.
     """
     session.check_chosen_takes()
     with session.lock:
-        views, accepted = session.list_views(), session.document.accepted_takes
+        numbered = list(enumerate(session.list_views()))
+        accepted, name = session.document.accepted_takes, session.document.name
+        language = session.document.settings.language
+        if section is not None:
+            numbered, name = _select_section(numbered, section)
+        views = [view for _, view in numbered]
         timeline = lay_out(
-            _build_part(session.take_store, idx, view) for idx, view in enumerate(views)
+            _build_part(session.take_store, idx, view)
+            for idx, view in numbered
+            if view.line.unspoken is None
         )
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")
         reason = damaged or "Nothing has been spoken yet, so there is nothing to save."
         raise Conflict(f"{reason} Press Read the scene first.")
-    return Scene(
-        timeline, {idx: _build_caption(idx, view, accepted) for idx, view in enumerate(views)}
+    lines = [(view.line, view.take) for view in views if view.take is not None]
+    spoken = [(line.speaker, take) for line, take in lines if line.speaker is not None]
+    tags = FileTags(
+        title=name,
+        speakers=tuple({name_key(name): name for name, _ in spoken}.values()),
+        language=language or find_common_language(take.language for _, take in spoken),
+        engines=tuple(dict.fromkeys(canonical_name(take.backend) for _, take in spoken)),
     )
+    return Scene(
+        timeline,
+        {
+            idx: _build_caption(idx, view, accepted)
+            for idx, view in numbered
+            if view.line.unspoken is None
+        },
+        tuple(
+            (idx, view.line.text)
+            for idx, view in numbered
+            if view.line.unspoken is UnspokenKind.HEADING
+        ),
+        tags,
+    )
+
+
+def _select_section(
+    numbered: list[tuple[int, LineView]], line_id: str
+) -> tuple[list[tuple[int, LineView]], str]:
+    """The rows of a section, and its title."""
+    headings = [
+        place
+        for place, (_, view) in enumerate(numbered)
+        if view.line.unspoken is UnspokenKind.HEADING
+    ]
+    for place, following in zip(headings, [*headings[1:], len(numbered)], strict=True):
+        line = numbered[place][1].line
+        if line.line_id == line_id:
+            return numbered[place:following], line.text
+    raise NotFound("This section isn't there any more.")
 
 
 _MAX_NAMED_LINES = 20
@@ -153,7 +202,7 @@ def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Capti
     doubtful = () if is_accepted else tuple(doubt.message for doubt in view.issues)
     text = line.text if line.kind is LineKind.SPEECH else None
     at_s = view.take.at_s if view.take is not None else {}
-    return Caption(idx + 1, line.speaker, text, doubtful, at_s)
+    return Caption(idx + 1, line.speaker, text, doubtful, at_s, line.line_id)
 
 
 log = logging.getLogger(__name__)

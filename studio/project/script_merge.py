@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from studio.dialog.model import Audio, Silence, Speech, name_key
+from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
 from studio.project.document import Document, LineKind, ProjectLine
 
@@ -135,8 +135,11 @@ class _Similarity:
     def is_same_line(self, previous: ProjectLine, line: DialogLine) -> bool:
         """Whether a line is an old one that was changed."""
         if isinstance(line, Silence):
-            return previous.kind is LineKind.SILENCE
-        if not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
+            return previous.kind is LineKind.SILENCE and previous.unspoken is None
+        if isinstance(line, Unspoken):
+            if previous.unspoken is not line.kind:
+                return False
+        elif not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
             return False
         one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
         both = len(one) + len(other)
@@ -186,6 +189,9 @@ def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
         case Speech():
             values = {"speaker": line.speaker, "text": line.text, "language": line.language}
             values |= {"seed": line.seed, "params": dict(line.params)}
+        case Unspoken():
+            values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
+            values |= {"unspoken": line.kind}
     return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
 
 
@@ -197,3 +203,5 @@ def _build_match_key(line: DialogLine) -> _MatchKey:
             return ("audio", line.path)
         case Speech():
             return ("speech", name_key(line.speaker), line.text)
+        case Unspoken():
+            return (line.kind, line.text)

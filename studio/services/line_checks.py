@@ -81,7 +81,7 @@ def check_lines(
             continue
         if line.kind is LineKind.AUDIO:
             found[line.line_id] = _check_audio(session, line)
-        elif normalize_spoken_text(line.text):
+        elif line.kind is LineKind.SPEECH and normalize_spoken_text(line.text):
             found[line.line_id] = check.list_warnings(line)
     return {line_id: messages for line_id, messages in found.items() if messages}
 

@@ -87,7 +87,7 @@ class _FullDisk(io.BytesIO):
 @pytest.mark.parametrize("audio_format", AudioFormat)
 @pytest.mark.parametrize("n_blocks", [1, 10])
 def test_a_full_disk_ends_the_writing(audio_format, n_blocks):
-    noise = np.random.default_rng(1).uniform(-1, 1, 48_000).astype(np.float32)
+    noise = np.random.default_rng(1).uniform(-1, 1, 96_000).astype(np.float32)
     with pytest.raises(OSError, match="No space left"):
         encode_blocks(_FullDisk(), [noise] * n_blocks, audio_format)
 

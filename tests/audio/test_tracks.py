@@ -101,11 +101,16 @@ def test_the_project_names_every_track_and_its_file(tmp_path, scene):
     contents = members(tmp_path / "t.zip")
     project = contents["scene.rpp"].decode()
     files = re.findall(r'^ *FILE "([^"]+)"$', project, re.MULTILINE)
-    assert files == list(tracks(contents))
+    assert list(dict.fromkeys(files)) == list(tracks(contents))
     rows = [row.strip() for row in project.splitlines()]
     assert sum(row.startswith("<") for row in rows) == rows.count(">")
-    assert rows.count("<TRACK") == len(files)
-    assert f"LENGTH {timeline.duration_s:.9f}" in rows
+    assert rows.count("<TRACK") == len(set(files))
+    placed = [entry for entry in timeline.entries if entry.source is not None]
+    assert rows.count("<ITEM") == len(files) == len(placed)
+    for entry in placed:
+        at = rows.index(f"POSITION {entry.start_s:.9f}")
+        assert rows[at + 1] == f"LENGTH {entry.duration_s:.9f}"
+        assert rows[at + 3] == f"SOFFS {entry.start_s:.9f}"
 
 
 def test_names_that_differ_only_in_case_share_a_track(tmp_path, clips):

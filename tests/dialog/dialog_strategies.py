@@ -2,7 +2,17 @@
 
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_PAUSE_S, Audio, Dialog, Silence, Speech, clean_name
+from studio.dialog.model import (
+    MAX_PAUSE_S,
+    Audio,
+    Dialog,
+    Silence,
+    Speech,
+    Unspoken,
+    UnspokenKind,
+    clean_name,
+    paragraph,
+)
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
@@ -16,6 +26,11 @@ TRICKY_TEXTS = [
     ": x", "：x", "[pause:500ms] hm [pause]", "(pause 1.5s)", '<break time="1s"/>',
     "[audio: x.wav]", "| a | b ]", "]", "[", "]: x", "**Ben:** hi", "http://x", "10:30 we leave",
     "\u200bzero\u200dw", "\u202eright to left", "😀", "…", "{", '{"type": "speech"}',
+]  # fmt: skip
+TRICKY_UNSPOKEN = [
+    "# a", "## b", "> c", "[[pause]]", "pause", "audio: x.wav", "voice | seed:7", "note: x", "]",
+    "[", "a]]b", "INT. ROOM - DAY", "INT. A/*b", ".x", "!x", "!!", "<", "> x <", "=", "-->",
+    "WEBVTT", "*no* _marks_", "Ben: hi", "/* x */", "ANNA",
 ]  # fmt: skip
 TRICKY_PATHS = [
     "bell.wav", "a b/c.wav", "take [2].wav", 'q"uote.wav', "a|b", " x ", "a\u2028b", "[", '"',
@@ -85,8 +100,16 @@ audios = st.builds(
     ),
 ).filter(lambda audio: audio.path.strip() != "")
 
-dialogs = st.lists(st.one_of(speeches, speeches, silences, audios), min_size=1, max_size=8).map(
-    lambda lines: Dialog(tuple(lines))
+unspoken = st.builds(
+    Unspoken,
+    texts.map(paragraph).filter(bool) | st.sampled_from(TRICKY_UNSPOKEN),
+    st.sampled_from(UnspokenKind),
+)
+
+dialogs = (
+    st.lists(st.one_of(speeches, speeches, silences, audios, unspoken), min_size=1, max_size=8)
+    .filter(lambda lines: not all(isinstance(line, Unspoken) for line in lines))
+    .map(lambda lines: Dialog(tuple(lines)))
 )
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog
-from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.model import Audio, Silence, Speech, Unspoken, UnspokenKind
 from studio.errors import ScriptError
 
 SCREENPLAY = r"""Title: A Door
@@ -79,6 +79,25 @@ def test_notes_carry_pauses_audio_and_settings():
         Silence(1.5),
         Audio("bell.wav"),
         Speech("BEN", "One [pause:2s] two."),
+        Unspoken("todo: louder"),
+    ]
+
+
+def test_what_is_not_spoken_stays_between_the_lines():
+    imported = read(
+        "# Act One\n\n= Anna waits.\n\nINT. LIGHTHOUSE - NIGHT\n\nAnna walks in.\nShe is *wet*.\n\n"
+        "[[who dries\nher?]]\n\nANNA\nBrr. [[louder]]\n\n> CUT TO:\n\n> THE END <\n"
+    )
+    assert list(imported.dialog) == [
+        Unspoken("Act One", UnspokenKind.HEADING),
+        Unspoken("Anna waits."),
+        Unspoken("INT. LIGHTHOUSE - NIGHT", UnspokenKind.HEADING),
+        Unspoken("Anna walks in. She is wet.", UnspokenKind.ACTION),
+        Unspoken("who dries her?"),
+        Speech("ANNA", "Brr."),
+        Unspoken("louder"),
+        Unspoken("CUT TO:", UnspokenKind.ACTION),
+        Unspoken("THE END", UnspokenKind.ACTION),
     ]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studio.dialog.formats.dialog_file import Format, export_dialog, export_notices, import_dialog
-from studio.dialog.model import Audio, Dialog, Silence, Speech, paragraph
+from studio.dialog.model import Audio, Dialog, Silence, Speech, Unspoken, paragraph
 
 CAPTIONS = (Format.SRT, Format.VTT)
 LOSSLESS = tuple(format_ for format_ in Format if format_ not in CAPTIONS)
@@ -20,8 +20,8 @@ def audible(line):
 
 def as_kept(dialog):
     """As files hold it: a NUL in a text is left out."""
-    lines = (audible(line) if isinstance(line, Speech) else line for line in dialog)
-    return Dialog(tuple(lines))
+    lines = (audible(line) if isinstance(line, Speech | Unspoken) else line for line in dialog)
+    return Dialog(tuple(line for line in lines if not isinstance(line, Unspoken) or line.text))
 
 
 def back(dialog, format_, **settings):

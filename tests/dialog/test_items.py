@@ -79,8 +79,8 @@ def test_every_dialog_reads_back_from_both_forms(dialog):
     ("entry", "said"),
     [
         ("text", "JSON object"),
-        ({"speaker_id": "Anna", "text": "Hi."}, '"speech", "silence" or "audio"'),
-        ({"type": "song"}, '"speech", "silence" or "audio"'),
+        ({"speaker_id": "Anna", "text": "Hi."}, '"speech", "silence", "audio", "heading", "note"'),
+        ({"type": "song"}, '"speech", "silence", "audio", "heading", "note"'),
         ({"type": "speech", "text": "Hi."}, "lacks “speaker_id”"),
         (item(text=5), "“text” can't be used: it should be a valid string"),
         (item(style="\ud800"), "“style” holds"),

@@ -34,10 +34,11 @@ def test_items_are_told_by_content_whatever_the_suffix(name, text, count):
 
 
 @pytest.mark.parametrize(
-    "text", ["[Anna] Hi.", "[ Anna ] Hi.", "[pause]", "# {\nAnna: {", "[{] Hi."]
+    ("text", "count"),
+    [("[Anna] Hi.", 1), ("[ Anna ] Hi.", 1), ("[pause]", 1), ("# {\nAnna: {", 2), ("[{] Hi.", 1)],
 )
-def test_scripts_that_begin_with_brackets_are_scripts(text):
-    assert len(read_dialog(text.encode(), name="a.txt").dialog) == 1
+def test_scripts_that_begin_with_brackets_are_scripts(text, count):
+    assert len(read_dialog(text.encode(), name="a.txt").dialog) == count
 
 
 def test_the_suffix_decides_how_a_broken_file_is_explained():

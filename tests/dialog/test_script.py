@@ -6,7 +6,16 @@ from growth import assert_linear
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_LINE_CHARS, MAX_LINES, Audio, Dialog, Silence, Speech
+from studio.dialog.model import (
+    MAX_LINE_CHARS,
+    MAX_LINES,
+    Audio,
+    Dialog,
+    Silence,
+    Speech,
+    Unspoken,
+    UnspokenKind,
+)
 from studio.dialog.script import parse_script, write_script
 from studio.errors import NameRejected, ScriptError
 
@@ -92,7 +101,9 @@ def test_unprefixed_lines_continue_and_new_paragraphs_begin_a_line():
         Seven.
     """
     assert lines(script) == [
+        Unspoken("Scene one"),
         Speech("Anna", "One, two three."),
+        Unspoken("aside"),
         Speech("Anna", "Four."),
         Silence(1.0),
         Speech("Anna", "Five."),
@@ -104,7 +115,7 @@ def test_unprefixed_lines_continue_and_new_paragraphs_begin_a_line():
 
 def test_line_numbers_are_those_of_the_source():
     script = "# title\r\nAnna: One.\r\n\r\nTwo.\r\n[pause]\r\nBen: Three.\r\n"
-    assert [line.line_number for line in lines(script)] == [2, 4, 5, 6]
+    assert [line.line_number for line in lines(script)] == [1, 2, 4, 5, 6]
 
 
 def test_a_name_alone_takes_the_text_behind_a_pause():
@@ -293,3 +304,24 @@ def test_a_line_has_40_settings_at_most():
     assert len(parse_script(f"[Ida | {params}] Hello.").dialog.lines[0].params) == 40
     with pytest.raises(ScriptError, match="at most 40 settings; this one has 41"):
         parse_script(f"[Ida | {params} | q:1] Hello.")
+
+
+def test_headings_notes_and_action_are_kept_between_the_lines():
+    script = (
+        "## Act One\n# who is she?\nAnna: One\n#> She sits.\ntwo.\n// quieter\n### Scene 2\n"
+        "Three.\n#\n"
+    )
+    assert lines(script) == [
+        Unspoken("Act One", UnspokenKind.HEADING),
+        Unspoken("who is she?"),
+        Speech("Anna", "One two."),
+        Unspoken("She sits.", UnspokenKind.ACTION),
+        Unspoken("quieter"),
+        Unspoken("Scene 2", UnspokenKind.HEADING),
+        Speech("Anna", "Three."),
+    ]
+
+
+def test_a_script_of_notes_alone_holds_no_lines():
+    with pytest.raises(ScriptError, match="holds no lines"):
+        parse_script("# one\n## two")

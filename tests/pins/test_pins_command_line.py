@@ -27,7 +27,8 @@ OPTIONS = {
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
-        "--json", "--format", "--language", "--speed", "--quiet",
+        "--json", "--format", "--language", "--speed", "--quiet", "--bitrate", "--title", "--cover",
+        "--names", "--podcast",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip

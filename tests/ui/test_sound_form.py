@@ -2,7 +2,9 @@
 
 import io
 import json
+import zipfile
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -66,6 +68,37 @@ def test_an_audiobook_has_its_verdict_and_another_level_its_number(page, write):
         page.press("#sound-lufs", "Enter")
     samples, rate_hz = soundfile.read(got.value.path())
     assert lufs(samples, rate_hz) == pytest.approx(-21.5, abs=0.5)
+
+
+def test_a_section_is_saved_as_an_audiobook_with_its_name(page, write):
+    write("## Act One\nMara: The lamp is still burning.\n## Act Two\nTomas: It was the wind.", 4)
+    make(page)
+    page.click("#download")
+    expect(page.locator("#sound-kbps-part")).to_be_hidden()
+    page.select_option("#sound-format", "m4b")
+    page.select_option("#sound-kbps", "64")
+    page.select_option("#sound-section", label="Act Two")
+    with page.expect_download() as got:
+        page.click("#sound-save")
+    assert got.value.suggested_filename == "Act Two.m4b"
+    with av.open(str(got.value.path())) as container:
+        tags, chapters = container.metadata, container.chapters()
+    assert (tags["title"], tags["artist"]) == ("Act Two", "Tomas")
+    assert "Synthetic speech, made with Draft voice" in tags["comment"]
+    assert [one["metadata"]["title"] for one in chapters] == ["Act Two"]
+
+
+def test_files_of_lines_have_the_pages_numbers(page, write):
+    write("Mara: One.\n[pause:1s]\nTomas: Two, and more.", 3)
+    make(page)
+    page.click("#download")
+    page.select_option("#sound-format", "zip")
+    page.select_option("#sound-names", "{number}-{speaker}-{words}")
+    with page.expect_download() as got:
+        page.click("#sound-save")
+    with zipfile.ZipFile(got.value.path()) as archive:
+        names = archive.namelist()
+    assert {"0001-Mara-One.wav", "0002-Tomas-Two_and_more.wav", "transcript.json"} <= set(names)
 
 
 def test_what_was_chosen_is_remembered(page, write):

@@ -41,6 +41,8 @@ export interface PageElement extends Omit<HTMLElement, "querySelector" | "queryS
 }
 
 export type LineKind = "speech" | "silence" | "audio";
+/** What the text of a silence of 0 s is; it isn't spoken. */
+export type Unspoken = "heading" | "note" | "action";
 export type LineState = "none" | "queued" | "generating" | "ready" | "stale" | "failed";
 
 /** One rendering of a line; stored until it is deleted. */
@@ -74,6 +76,7 @@ export interface LineFields {
   duration_s?: number | null;
   path?: string | null;
   locked?: boolean;
+  unspoken?: Unspoken | null;
 }
 
 /** A line as it is inserted. */

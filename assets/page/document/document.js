@@ -130,7 +130,7 @@ const OPS = {
 
 /** A new line, before the studio has acknowledged it. */
 function blank(line) {
-  const own = { speaker: null, text: "", language: null, seed: null, params: {}, duration_s: null };
+  const own = { speaker: null, text: "", language: null, seed: null, params: {}, duration_s: null, unspoken: null };
   const { line_id, kind = "speech" } = line;
   const made = { ...own, path: null, ...line, line_id, kind, locked: false, chosen: null, take: null };
   const samples = kind === "silence" ? Math.round(made.duration_s * RATE_HZ) : null;

@@ -14,8 +14,11 @@ export function serializeLines(lines) {
   return lines.map((line) => `${rowOf(line)}\n`).join("");
 }
 
+const SIGNS = { heading: "##", note: "#", action: "#>" };
+
 /** @param {Partial<Line>} line */
-function rowOf({ kind, speaker, text, language, seed, params, duration_s: seconds, path }) {
+function rowOf({ kind, speaker, text, language, seed, params, duration_s: seconds, path, unspoken }) {
+  if (unspoken) return `${SIGNS[unspoken]} ${text}`;
   if (kind === "silence") return `[pause:${seconds}s]`;
   if (kind === "audio") return `[audio: ${PLAIN_PATH.test(path) ? path : quoted(path)}]`;
   const said = Object.entries(params ?? {}).map(([name, value]) => `${name}:${valueOf(value)}`);

@@ -7,7 +7,7 @@ import { newId } from "../document/document.js";
 /** @import { LineFields } from "../core/types" */
 
 const PAUSE_S = 0.5;
-const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
+const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path", "unspoken"];
 
 export class Commands {
   #project;
@@ -33,6 +33,13 @@ export class Commands {
     this.#insert(after, [line]);
     this.#selection.go(line.line_id);
     this.#selection.focus();
+  }
+
+  /** Add a heading, which begins a section, after a line. */
+  addHeading(after = this.#selection.current ?? this.#project.view.order.at(-1) ?? null) {
+    const line = { line_id: newId(), kind: "silence", duration_s: 0, unspoken: "heading", text: "" };
+    this.#insert(after, [line]);
+    bus.emit("text.edit", { lineId: line.line_id });
   }
 
   duplicate(lineIds = this.#selection.ids) {
@@ -107,7 +114,8 @@ export class Commands {
   joinBack(lineId) {
     const { order } = this.#project.view;
     const before = this.#project.line(order[order.indexOf(lineId) - 1]);
-    if (!before || before.kind !== "speech") return;
+    const isUnspoken = this.#project.line(lineId)?.unspoken;
+    if (!before || before.kind !== "speech" || isUnspoken) return;
     const at = before.text ? before.text.length + 1 : 0;
     this.#project.edit([{ op: "join", line_ids: [before.line_id, lineId] }]);
     bus.emit("text.edit", { lineId: before.line_id, at });

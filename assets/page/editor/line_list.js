@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
+import { FoldedSections } from "./sections.js";
 
 /** @import { Line } from "../core/types" */
 
@@ -15,6 +16,9 @@ const STATE_WORDS = {
   failed: "failed",
 };
 
+const TEMPLATES = { silence: "pause-template" };
+const WHAT = { heading: "Heading", note: "Note", action: "Action" };
+
 /** A row for a line; its kind never changes. */
 export class LineRow {
   #number = "";
@@ -25,7 +29,8 @@ export class LineRow {
   /** @param {Line} line */
   constructor(line) {
     this.kind = line.kind;
-    this.root = fromTemplate(line.kind === "silence" ? "pause-template" : "line-template");
+    this.isUnspoken = Boolean(line.unspoken);
+    this.root = fromTemplate(this.isUnspoken ? "unspoken-template" : TEMPLATES[line.kind] ?? "line-template");
     this.root.dataset.line = line.line_id;
     this.root.dataset.kind = line.kind;
     const find = (name) => this.root.querySelector(`.line-${name}`);
@@ -38,6 +43,8 @@ export class LineRow {
     this.takes = find("takes");
     this.reason = find("reason");
     this.seconds = find("seconds");
+    this.what = find("what");
+    this.fold = find("fold");
     if (line.kind === "audio") this.#beRecording();
   }
 
@@ -75,6 +82,7 @@ export class LineRow {
   /** @param {Line} line @param {string} colour of its speaker */
   write(line, colour) {
     this.line = line;
+    if (this.isUnspoken) return this.#writeUnspoken(line);
     if (this.kind === "silence") return this.#writePause(line);
     if (this.colour !== colour) {
       this.root.style.setProperty("--colour", (this.colour = safeColour(colour)));
@@ -104,19 +112,35 @@ export class LineRow {
 
   /** The text has lost the focus: show it as it is stored. */
   settle() {
-    if (this.kind === "speech") setText(this.text, this.line.text);
+    if (this.kind === "speech" || this.isUnspoken) setText(this.text, this.line.text);
   }
 
   /** @param {number} number of the line among what is spoken, or of the pause before it */
   renumber(number) {
     const text = String(number);
-    if (this.#number === text) return;
+    if (this.#number === text || this.isUnspoken) return;
     this.#number = text;
     if (this.kind === "silence") return this.seconds.setAttribute("aria-label", `Pause after line ${text}, seconds`);
     setText(this.number, text);
     this.file?.setAttribute("aria-label", `File of line ${text}`);
     this.text.setAttribute("aria-label", `Text of line ${text}`);
     this.play.setAttribute("aria-label", `Play line ${text}`);
+  }
+
+  #writeUnspoken({ unspoken, text }) {
+    setData(this.root, "state", "ready");
+    setData(this.root, "unspoken", unspoken);
+    this.what.value = unspoken;
+    this.#writeText(text);
+    this.text.setAttribute("aria-label", `${WHAT[unspoken]}, not spoken`);
+    for (const button of [this.play, this.fold]) setHidden(button, unspoken !== "heading");
+    this.play.setAttribute("aria-label", `Play the section ${text}`);
+    this.fold.setAttribute("aria-label", `Fold the section ${text}`);
+  }
+
+  /** @param {boolean} folded whether the lines below this heading are hidden */
+  showFold(folded) {
+    this.fold?.setAttribute("aria-expanded", String(!folded));
   }
 
   #writePause({ duration_s: seconds }) {
@@ -162,6 +186,7 @@ export class LineList {
   #sounding = null;
   #project;
   #warningsOf;
+  #folded = new FoldedSections();
 
   /** @param {import("../document/project.js").Project} project @param {(lineId: string) => string[]} warningsOf a line */
   constructor(project, warningsOf) {
@@ -209,6 +234,7 @@ export class LineList {
    */
   reveal(lineId, { calm = false, looks = LOOKS } = {}) {
     const row = this.#rows.get(lineId);
+    if (row?.root.hidden) this.fold(this.#hiddenBy(lineId), false);
     if (looks === LOOKS) this.#aim = lineId;
     if (!row || this.#aim !== lineId || (looks === LOOKS && this.#isSeen(row))) return;
     const view = this.#list.getBoundingClientRect();
@@ -225,6 +251,26 @@ export class LineList {
     if ("onscrollend" in window) return this.#list.addEventListener("scrollend", then, { once: true });
     const place = this.#list.scrollTop;
     return setTimeout(() => (this.#list.scrollTop === place ? then() : this.#afterScroll(then)), STILL_MS);
+  }
+
+  /** Hide or show the lines below a heading. @param {string} lineId of the heading */
+  fold(lineId, folded = !this.#folded.has(lineId)) {
+    this.#folded.set(lineId, folded);
+    this.#showFolds();
+  }
+
+  #hiddenBy(lineId) {
+    const { order, lines } = this.#project.view;
+    return this.#folded.hidden(order, lines).get(lineId);
+  }
+
+  #showFolds() {
+    const { order, lines } = this.#project.view;
+    const hidden = this.#folded.hidden(order, lines);
+    for (const [lineId, row] of this.#rows) {
+      setHidden(row.root, hidden.has(lineId));
+      row.showFold(this.#folded.has(lineId));
+    }
   }
 
   /** The user scrolls the list: stop scrolling it automatically. */
@@ -249,6 +295,8 @@ export class LineList {
     if (order) this.#arrange();
     const touched = recoloured ? this.#rows.keys() : ids;
     for (const lineId of touched) this.#write(lineId);
+    this.#folded.open(this.#project.id);
+    if (order || this.#folded.any) this.#showFolds();
   }
 
   #learnColours() {

@@ -87,6 +87,8 @@ export class MouseGestures {
     if (!lineId) return undefined;
     const on = (name) => event.target.closest(`.line-${name}`);
     if (on("play")) return playback.playLine(lineId);
+    if (on("fold")) return lines.fold(lineId);
+    if (on("what")) return selection.go(lineId);
     if (on("remove")) return commands.delete([lineId]);
     if (on("file")) return recordings.choose(lineId);
     if (this.#pointer === "touch" && on("grip")) return this.#mark(lineId, "toggle");

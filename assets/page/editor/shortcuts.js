@@ -36,6 +36,7 @@ export function listenForShortcuts({ playback, commands, selection, typing, find
     Delete: () => commands.delete(), Backspace: () => commands.delete(), "Shift+Delete": () => commands.delete(),
     "Ctrl+d": () => commands.duplicate(), "Ctrl+a": () => selection.all(),
     r: () => playback.again(selection.ids), l: () => commands.lock(), p: () => commands.addPause(),
+    h: () => commands.addHeading(),
     "Alt+ArrowUp": () => commands.shift(-1), "Alt+ArrowDown": () => commands.shift(1),
     g: () => gotoBar.open(), n: () => gotoBar.step(1), "Shift+n": () => gotoBar.step(-1), s: () => gotoBar.markSame(),
     Escape: () => selection.go(null),

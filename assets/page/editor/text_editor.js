@@ -36,7 +36,7 @@ export class TextEditor {
     if (!row) return;
     this.#selection.go(lineId);
     this.#lines.reveal(lineId, { calm: true });
-    if (row.kind === "silence") {
+    if (row.seconds) {
       row.seconds.focus();
       return row.seconds.select(); // what is typed takes the place of what is there
     }
@@ -100,7 +100,8 @@ export class TextEditor {
     const [from, to] = caret(event.target);
     const length = event.target.textContent.length;
     if (event.key === "Enter" && event.shiftKey) return () => this.#commands.add();
-    if (event.key === "Enter" && to === length) return () => this.#commands.add();
+    const isUnspoken = this.#lines.row(lineId).isUnspoken;
+    if (event.key === "Enter" && (to === length || isUnspoken)) return () => this.#commands.add();
     if (event.key === "Enter") return () => this.#commands.split(lineId, this.#kept(event.target, lineId, to));
     if (event.key === "Escape") return () => this.#selection.focus();
     const collapsed = from === to;
@@ -143,6 +144,9 @@ export class TextEditor {
   }
 
   #pause({ target }) {
+    if (target.classList.contains("line-what")) {
+      return this.#commands.set({ unspoken: target.value }, { lineIds: [this.#lines.lineOf(target)] });
+    }
     if (!isSeconds(target)) return;
     const lineId = this.#lines.lineOf(target);
     const seconds = Number(target.value);

@@ -12,6 +12,7 @@ import { announce, showDone, showError, showNotice } from "../core/notices.js";
 /** @import { SceneExport } from "../core/types" */
 
 const KEPT = "tableread.sound";
+const LOSSY = new Set(["mp3", "m4a", "m4b", "opus"]);
 
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
 export class SoundExport {
@@ -24,6 +25,9 @@ export class SoundExport {
   #loudness = byId("sound-loudness");
   #lufs = byId("sound-lufs");
   #even = byId("sound-even");
+  #kbps = byId("sound-kbps");
+  #names = byId("sound-names");
+  #section = byId("sound-section");
 
   /** @param {import("../document/project.js").Project} project @param {() => boolean} check whether there is sound at all */
   constructor(project, check) {
@@ -32,6 +36,8 @@ export class SoundExport {
     disclose(byId("download"), byId("sound-form"));
     this.#recall(localStore.json(KEPT, {}));
     this.#loudness.addEventListener("change", () => this.#showLevel());
+    this.#format.addEventListener("change", () => this.#showParts());
+    byId("download").addEventListener("click", () => this.#listSections());
     byId("sound-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();
@@ -46,12 +52,31 @@ export class SoundExport {
     return this.#running !== null;
   }
 
-  #recall({ format, loudness, lufs, even }) {
+  #recall({ format, loudness, lufs, even, kbps, names }) {
     choose(this.#format, format);
+    choose(this.#kbps, kbps);
+    choose(this.#names, names);
     choose(this.#loudness, loudness);
     if (Number.isFinite(lufs)) this.#lufs.value = lufs;
     this.#even.checked = even === true;
     this.#showLevel();
+    this.#showParts();
+  }
+
+  /** What can be chosen depends on the format. */
+  #showParts() {
+    setHidden(byId("sound-kbps-part"), !LOSSY.has(this.#format.value));
+    setHidden(byId("sound-names-part"), this.#format.value !== "zip");
+  }
+
+  /** The whole scene or one of its sections. */
+  #listSections() {
+    const headings = this.#project.lines.filter(({ unspoken }) => unspoken === "heading");
+    const chosen = this.#section.value;
+    const options = headings.map(({ line_id: lineId, text }) => new Option(text, lineId));
+    this.#section.replaceChildren(new Option("The whole scene", ""), ...options);
+    choose(this.#section, chosen);
+    setHidden(byId("sound-section-part"), !headings.length);
   }
 
   #showLevel() {
@@ -64,9 +89,14 @@ export class SoundExport {
   #wish() {
     const lufs = this.#lufs.valueAsNumber;
     const chosen = { format: this.#format.value, loudness: this.#loudness.value, even: this.#even.checked };
-    localStore.set(KEPT, JSON.stringify({ ...chosen, lufs }));
+    const [kbps, names] = [this.#kbps.value, this.#names.value];
+    localStore.set(KEPT, JSON.stringify({ ...chosen, lufs, kbps, names }));
     const loudness = chosen.loudness === "other" ? lufs : chosen.loudness;
-    return { format: chosen.format, loudness, even_voices: chosen.even };
+    const more = {};
+    if (kbps && LOSSY.has(chosen.format)) more.kbps = Number(kbps);
+    if (chosen.format === "zip") more.names = names;
+    if (this.#section.value) more.section = this.#section.value;
+    return { format: chosen.format, loudness, even_voices: chosen.even, ...more };
   }
 
   async #save() {

@@ -6,6 +6,7 @@ import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { isMissing, isPending } from "../document/document.js";
+import { sectionOf } from "../editor/sections.js";
 import { isAudible } from "./playlist.js";
 import { PeakCache } from "./timeline.js";
 
@@ -145,8 +146,18 @@ export class PlaybackController {
   playLine(lineId) {
     const { player, project } = this.#parts;
     if (!project.line(lineId)) return undefined;
+    if (project.line(lineId).unspoken === "heading") return this.playSection(lineId);
     if (player.playing && player.line_id === lineId) return player.stop();
     return this.#playLines(lineId, { until: lineId, make: isMissing(project.line(lineId)) });
+  }
+
+  /** Play a section, rendering what is missing in it; or pause. @param {string} lineId of its heading */
+  playSection(lineId) {
+    const { player, project } = this.#parts;
+    const ids = sectionOf(project.view.order, project.view.lines, lineId);
+    if (player.playing && ids.includes(player.line_id)) return player.stop();
+    const missing = idsOf(ids.map((id) => project.line(id)).filter(isMissing));
+    return this.#playLines(lineId, { until: ids.at(-1), make: missing.length > 0, lineIds: missing });
   }
 
   /** Play from a line to the end. */
@@ -195,7 +206,7 @@ export class PlaybackController {
     if (!keepPlace) player.stop();
     if (make) {
       transport.begin();
-      const wanted = until ? [until] : lineIds;
+      const wanted = lineIds ?? (until ? [until] : null);
       if (!(await this.#try(() => project.render(wanted, { listenFrom: lineId })))) return;
       announce(until ? "Reading the line." : "Reading the scene.");
     }

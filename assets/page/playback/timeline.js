@@ -123,6 +123,8 @@ const RULED_PX = 48;
 const STEP_S = 5;
 const MOST_ZOOM = 64;
 const LEAST_PX = 3;
+const MARK_PX = 110;
+const MARK_CHARS = 16;
 
 /** Emits "timeline.seek". */
 export class Timeline {
@@ -239,6 +241,25 @@ export class Timeline {
       this.#block(pen, line, (start - this.#left) * scale, (end - start) * scale, room);
     }
     if (room < height) this.#rule(pen, width, room);
+    this.#marks(pen, width, room);
+  }
+
+  /** A mark with its title where a section begins; titles without room are left out. */
+  #marks(pen, width, height) {
+    const { lines, starts } = this.#playlist;
+    const { color, fontFamily } = getComputedStyle(this.#canvas);
+    pen.globalAlpha = 1;
+    pen.fillStyle = color;
+    pen.font = `600 11px ${fontFamily}`;
+    let free = 0;
+    lines.forEach(({ unspoken, text }, at) => {
+      const x = Math.round((starts[at] - this.#left) * this.#scale);
+      if (unspoken !== "heading" || x < 0 || x > width) return;
+      pen.fillRect(x, 0, 1, height);
+      if (x < free || width - x < MARK_PX) return;
+      pen.fillText(text.length > MARK_CHARS ? `${text.slice(0, MARK_CHARS)}…` : text, x + 4, 11);
+      free = x + MARK_PX;
+    });
   }
 
   #rule(pen, width, top) {

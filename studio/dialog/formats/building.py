@@ -17,6 +17,8 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    Unspoken,
+    UnspokenKind,
     clean_name,
     paragraph,
     spelling_notices,
@@ -121,13 +123,24 @@ class DialogBuilder:
         with with_place(line_number):
             self._append(Audio(check_audio_path(path), line_number))
 
+    def unspoken(self, text: str, kind: UnspokenKind, line_number: int) -> None:
+        """Add a text that isn't spoken; nothing if it is empty.
+
+        Raises:
+            ScriptError: It is too long.
+        """
+        with with_place(line_number):
+            text = paragraph(text)
+        if text:
+            self._append(Unspoken(text, kind, line_number))
+
     def finish(self, *, nothing_found: str) -> ParsedScript:
         """Build the dialog.
 
         Raises:
             ScriptError: It has no lines; the message is `nothing_found`.
         """
-        if not self._lines:
+        if all(isinstance(line, Unspoken) for line in self._lines):
             raise ScriptError(nothing_found)
         lines = tuple(self._lines)
         return ParsedScript(Dialog(lines), self.remarks.notices() + spelling_notices(lines))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import regex
 
 from studio.dialog.attributes import Attributes
-from studio.dialog.model import Dialog, Line, Silence, Speech, clean_name, paragraph
+from studio.dialog.model import Dialog, Line, Silence, Speech, Unspoken, clean_name, paragraph
 from studio.dialog.script import write_header
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
 from studio.errors import ScriptError
@@ -40,7 +40,9 @@ def write_srt(
     cues = _iter_timed(dialog, durations_s, pauses or {}, ",")
     return "\n".join(
         f"{number}\n{timing}\n{_format_srt(line)}\n"
-        for number, (timing, line) in enumerate(cues, start=1)
+        for number, (timing, line) in enumerate(
+            ((timing, line) for timing, line in cues if isinstance(line, Speech)), start=1
+        )
     )
 
 
@@ -49,7 +51,14 @@ def write_vtt(
 ) -> str:
     """Write WebVTT as `write_srt` writes SRT, with voice and language tags."""
     cues = _iter_timed(dialog, durations_s, pauses or {}, ".")
-    return "WEBVTT\n" + "".join(f"\n{timing}\n{_format_vtt(line)}\n" for timing, line in cues)
+    return "WEBVTT\n" + "".join(
+        f"\n{timing}\n{_format_vtt(line)}\n" if isinstance(line, Speech) else _format_note(line)
+        for timing, line in cues
+    )
+
+
+def _format_note(line: Unspoken) -> str:
+    return f"\nNOTE {line.text.replace('-->', '→')}\n"
 
 
 def estimate_pauses(text: str, duration_s: float) -> list[PauseSpan]:
@@ -105,8 +114,11 @@ def _estimate_duration_s(line: Line) -> float:
 
 def _iter_timed(
     dialog: Dialog, durations_s: Sequence[float] | None, pauses: PausesByLine, point: str
-) -> Iterator[tuple[str, Speech]]:
-    """The words that are spoken, each with its timing; `point` stands before milliseconds."""
+) -> Iterator[tuple[str, Speech | Unspoken]]:
+    """The words that are spoken, each with its timing; `point` stands before milliseconds.
+
+    What isn't spoken comes between them, without a timing.
+    """
     if durations_s is None:
         durations_s = [_estimate_duration_s(line) for line in dialog]
     start_s = 0.0
@@ -115,6 +127,8 @@ def _iter_timed(
             for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
                 begin, end = (_format_time(start_s + at_s, point) for at_s in (from_s, to_s))
                 yield f"{begin} --> {end}", replace(line, text=words)
+        elif isinstance(line, Unspoken):
+            yield "", line
         start_s += duration_s
 
 

@@ -26,7 +26,16 @@ from studio.dialog.formats.tables import (
     write_table,
 )
 from studio.dialog.items import parse_items, write_items, write_json_lines
-from studio.dialog.model import MAX_SCRIPT_BYTES, Audio, Dialog, Line, Notice, ParsedScript, Speech
+from studio.dialog.model import (
+    MAX_SCRIPT_BYTES,
+    Audio,
+    Dialog,
+    Line,
+    Notice,
+    ParsedScript,
+    Speech,
+    Unspoken,
+)
 from studio.dialog.script import parse_header, parse_script, write_script
 from studio.errors import NameRejected, ScriptError
 
@@ -363,7 +372,7 @@ def export_notices(dialog: Dialog, format_: Format) -> tuple[Notice, ...]:
 
 def _remove_nul(line: Line) -> Line:
     """Remove NULs, which have no sound and make a file binary for any reader."""
-    if isinstance(line, Speech) and "\0" in line.text:
+    if isinstance(line, Speech | Unspoken) and "\0" in line.text:
         return replace(line, text=line.text.replace("\0", ""))
     return line
 
@@ -372,6 +381,8 @@ def _list_left_out(line: Line, format_: Format) -> list[str]:
     """What subtitles leave out of a line."""
     if isinstance(line, Audio):
         return ["reused audio"]
+    if isinstance(line, Unspoken):
+        return ["headings, notes and action"] if format_ is Format.SRT else []
     if not isinstance(line, Speech):
         return []
     lost = {

@@ -28,6 +28,8 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    Unspoken,
+    UnspokenKind,
     clean_name,
     paragraph,
     with_place,
@@ -35,6 +37,7 @@ from studio.dialog.model import (
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 
 _SIGNS = r"\*_[]/()~!>@.#=^"
+_ANY_SIGN = regex.compile(rf"[{regex.escape(_SIGNS)}]")
 _ESCAPED = regex.compile(rf"\\([{regex.escape(_SIGNS)}])")
 # A NUL replaces an escape while emphasis is removed; no text file contains one.
 _HELD = regex.compile(r"\x00([\u0100-\u017f])")
@@ -60,6 +63,10 @@ def marked(text: str) -> str:
     return f"\\{escaped}" if escaped.startswith(("(", "~")) else escaped
 
 
+def _marked_all(text: str) -> str:
+    return _ANY_SIGN.sub(_backslashed, text)
+
+
 def marked_name(name: str) -> str:
     """Escape a name so that `plain` returns it and no sign in it ends it."""
     return _NAME_MARKS.sub(_backslashed, name)
@@ -72,7 +79,8 @@ def _backslashed(match: regex.Match[str]) -> str:
 # Fountain hides the boneyard `/* … */` and notes `[[ … ]]` from the reader.
 #
 # We write into notes what Fountain has no syntax for: `[[pause:1.5s]]`, `[[audio: bell.wav]]` and,
-# after a speech, `[[voice | lang:de | seed:7]]`. All other notes are comments.
+# after a speech, `[[voice | lang:de | seed:7]]`. All other notes are rows that aren't spoken, those
+# inside a block after it; one that would read as ours begins with `note:`.
 
 NOTE = regex.compile(
     r"""\[\[\s* (?:
@@ -83,19 +91,27 @@ NOTE = regex.compile(
     regex.VERBOSE,
 )
 
+_NOTE_SIGN = "note:"
+
 # Replaces hidden text, so that a line of nothing else doesn't count as empty.
 _HIDDEN = "\0"
 
 
-def visible_lines(text: str, remarks: ImportNotices) -> Iterator[tuple[int, str]]:
+NumberedLine = tuple[int, str]
+
+
+def visible_lines(
+    text: str, remarks: ImportNotices, notes: list[NumberedLine]
+) -> Iterator[NumberedLine]:
     """Number the lines, without hidden text other than `NOTE`.
 
     Args:
         text: The whole file.
         remarks: Gets a notice of a boneyard without an end, which is read as text.
+        notes: Gets the notes that are hidden, with the numbers of their lines.
     """
     joined = "\n".join(text.splitlines())
-    shown = _without_notes(_without_boneyard(joined, remarks))
+    shown = _without_notes(_without_boneyard(joined, remarks), notes)
     for number, line in enumerate(shown.split("\n"), start=1):
         visible = line.replace(_HIDDEN, "")
         if visible.strip() or visible == line:
@@ -116,10 +132,10 @@ def _without_boneyard(text: str, remarks: ImportNotices) -> str:
     return "".join(pieces) + text[end:]
 
 
-def _without_notes(text: str) -> str:
+def _without_notes(text: str, notes: list[NumberedLine]) -> str:
     """Hide notes, which can't contain an empty line; linear in the text, whatever is in it."""
     pieces = []
-    end, close, gap = 0, 0, 0
+    end, close, gap, number = 0, 0, 0, 1
     start = text.find("[[")
     while start >= 0 and close >= 0:
         close = text.find("]]", start) if close <= start else close
@@ -128,7 +144,12 @@ def _without_notes(text: str) -> str:
             start = text.find("[[", start + 2)
             continue
         note = text[start : close + 2]
-        pieces += [text[end:start], note if NOTE.fullmatch(note) else _hidden(note)]
+        number += text.count("\n", end, start)
+        is_ours = NOTE.fullmatch(note) is not None
+        pieces += [text[end:start], note if is_ours else _hidden(note)]
+        if not is_ours:
+            notes.append((number, plain(note[2:-2].replace(_HIDDEN, "")).strip()))
+        number += note.count("\n")
         end = close + 2
         start = text.find("[[", end)
     return "".join(pieces) + text[end:]
@@ -137,8 +158,6 @@ def _without_notes(text: str) -> str:
 def _hidden(comment: str) -> str:
     return "\n".join([_HIDDEN] * (comment.count("\n") + 1))
 
-
-NumberedLine = tuple[int, str]
 
 SCENE_HEADING = regex.compile(r"\.(?=\w)|(?:INT|EXT|EST|INT\.?/EXT|I/E)[. ]", regex.IGNORECASE)
 
@@ -153,7 +172,7 @@ _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
 _NOT_SPOKEN = (
-    "Action and scene headings are not spoken; they are left out. "
+    "Action and scene headings are not spoken; they stand between the lines. "
     "To have them read, write NARRATOR, or another name in capitals, above them."
 )
 _NO_DIRECTION = "Directions such as {} can't be spoken; this one is left out."
@@ -174,9 +193,12 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
     Raises:
         ScriptError: It has no dialogue, or a pause is invalid.
     """
-    screenplay = _Screenplay(DialogBuilder(remarks), narrator)
-    for block in _blocks(visible_lines(text, remarks)):
+    notes: list[NumberedLine] = []
+    screenplay = _Screenplay(DialogBuilder(remarks), narrator, notes)
+    for block in _blocks(visible_lines(text, remarks, notes)):
+        screenplay.add_notes(before=block[0][0])
         screenplay.add(block)
+    screenplay.add_notes(before=None)
     return screenplay.builder.finish(nothing_found=_NOTHING)
 
 
@@ -220,16 +242,30 @@ def _is_speech(block: list[NumberedLine]) -> bool:
 class _Screenplay:
     """Reads a screenplay block by block."""
 
-    def __init__(self, builder: DialogBuilder, narrator: str | None) -> None:
+    def __init__(
+        self, builder: DialogBuilder, narrator: str | None, notes: list[NumberedLine]
+    ) -> None:
         self.builder = builder
         self._narrator = narrator
+        self._notes = notes
+        self._n_added = 0
+
+    def add_notes(self, *, before: int | None) -> None:
+        """Add the notes above a line that aren't added yet; None adds all."""
+        for number, text in self._notes[self._n_added :]:
+            if before is not None and number >= before:
+                return
+            is_shown = text.removeprefix(_NOTE_SIGN).strip()
+            self.builder.unspoken(is_shown, UnspokenKind.NOTE, number)
+            self._n_added += 1
 
     def add(self, block: list[NumberedLine]) -> None:
         for idx, (number, line) in enumerate(block):
             if _OUTLINE.match(line):
-                continue
-            if SCENE_HEADING.match(line):
-                self._narrate([(number, line.removeprefix("."))])
+                kind = UnspokenKind.HEADING if line.startswith("#") else UnspokenKind.NOTE
+                self.builder.unspoken(plain(line.lstrip("#= ")), kind, number)
+            elif SCENE_HEADING.match(line):
+                self._narrate([(number, line.removeprefix("."))], UnspokenKind.HEADING)
             elif not self._add_note(line, number):
                 self._add_words(block[idx:])
                 return
@@ -238,7 +274,7 @@ class _Screenplay:
         number, first = block[0]
         name = None if _FORCED_ACTION.match(first) else cue_name(first, has_words=len(block) > 1)
         if name is None:
-            self._narrate(block)
+            self._narrate(block, UnspokenKind.ACTION)
         else:
             with with_place(number):
                 self._speak(name, block)
@@ -279,13 +315,18 @@ class _Screenplay:
         self.builder.remarks.add(_NO_DIRECTION.format("(softly)"), number)
         return ""
 
-    def _narrate(self, block: list[NumberedLine]) -> None:
+    def _narrate(self, block: list[NumberedLine], kind: UnspokenKind) -> None:
         number = block[0][0]
-        if self._narrator is None:
-            self.builder.remarks.add(_NOT_SPOKEN, number)
+        text = plain(" ".join(_strip_action(line) for _, line in block))
+        if self._narrator is not None:
+            self.builder.speech(self._narrator, text, number)
             return
-        words = (_FORCED_ACTION.sub("", line, count=1).removesuffix("<") for _, line in block)
-        self.builder.speech(self._narrator, plain(" ".join(words)), number)
+        self.builder.remarks.add(_NOT_SPOKEN, number)
+        self.builder.unspoken(text, kind, number)
+
+
+def _strip_action(line: str) -> str:
+    return line[1:].removesuffix("<") if line.startswith(">") else line.removeprefix("!")
 
 
 def _inline_note(note: regex.Match[str]) -> str:
@@ -301,7 +342,7 @@ def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
         has_names: Whether some lines start with a name and a colon, as a script's do; if so, it
             takes a title page or a scene heading, not only cues.
     """
-    blocks = list(_blocks(visible_lines(beginning, ImportNotices())))
+    blocks = list(_blocks(visible_lines(beginning, ImportNotices(), [])))
     speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
     if any(SCENE_HEADING.match(block[0][1]) for block in blocks) or _TITLE_KEY.match(beginning):
         return speeches > 0
@@ -331,8 +372,26 @@ def _block(line: Line) -> str:
             return f"[{write_pause(line.duration_s)}]"
         case Audio():
             return f"[[audio: {_without_comment(write_audio_path(line.path), line.path)}]]"
+        case Unspoken():
+            return _unspoken(line)
         case Speech():
             return _speech(line)
+
+
+def _unspoken(line: Unspoken) -> str:
+    text = paragraph(line.text)
+    match line.kind:
+        case UnspokenKind.HEADING:
+            is_plain = not _ANY_SIGN.search(text.replace(".", "")) and not text.startswith(".")
+            is_scene = is_plain and SCENE_HEADING.match(text)
+            return text if is_scene else f"# {_marked_all(text)}"
+        case UnspokenKind.NOTE:
+            space = " " if text.endswith("]") else ""
+            note = f"[[{_marked_all(text)}{space}]]"
+            is_ours = NOTE.fullmatch(note) or text.startswith(_NOTE_SIGN)
+            return f"[[{_NOTE_SIGN} {note[2:]}" if is_ours else note
+        case UnspokenKind.ACTION:
+            return f"!{_marked_all(text)}"
 
 
 def _speech(line: Speech) -> str:

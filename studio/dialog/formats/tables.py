@@ -27,6 +27,8 @@ from studio.dialog.model import (
     ParsedScript,
     Silence,
     Speech,
+    Unspoken,
+    UnspokenKind,
     clean_name,
     code_of,
     paragraph,
@@ -47,6 +49,7 @@ class Role(StrEnum):
     PAUSE = "pause"
     PAUSE_BEFORE = "pause before"
     AUDIO = "audio"
+    UNSPOKEN = "unspoken"
     IGNORED = ""
 
 
@@ -64,6 +67,7 @@ _HEADINGS = {
     Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay duration",
     Role.PAUSE_BEFORE: "pausebefore silencebefore",
     Role.AUDIO: "audio audiofile audiopath path file filename",
+    Role.UNSPOKEN: "unspoken",
     Role.IGNORED: "id no nr index number linenumber lineno row type start end starttime endtime "
     "time timecode",
 }
@@ -290,7 +294,10 @@ class _Table:
             self.builder.audio(path, number)
         speaker = unescape_formula(self._get_cell(row, Role.SPEAKER).strip())
         text = unescape_formula(self._get_cell(row, Role.TEXT).strip())
-        if speaker or text:
+        if kind := self._get_cell(row, Role.UNSPOKEN).strip().lower():
+            known = kind if kind in set(UnspokenKind) else UnspokenKind.NOTE
+            self.builder.unspoken(text, UnspokenKind(known), number)
+        elif speaker or text:
             attributes = self._read_attributes(row, params)
             self.builder.speech(speaker or None, text, number, attributes)
         self._add_pause(row, Role.PAUSE)
@@ -347,7 +354,7 @@ def _is_key(key: str) -> bool:
 
 
 _ALWAYS = (Role.SPEAKER, Role.TEXT)
-_WHERE_USED = (Role.LANGUAGE, Role.SEED, Role.PAUSE, Role.AUDIO)
+_WHERE_USED = (Role.LANGUAGE, Role.SEED, Role.PAUSE, Role.AUDIO, Role.UNSPOKEN)
 
 
 def write_table(dialog: Dialog, delimiter: str) -> str:
@@ -376,6 +383,8 @@ def _build_row(line: Line) -> dict[str, str]:
             return {Role.PAUSE: repr(line.duration_s)}
         case Audio():
             return {Role.AUDIO: escape_formula(line.path)}
+        case Unspoken():
+            return {Role.TEXT: escape_formula(line.text), Role.UNSPOKEN: line.kind.value}
         case Speech():
             return _build_speech_row(line)
 

@@ -17,14 +17,16 @@ from fastapi.responses import FileResponse, Response
 from pydantic import Field
 from starlette.datastructures import UploadFile
 
+from studio.audio.export import check_names
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
-from studio.audio.scene_file import ExportOptions, describe_result
+from studio.audio.scene_file import ExportOptions, Scene, describe_result
 from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
 from studio.project.document import MAX_PROJECT_NAME_CHARS
+from studio.project.ops import LineId
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, is_archive, write_archive
 from studio.project.scene_export import (
     ExportState,
@@ -60,7 +62,7 @@ from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
 from studio.storage.workspace import EXPORTS
 
-SoundFormat = Literal["wav", "flac", "mp3", "zip", "tracks"]
+SoundFormat = Literal["wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks"]
 
 
 class SoundBody(RequestBody):
@@ -69,6 +71,9 @@ class SoundBody(RequestBody):
     format: SoundFormat = "wav"
     loudness: LoudnessChoice = "rendered"
     even_voices: bool = Field(False, strict=True)
+    kbps: Literal[64, 96, 128, 192] | None = None
+    names: Annotated[str, Field(max_length=100)] = "{number}-{speaker}"
+    section: LineId | None = None
 
     @property
     def suffix(self) -> str:
@@ -79,7 +84,14 @@ class SoundBody(RequestBody):
     def options(self) -> ExportOptions:
         """The same as export options; the finished file is measured."""
         mastering = mastering_of(self.loudness, even_voices=self.even_voices)
-        return ExportOptions(mastering, tracks=self.format == "tracks", is_measured=True)
+        return ExportOptions(
+            mastering,
+            tracks=self.format == "tracks",
+            is_measured=True,
+            kbps=self.kbps,
+            names=check_names(self.names),
+            podcast=True,
+        )
 
 
 def parse_mastering_query(
@@ -107,7 +119,7 @@ project_file_routes = APIRouter(prefix="/studio/projects")
 
 ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
-    "wav", "flac", "mp3", "zip", "tracks",
+    "wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
@@ -216,13 +228,18 @@ def export(
         )
     left, choice = unless_left(request), ExportOptions(mastering, tracks=suffix == "tracks")
     suffix = "zip" if suffix == "tracks" else suffix
-    scene = build_scene(project)
+    scene = _describe_scene(studio, build_scene(project))
     return make_file(
         studio,
         f"export.{suffix}",
         lambda path: scene.write(path, choice, on_progress=left),
         headers=_export_headers(f"{name}.{suffix}", describe_left_out(scene)),
     )
+
+
+def _describe_scene(studio: Studio, scene: Scene) -> Scene:
+    titles = {name: backend.title for name, backend in studio.backends().items()}
+    return scene.described(scene.tags.title, titles)
 
 
 def _export_headers(file_name: str, left_out: Iterable[str]) -> dict[str, str]:
@@ -260,7 +277,8 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
     @routes.post("", status_code=201)
     @page_policy(Access.GUEST)
     def begin_export(studio: StudioDep, project: Project, body: SoundBody) -> dict[str, Any]:
-        order = SceneExportSpec(project.project_id, build_scene(project), body.suffix, body.options)
+        scene = _describe_scene(studio, build_scene(project, body.section))
+        order = SceneExportSpec(project.project_id, scene, body.suffix, body.options)
         return _export_body(exports_of.get(studio).begin(order))
 
     @routes.get("/{export_id}")
@@ -280,7 +298,8 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
         export = exports_of.get(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
-        headers = {"Content-Disposition": attachment(_file_name(project.document.name, export))}
+        name = export.spec.scene.tags.title or project.document.name
+        headers = {"Content-Disposition": attachment(_file_name(name, export))}
         return FileResponse(export.path, headers=headers)
 
     return routes

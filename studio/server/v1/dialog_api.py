@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.encode import AudioFormat, StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
@@ -101,7 +101,6 @@ DialogStoreDep = Annotated[DialogStore, Depends(_current_store)]
 
 dialog_routes = APIRouter(prefix="/dialogs")
 
-_FILES = frozenset({StreamFormat.WAV, StreamFormat.FLAC, StreamFormat.MP3})
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The steps of the render as events.",
@@ -179,24 +178,25 @@ def audio(
     request: Request,
     dialog_id: str,
     audio_format: Annotated[StreamFormat, Query(alias="format")] = StreamFormat.WAV,
+    title: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """The finished audio."""
+    """The finished audio; all but AAC and PCM name title, speakers, engine and chapters."""
     stream = store.get(dialog_id)
     job = stream.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
-    if audio_format in _FILES:
+    titles = {name: backend.title for name, backend in studio.backends().items()}
+    scene = build_scene(job).described(title, titles)
+    if audio_format.value in set(AudioFormat):
         left = unless_left(request)
         return make_file(
             studio,
             f"dialog.{audio_format.value}",
-            lambda path: build_scene(job).write(
-                path, ExportOptions(stream.mastering), on_progress=left
-            ),
+            lambda path: scene.write(path, ExportOptions(stream.mastering), on_progress=left),
             media_type=audio_format.media_type,
             filename=f"dialog.{audio_format.value}",
         )
-    blocks = build_scene(job).mastered_blocks(stream.mastering)
+    blocks = scene.mastered_blocks(stream.mastering)
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
     )

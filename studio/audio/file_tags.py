@@ -1,0 +1,202 @@
+"""What a file says of itself: title, speakers, chapters, cover, and that its speech is synthetic.
+
+MP3 has it in an ID3 tag, FLAC and Opus in Vorbis comments, M4A and M4B in atoms; WAV has nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import av
+from av.stream import Disposition
+from PIL import Image, UnidentifiedImageError
+
+from studio import __version__
+from studio.errors import BadInput
+
+SOFTWARE = f"Tableread {__version__}"
+MAX_COVER_BYTES = 10_000_000
+_COVER_CODECS = {"JPEG": ("mjpeg", "image/jpeg", "yuvj420p"), "PNG": ("png", "image/png", "rgb24")}
+_FRONT_COVER = 3
+_CODES = """
+ar:ara bg:bul bn:ben ca:cat cs:ces da:dan de:deu el:ell en:eng es:spa et:est fa:fas fi:fin fr:fra
+gu:guj he:heb hi:hin hr:hrv hu:hun id:ind is:isl it:ita ja:jpn ka:kat kk:kaz ko:kor lt:lit lv:lav
+mk:mkd ms:msa nb:nob nl:nld no:nor pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe
+sw:swa ta:tam te:tel th:tha tr:tur uk:ukr ur:urd vi:vie zh:zho
+"""
+_THREE_LETTERS = dict(pair.split(":") for pair in _CODES.split())
+"""ISO 639-2 codes, which an MP4 has; of the languages that voices here speak."""
+_MS = Fraction(1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter mark: from `start_s` to `end_s` of the file."""
+
+    title: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A JPEG or PNG image, as it is stored."""
+
+    data: bytes
+
+    @cached_property
+    def image(self) -> tuple[str, int, int]:
+        """Its format and its width and height in pixels.
+
+        Raises:
+            BadInput: It is no such image, or too large.
+        """
+        if len(self.data) > MAX_COVER_BYTES:
+            raise BadInput(f"A cover has at most {MAX_COVER_BYTES / 1e6:.0f} MB.")
+        try:
+            with Image.open(io.BytesIO(self.data), formats=tuple(_COVER_CODECS)) as image:
+                return str(image.format), image.width, image.height
+        except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+            raise BadInput("A cover is a JPEG or PNG image; this one can't be read.") from error
+
+
+def find_common_language(languages: Iterable[str | None]) -> str | None:
+    """The language that most lines have; None if most have none."""
+    counted = Counter(languages).most_common(1)
+    return counted[0][0] if counted else None
+
+
+def read_cover(path: Path) -> Cover:
+    """Read a cover from a file.
+
+    Raises:
+        BadInput: It can't be read, or is no JPEG or PNG image.
+    """
+    try:
+        with path.open("rb") as file:
+            cover = Cover(file.read(MAX_COVER_BYTES + 1))
+    except OSError as error:
+        raise BadInput(f"The cover {path} can't be read: {error.strerror}.") from error
+    _ = cover.image
+    return cover
+
+
+@dataclass(frozen=True, slots=True)
+class FileTags:
+    """What a file says of itself.
+
+    Attributes:
+        title: Of the scene; empty for none.
+        speakers: In the order of their first lines.
+        language: BCP-47 code, None if unknown.
+        engines: What made the speech, for people: engine and model.
+        chapters: In order; they cover the file from the first one on.
+        cover: None for none.
+    """
+
+    title: str = ""
+    speakers: tuple[str, ...] = ()
+    language: str | None = None
+    engines: tuple[str, ...] = ()
+    chapters: tuple[Chapter, ...] = ()
+    cover: Cover | None = None
+
+    @property
+    def comment(self) -> str:
+        """That the speech is synthetic, and what made it."""
+        return f"Synthetic speech, made with {', '.join(self.engines)}." if self.engines else ""
+
+    def fields(self) -> dict[str, str]:
+        """The tags as FFmpeg names them, without empty ones."""
+        found = {
+            "title": self.title,
+            "artist": "; ".join(self.speakers),
+            "comment": self.comment,
+            "language": self.language or "",
+            "encoded_by": SOFTWARE,
+            "encoding_tool": SOFTWARE,
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+def write_id3(file: BinaryIO, tags: FileTags) -> int:
+    """Write an ID3 tag, for the head of an MP3; returns its length in bytes."""
+    head = io.BytesIO()
+    options = {"write_xing": "0", "id3v2_version": "3"}
+    with av.open(head, "w", format="mp3", options=options) as container:
+        container.add_stream("libmp3lame", rate=24_000, layout="mono")
+        set_tags(container, tags)
+    return file.write(head.getvalue())
+
+
+def set_tags(container: Any, tags: FileTags) -> None:
+    """Put tags into a container that is open for writing, before anything is muxed."""
+    name, stream = container.format.name, container.streams[0]
+    if name == "ogg":  # where a stream has the comments, and a cover is one of them
+        fields = tags.fields() | _vorbis_chapters(tags.chapters)
+        if tags.cover is not None:
+            fields["METADATA_BLOCK_PICTURE"] = base64.b64encode(_picture_block(tags.cover)).decode()
+        stream.metadata.update(fields)
+        return
+    container.metadata.update(tags.fields())
+    if name == "flac":
+        container.metadata.update(_vorbis_chapters(tags.chapters))
+    elif name == "mp4" and (code := _THREE_LETTERS.get((tags.language or "").split("-")[0])):
+        stream.metadata["language"] = code
+    if tags.chapters and name != "flac":
+        container.set_chapters(
+            [
+                {
+                    "id": number,
+                    "start": round(chapter.start_s / _MS),
+                    "end": round(chapter.end_s / _MS),
+                    "time_base": _MS,
+                    "metadata": {"title": chapter.title},
+                }
+                for number, chapter in enumerate(tags.chapters)
+            ]
+        )
+    if tags.cover is not None:
+        _add_picture(container, tags.cover)
+
+
+def _vorbis_chapters(chapters: Iterable[Chapter]) -> dict[str, str]:
+    """Chapters as comments, which most players of FLAC and Opus read."""
+    found = {}
+    for number, chapter in enumerate(chapters):
+        minutes, seconds = divmod(chapter.start_s, 60)
+        found[f"CHAPTER{number:03d}"] = (
+            f"{minutes // 60:02.0f}:{minutes % 60:02.0f}:{seconds:06.3f}"
+        )
+        found[f"CHAPTER{number:03d}NAME"] = chapter.title
+    return found
+
+
+def _picture_block(cover: Cover) -> bytes:
+    """A FLAC picture block. Source: the FLAC format, RFC 9639, section 8.8."""
+    name, width, height = cover.image
+    mime = _COVER_CODECS[name][1].encode()
+    head = struct.pack(f">II{len(mime)}sI", _FRONT_COVER, len(mime), mime, 0)
+    return head + struct.pack(">IIIII", width, height, 24, 0, len(cover.data)) + cover.data
+
+
+def _add_picture(container: Any, cover: Cover) -> None:
+    name, width, height = cover.image
+    codec, _, pixels = _COVER_CODECS[name]
+    stream = container.add_stream(codec)
+    stream.width, stream.height, stream.pix_fmt = width, height, pixels
+    stream.disposition = Disposition.attached_pic
+    packet = av.Packet(cover.data)
+    packet.stream = stream
+    packet.pts = packet.dts = 0
+    packet.is_keyframe = True
+    container.mux(packet)

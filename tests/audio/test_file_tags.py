@@ -1,0 +1,218 @@
+"""Tags, chapters and covers, as other programs read them; file names, podcast files and Reaper."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+
+import av
+import mutagen
+import mutagen.mp3
+import numpy as np
+import pytest
+import rpp
+from PIL import Image
+from spoken_scenes import laid, spoken
+
+from studio.audio.export import check_names
+from studio.audio.file_tags import Cover, FileTags, read_cover
+from studio.audio.scene_file import ExportOptions, Scene
+from studio.errors import BadInput
+
+TAGGED = ["mp3", "flac", "opus", "m4a", "m4b"]
+
+
+def image(kind: str) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (48, 32), (200, 10, 10)).save(file, kind)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def clips():
+    return spoken()
+
+
+@pytest.fixture
+def scene(tmp_path, clips) -> Scene:
+    """Four lines in two sections; the heading of an empty one stands at the end."""
+    timeline, captions = laid(tmp_path, clips)
+    tags = FileTags("Thé Lamp", ("Ida", "Tom"), "en", ("Kokoro",), cover=Cover(image("JPEG")))
+    return Scene(timeline, captions, ((0, "One — the lamp"), (3, "Two"), (99, "Empty")), tags)
+
+
+def told(path) -> dict[str, str]:
+    """The tags as FFmpeg reads them, those of the only stream in Ogg."""
+    with av.open(str(path)) as container:
+        return dict(container.metadata) | dict(container.streams.audio[0].metadata)
+
+
+def decoded(path):
+    """Mono samples at 24,000 Hz, by FFmpeg."""
+    with av.open(str(path)) as container:
+        convert = av.AudioResampler(format="flt", layout="mono", rate=24_000)
+        frames = [*container.decode(audio=0), None]
+        return np.concatenate([f.to_ndarray()[0] for one in frames for f in convert.resample(one)])
+
+
+@pytest.mark.parametrize("suffix", TAGGED)
+def test_a_file_says_what_it_is(tmp_path, scene, suffix):
+    path = tmp_path / f"a.{suffix}"
+    scene.write(path)
+    found = {name.lower(): value for name, value in told(path).items()}
+    assert found["title"] == "Thé Lamp"
+    assert found["artist"] == "Ida; Tom"
+    assert "Synthetic speech, made with Kokoro." in (found.get("comment"), found.get("description"))
+    assert any(value.startswith("Tableread ") for value in found.values())
+    assert found["language"][:2] == "en"
+
+
+@pytest.mark.parametrize("suffix", TAGGED)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_the_cover_is_the_image_as_it_was(tmp_path, scene, suffix, kind):
+    cover = image(kind)
+    path = tmp_path / f"a.{suffix}"
+    replace(scene, tags=replace(scene.tags, cover=Cover(cover))).write(path)
+    file = mutagen.File(path)
+    match suffix:
+        case "mp3":
+            data = file.tags.getall("APIC")[0].data
+        case "flac":
+            data = file.pictures[0].data
+        case "opus":
+            from base64 import b64decode
+
+            data = mutagen.flac.Picture(b64decode(file["metadata_block_picture"][0])).data
+        case _:
+            data = bytes(file["covr"][0])
+    assert data == cover
+
+
+@pytest.mark.parametrize("suffix", ["mp3", "opus", "m4a", "m4b"])
+def test_sections_are_chapters(tmp_path, scene, suffix):
+    path = tmp_path / f"a.{suffix}"
+    scene.write(path)
+    with av.open(str(path)) as container:
+        chapters = container.chapters()
+    second_s = next(one.start_s for one in scene.timeline.entries if one.segment_idx == 3)
+    assert [one["metadata"]["title"] for one in chapters] == ["One — the lamp", "Two"]
+    starts_s = [float(one["start"] * one["time_base"]) for one in chapters]
+    assert starts_s == pytest.approx([0.0, second_s], abs=0.002)
+    assert float(chapters[1]["end"] * chapters[1]["time_base"]) == pytest.approx(
+        scene.timeline.duration_s, abs=0.05
+    )
+
+
+def test_flac_has_chapters_as_comments(tmp_path, scene):
+    scene.write(tmp_path / "a.flac")
+    file = mutagen.File(tmp_path / "a.flac")
+    assert (file["CHAPTER000"], file["CHAPTER000NAME"]) == (["00:00:00.000"], ["One — the lamp"])
+
+
+@pytest.mark.parametrize("suffix", ["flac", "opus", "m4a", "m4b", "mp3"])
+def test_the_sound_is_that_of_the_scene(tmp_path, scene, suffix):
+    scene.write(tmp_path / "a.wav")
+    scene.write(tmp_path / f"a.{suffix}")
+    whole, coded = (decoded(tmp_path / f"a.{one}") for one in ("wav", suffix))
+    assert abs(len(coded) - len(whole)) <= 0.1 * 24_000
+    n = min(len(whole), len(coded))
+    error = coded[:n] - whole[:n] * (0.95 if suffix == "mp3" else 1.0)
+    assert np.mean(error**2) <= (0 if suffix == "flac" else 0.02) * np.mean(whole**2) + 1e-12
+
+
+def test_a_wav_has_no_tags_and_stays_the_same_to_the_byte(tmp_path, scene):
+    scene.write(tmp_path / "a.wav")
+    Scene(scene.timeline, scene.captions).write(tmp_path / "b.wav")
+    assert (tmp_path / "a.wav").read_bytes() == (tmp_path / "b.wav").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["mp3", "m4a", "opus"])
+@pytest.mark.parametrize("kbps", [64, 96, 128, 192])
+def test_a_bit_rate_is_kept(tmp_path, scene, suffix, kbps):
+    path = tmp_path / f"a.{suffix}"
+    replace(scene, tags=FileTags()).write(path, ExportOptions(kbps=kbps))
+    with av.open(str(path)) as container:
+        stream = container.streams.audio[0]
+        rate_kbps = sum(packet.size for packet in container.demux(stream)) * 8 / 1000
+        rate_kbps /= scene.timeline.duration_s
+        assert stream.rate == (44_100 if kbps > 128 and suffix != "opus" else stream.rate)
+    if suffix == "mp3":  # of constant rate; the others spend what speech needs
+        assert rate_kbps == pytest.approx(kbps, rel=0.05)
+    else:
+        assert rate_kbps < 1.3 * kbps
+
+
+def test_a_bit_rate_that_no_format_has_is_refused(tmp_path, scene):
+    with pytest.raises(BadInput, match="64, 96, 128, 192"):
+        scene.write(tmp_path / "a.mp3", ExportOptions(kbps=100))
+
+
+@pytest.mark.parametrize("data", [b"", b"no image", image("GIF"), image("PNG")[:40]])
+def test_what_is_no_cover_is_refused(tmp_path, data):
+    (tmp_path / "c").write_bytes(data)
+    with pytest.raises(BadInput, match="cover"):
+        read_cover(tmp_path / "c")
+    with pytest.raises(BadInput, match="cover"):
+        read_cover(tmp_path / "none")
+
+
+def unpacked(path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        ("{number}-{speaker}", ["0001-Ida.wav", "0002-Tom.wav"]),
+        ("{segment}-{speaker}", ["0001-Ida.wav", "0003-Tom.wav"]),
+        ("{speaker} {number} {words}", ["Ida 0001 The_lamp_is_still_burning_and.wav"]),
+    ],
+)
+def test_files_of_lines_are_named_by_a_pattern(tmp_path, scene, names, first):
+    scene.write(tmp_path / "a.zip", ExportOptions(names=names))
+    contents = unpacked(tmp_path / "a.zip")
+    listed = [row["file"] for row in json.loads(contents["manifest.json"])["segments"]]
+    assert [name for name in listed if name][: len(first)] == first
+    assert set(filter(None, listed)) < set(contents)
+
+
+@pytest.mark.parametrize(
+    "names", ["", "{speaker}", "{words}", "{number", "{number!r}", "{number:9}", "{0}", "{line}"]
+)
+def test_a_pattern_that_names_no_line_is_refused(names):
+    with pytest.raises(BadInput, match=r"\{number\}"):
+        check_names(names)
+
+
+@pytest.mark.parametrize("tracks", [False, True])
+def test_podcasts_get_chapters_and_a_transcript(tmp_path, scene, tracks):
+    scene.write(tmp_path / "a.zip", ExportOptions(tracks=tracks, podcast=True))
+    contents = unpacked(tmp_path / "a.zip")
+    chapters = json.loads(contents["chapters.json"])
+    assert chapters["version"] == "1.2.0"
+    assert [one["title"] for one in chapters["chapters"]] == ["One — the lamp", "Two"]
+    transcript = json.loads(contents["transcript.json"])["segments"]
+    assert [one["speaker"] for one in transcript] == ["Ida", "Tom", "Ida", "Tom"]
+    assert transcript[0]["body"].startswith("The lamp")
+    assert transcript[0]["endTime"] <= transcript[1]["startTime"]
+    scene.write(tmp_path / "b.zip", ExportOptions(tracks=tracks))
+    assert set(contents) - set(unpacked(tmp_path / "b.zip")) == {"chapters.json", "transcript.json"}
+
+
+def test_another_reader_of_reaper_finds_every_line_where_it_is(tmp_path, scene):
+    scene.write(tmp_path / "a.zip", ExportOptions(tracks=True))
+    project = rpp.loads(unpacked(tmp_path / "a.zip")["scene.rpp"].decode())
+    markers = [row for row in project if isinstance(row, list) and row[0] == "MARKER"]
+    assert [row[3] for row in markers] == ["One — the lamp", "Two"]
+    found = []
+    for track in project.findall(".//TRACK"):
+        for item in track.findall("ITEM"):
+            values = {row[0]: row[1] for row in item if isinstance(row, list)}
+            assert values["POSITION"] == values["SOFFS"]
+            found.append((float(values["POSITION"]), float(values["LENGTH"])))
+    placed = [one for one in scene.timeline.entries if one.source is not None]
+    wanted = [(one.start_s, one.duration_s) for one in placed]
+    assert np.allclose(sorted(found), wanted)
