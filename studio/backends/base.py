@@ -102,6 +102,7 @@ class Capabilities:
         params: Parameters of the model itself; `line_params` are those that a line may have.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
         seeded: Whether the same request with the same seed gives the same sound.
+        take_seeds: From which seeds a new take's is drawn; the end isn't among them.
     """
 
     sample_rate_hz: int
@@ -123,6 +124,7 @@ class Capabilities:
     queues_requests: bool = False
     voice_conversion: bool = False
     seeded: bool = True
+    take_seeds: tuple[int, int] = (0, 2**31)
 
     @property
     def line_params(self) -> tuple[Param, ...]:

@@ -94,8 +94,10 @@ class ProjectRenderer:
         ids = [core.line(one).line_id for one in chosen]
         if not again:
             core.choose_current_takes(ids)
+        backend = self._engine.models.get_manager(core.line_states.context.backend[0]).backend
+        first, end = backend.capabilities.take_seeds
         wanted = {
-            one: secrets.randbelow(2**31) if again else None
+            one: first + secrets.randbelow(end - first) if again else None
             for one in ids
             if self._is_to_make(core.line(one), again=again)
         }

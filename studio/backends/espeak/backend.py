@@ -132,19 +132,39 @@ def utterance_for(text: str, request: SpeechRequest, language: Language) -> tupl
     """
     voice = request.conditioning.payload
     assert isinstance(voice, DraftVoice), "conditioning of another backend"
-    wanted_hz = voice.fundamental_hz * 2 ** (_param(request, "pitch") / 12)
+    tempo, semitones, range_ = _vary(request.seed)
+    wanted_hz = voice.fundamental_hz * 2 ** ((_param(request, "pitch") + semitones) / 12)
     pitch = voice.variant.pitch(wanted_hz / voice.tract)
     shift = wanted_hz / voice.variant.fundamental_hz(pitch)
     shift = min(_MOST_SHIFT, max(_LEAST_SHIFT, shift))
-    words_per_minute = _WORDS_PER_MINUTE * _param(request, "speed") * voice.tempo / shift
+    words_per_minute = _WORDS_PER_MINUTE * _param(request, "speed") * voice.tempo * tempo / shift
     utterance = Utterance(
         text=text,
         voice=f"{language.voice_file}+{voice.variant.name}",
         words_per_minute=min(_FASTEST, max(_SLOWEST, round(words_per_minute))),
         pitch=pitch,
-        pitch_range=min(99, round(50 * _param(request, "expressiveness"))),
+        pitch_range=min(99, max(0, round(50 * _param(request, "expressiveness")) + range_)),
     )
     return utterance, shift
+
+
+_VARIED_SEEDS = (2**31, 2**32)
+"""Seeds that change pace and melody a little; all others change nothing, as they always did."""
+
+_MOST_VARIED = {"tempo": 0.06, "semitones": 0.5, "range": 14}
+
+
+def _vary(seed: int | None) -> tuple[float, float, int]:
+    """The factor of the pace, semitones of the pitch and units of its range that a seed adds."""
+    first, end = _VARIED_SEEDS
+    if seed is None or not first <= seed < end:
+        return 1.0, 0.0, 0
+    tempo, semitones, range_ = np.random.default_rng(seed).uniform(-1, 1, 3)
+    return (
+        1 + _MOST_VARIED["tempo"] * float(tempo),
+        _MOST_VARIED["semitones"] * float(semitones),
+        round(_MOST_VARIED["range"] * float(range_)),
+    )
 
 
 def _param(request: SpeechRequest, name: str) -> float:
@@ -165,7 +185,8 @@ class DraftBackend:
 
     Its voices are synthetic and can't be cloned: a sample only sets a speaker's pitch. It reads
     over 100 languages, so that a script can be played before there is a neural voice, or without.
-    The same request gives the same samples whatever was spoken before, so `seed` changes nothing.
+    The same request gives the same samples whatever was spoken before. A new take's seed changes
+    pace and melody a little; any other changes nothing.
     """
 
     name = "draft"
@@ -195,6 +216,7 @@ class DraftBackend:
             guess=language_of_text,
             params=PARAMS,
             streaming=True,
+            take_seeds=_VARIED_SEEDS,
         )
 
     def unavailable(self) -> str | None:

@@ -329,3 +329,23 @@ class TestProcesses:
         assert len(next(chunks))
         with pytest.raises(Cancelled):
             next(chunks)
+
+
+def seeded(backend, seed):
+    conditioning = backend.condition(Voice("Anna"))
+    request = SpeechRequest(LINE, conditioning, seed=seed)
+    return Clip(np.concatenate(list(backend.speak(request))))
+
+
+def test_a_new_takes_seed_changes_pace_and_melody_a_little_and_others_nothing(draft):
+    usual = seeded(draft, None)
+    for seed in (0, 7, 2**31 - 1, 2**32, 2**63 - 1):
+        assert np.array_equal(seeded(draft, seed).samples, usual.samples)
+    first, end = draft.capabilities.take_seeds
+    takes = {seed: seeded(draft, seed) for seed in (first, first + 1, first + 12_345, end - 1)}
+    assert len({take.samples.tobytes() for take in takes.values()}) == len(takes)
+    for seed, take in takes.items():
+        assert np.array_equal(seeded(draft, seed).samples, take.samples)
+        assert len(take) / len(usual) == pytest.approx(1, abs=0.1)
+        hz = estimate_fundamental_hz(take) / estimate_fundamental_hz(usual)
+        assert abs(12 * np.log2(hz)) < 1.5
