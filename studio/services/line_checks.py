@@ -16,7 +16,7 @@ from studio.dialog.model import (
     name_key,
     normalize_spoken_text,
 )
-from studio.dialog.planning import INSTRUCT, MOOD, FailedSegment, Plan, SpeechSegment, plan
+from studio.dialog.planning import INSTRUCT, LINE_ID, MOOD, FailedSegment, Plan, SpeechSegment, plan
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput
 from studio.project import folder as layout
@@ -48,7 +48,7 @@ def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) 
                 _check_setting(backend, line, {name: value})
 
 
-_WORDS = frozenset({MOOD, INSTRUCT})
+_WORDS = frozenset({MOOD, INSTRUCT, LINE_ID})
 """Settings of a line that are no engine's parameters."""
 
 
@@ -120,6 +120,7 @@ class _LineChecker:
         self._find_lack = backend.lacks if isinstance(backend, ReportsLanguageGaps) else None
         self._cast = session.cast
         self._list_languages = cache(self._cast.list_languages)
+        self._list_moods = cache(self._cast.list_moods)
         self._pronounce = session.render_context.pronouncing.spoken
         self._first_lines = _find_first_lines(session.document)
         self._of_voices: dict[tuple[str, str], list[str]] = {}
@@ -129,6 +130,7 @@ class _LineChecker:
             Dialog((line.to_dialog_line(),)),
             self._limits,
             languages_of=self._list_languages,
+            moods_of=self._list_moods,
             pronounce=self._pronounce,
         )
         return [

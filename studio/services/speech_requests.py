@@ -101,6 +101,7 @@ class SpeechStream:
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
+            moods_of=cast.list_moods,
             pronounce=options.pronounce,
         )
         _check_speakable(planned.segments)
