@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from studio.backends.base import Backend
-from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.formats.dialog_file import Imported, read_dialog_text
 from studio.dialog.model import Notice, ParsedScript, spelling_notices
 from studio.dialog.script import write_script
 from studio.errors import FileDamaged
@@ -256,7 +256,7 @@ class ProjectSession:
         self._renderer.restart_changed(news.line_ids)
         return news
 
-    def _collect_notices(self, parsed: ParsedScript) -> tuple[Notice, ...]:
+    def _collect_notices(self, parsed: Imported) -> tuple[Notice, ...]:
         found = self._state.voice_resolver.find_notices(self.document, parsed.dialog)
         return parsed.notices + found
 
