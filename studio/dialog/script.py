@@ -248,10 +248,11 @@ def _write_line(line: Line) -> str:
 
 def _write_speech(header: str, text: str) -> str:
     """Write a line; text in which a reader would see markup stands on a row of its own."""
-    if strip_markup(text) != text:
+    is_marked = strip_markup(text) != text
+    if (is_marked or not text) and header.startswith("[") and "|" not in header:
+        header = f"{header[:-1]} |]"  # alone on its row it may be taken for a stage direction
+    if is_marked:
         return f"{header}\n\\{text}"
-    if not text and header.startswith("[") and "|" not in header:
-        return f"{header[:-1]} |]"  # else it may be taken for a stage direction
     return f"{header} {text}".rstrip()
 
 

@@ -15,6 +15,7 @@ from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_
 from studio.dialog.formats.captions import begins_timed, is_timed, read_captions
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
+from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.tables import (
@@ -236,12 +237,26 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
+    foreign = _read_foreign(text, remarks, options)
+    if foreign is not None:
+        return foreign
     if format_of_suffix(file_name) in (None, Format.SCRIPT):
         chat = read_chat(text, remarks)
         if chat is not None:
             return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
+
+
+def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> Imported | None:
+    """Read what only other programs write; None for everything else."""
+    if is_ass(text):
+        parsed = read_ass(text, remarks, min_gap_s=options.min_gap_s)
+        return Imported(parsed.dialog, parsed.notices, Format.SRT)
+    if is_yarn(text):
+        parsed = read_yarn(text, remarks)
+        return Imported(parsed.dialog, parsed.notices, Format.SCRIPT)
+    return None
 
 
 def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOptions) -> Imported:

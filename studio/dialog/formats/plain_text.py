@@ -82,8 +82,9 @@ _PREFACE = regex.compile(
     r"""
       (?: (?:sure|certainly|of\scourse|absolutely|great|okay|ok|yes|no\sproblem|happy\sto\shelp
           |got\sit|alright|all\sright)\b .{0,20}? [!.,—–-] \s* )?
-      (?: here(?:['’]s|\sis|\sare)\b | below\s(?:is|you) | the\sfollowing\b | this\sis\s(?:a|the|your)\b
-        | i(?:['’]ve|\shave)\s(?:written|created|made|prepared) | as\srequested\b
+      (?: here(?:['’]s|\sis|\sare)\b | below\s(?:is|you) | the\sfollowing\b
+        | this\sis\s(?:a|the|your)\b | i(?:['’]ve|\shave)\s(?:written|created|made|prepared)
+        | as\srequested\b
         | (?:please\s)?(?:tts|read|speak|say|convert|narrate)\b.{0,40}\b(?:following|conversation
           |dialog(?:ue)?|script|text) )
       .{0,400}
@@ -103,7 +104,7 @@ _FAREWELL = regex.compile(
 )
 _MOST_TITLE_WORDS = 10
 _FEW_NAMED = 10
-"""Prose has at most one paragraph in so many with what looks like a name, and none of them twice."""
+"""In prose at most one paragraph in so many begins with what looks like a name, none twice."""
 _MOST_JOINED_ROWS = 20
 
 PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
@@ -311,7 +312,7 @@ class _PlainTextReader:
         if not text:
             return
         is_title = self._speaker is None and self.title is None and row.startswith("# ")
-        if is_title and not _HEADING.fullmatch(text):
+        if is_title and not (_HEADING.fullmatch(text) or text.endswith(".")):
             self._take_title(strip_markup(text), number)
         elif self._is_marked and row.startswith("#"):
             self._narrate(text, number)
