@@ -44,13 +44,14 @@ _OPENS = frozenset("[(（")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’.-]*[\p{L}\p{M}][\p{L}\p{M}\p{N}'’-]*")
 
 
-def _word_set(words: str) -> frozenset[str]:
+def word_set(words: str) -> frozenset[str]:
+    """The words of a list that is written as a text."""
     return frozenset(words.split())
 
 
 # Words that say a manner or a sound wherever they stand; a phrase of nothing but these and the
 # words below them is a direction even between words that are spoken.
-_MANNERS = _word_set(
+_MANNERS = word_set(
     """
     aside whisper whispers whispered whispering shout shouts shouted shouting yell yells yelling
     scream screams screaming mutter mutters muttering mumble mumbles mumbling murmur murmurs
@@ -81,16 +82,16 @@ _MANNERS = _word_set(
     """
 ).union(word for name in SOUND_TAGS for word in name.split())
 _SOUNDS_OF_OTHERS = frozenset(("applause", "cheer", "clap", "music", "silence"))
-_BETWEEN = _word_set(
+_BETWEEN = word_set(
     "very slightly almost more still then again and a an the little bit half to himself herself"
     " themselves oneself o.s v.o under his her their breath voice in low high deep throat clears"
     " clear clearing sound of with tone"
 )
-_BEGINS = _word_set(
+_BEGINS = word_set(
     "to as in with without still under from off over into after before looking almost"
 )
 # Adverbs that speakers use in parentheses themselves, and participles that begin a clause.
-_NO_MANNERS = _word_set(
+_NO_MANNERS = word_set(
     """
     only really actually probably finally especially usually obviously apparently supposedly
     possibly mostly hopefully allegedly literally basically honestly certainly surely early
@@ -99,7 +100,7 @@ _NO_MANNERS = _word_set(
     depending nothing something anything everything thing king morning evening during bring
     """
 )
-_SAID_TO_SOMEBODY = _word_set(
+_SAID_TO_SOMEBODY = word_set(
     """
     i i'm i've i'd i'll you you're you've you'll we we're we've we'll me my mine your yours our us
     it's that's what's isn't don't doesn't didn't won't can't is are was were am be do does did have

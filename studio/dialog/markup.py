@@ -32,6 +32,7 @@ _BLOCKS = regex.compile(
     regex.VERBOSE,
 )
 _NAMED = regex.compile(r"[^:：]{1,60}[:：](?:\s|\*)")
+_HOW = regex.compile(r"\([^()]{1,80}\)")
 _HEADING = regex.compile(r"\#{1,6}\s")
 
 
@@ -103,10 +104,20 @@ def _inline_rows(token: Token, number: int) -> Iterator[Row]:
             row.append(child)
     for idx, part in enumerate(parts):
         text = "".join(_show(part)).strip()
-        if _is_all_strong(part) and text[-1:].isalnum():
+        if _is_name_and_how(part):
+            text = f"{text}:"
+        elif _is_all_strong(part) and text[-1:].isalnum():
             # A name above her words, or a heading.
             text = f"{text}:" if idx + 1 < len(parts) else f"**{text}**"
         yield number + idx, text
+
+
+def _is_name_and_how(part: list[Token]) -> bool:
+    """Whether a row is a name in bold and a direction: `**Tom** *(sighs)*`."""
+    visible = [one for one in part if one.type != "text" or one.content]
+    types = [one.type for one in visible[:3]]
+    rest = "".join(_show(visible[3:])).strip()
+    return types == ["strong_open", "text", "strong_close"] and _HOW.fullmatch(rest) is not None
 
 
 def _is_all_strong(part: list[Token]) -> bool:

@@ -18,6 +18,7 @@ from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.plain_text import read_plain_text
+from studio.dialog.formats.plays import find_play
 from studio.dialog.formats.tables import (
     Role,
     assign,
@@ -26,6 +27,7 @@ from studio.dialog.formats.tables import (
     role_of,
     write_table,
 )
+from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.items import parse_items, write_items, write_json_lines
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech
 from studio.dialog.script import parse_header, write_script
@@ -124,7 +126,8 @@ def _detect_by_names(text: str, promised: Format | None) -> Format:
         return Format.SCRIPT
     if promised in (None, Format.SCRIPT, Format.SRT, Format.VTT):
         beginning = "\n".join(text.splitlines()[:_LOOKED_AT_LINES])
-        if looks_like_fountain(beginning, has_names=named > 0):
+        is_play = find_play(list(enumerate(map(str.strip, beginning.splitlines()), 1))) is not None
+        if not is_play and looks_like_fountain(beginning, has_names=named > 0):
             return Format.FOUNTAIN
         return Format.SCRIPT if named or promised is None else promised
     return promised
@@ -240,7 +243,8 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
-    if format_of_suffix(file_name) in (None, Format.SCRIPT):
+    may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
+    if may_be_chat and not has_closed_turns(text):
         chat = read_chat(text, remarks)
         if chat is not None:
             return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)

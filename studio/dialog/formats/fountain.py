@@ -290,12 +290,13 @@ class _ScreenplayReader:
 
     def _narrate(self, block: list[NumberedLine]) -> None:
         number = block[0][0]
+        words = (_FORCED_ACTION.sub("", line, count=1).removesuffix("<") for _, line in block)
+        text = " ".join(plain(" ".join(words)).split())
         if self._narrator is None:
             self.unspoken += 1
-            self.builder.remarks.add(NOT_SPOKEN, number, plain(block[0][1]))
+            self.builder.remarks.add(NOT_SPOKEN, number, text)
             return
-        words = (_FORCED_ACTION.sub("", line, count=1).removesuffix("<") for _, line in block)
-        self.builder.speech(self._narrator, plain(" ".join(words)), number)
+        self.builder.speech(self._narrator, text, number)
 
 
 def _spoken(line: str, *, is_first: bool) -> str:

@@ -14,14 +14,20 @@ from dataclasses import dataclass
 import regex
 
 from studio.dialog.attributes import Attributes
-from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, write_direction
+from studio.dialog.directions import (
+    CUE_WORDS,
+    begins_direction,
+    is_direction,
+    word_set,
+    write_direction,
+)
 from studio.dialog.formats.building import (
     FIRST_SPEAKER,
     NO_NAME,
     NOT_SPOKEN,
     ImportNotices,
 )
-from studio.dialog.formats.plays import Play, find_play
+from studio.dialog.formats.plays import Play, find_play, join_open_brackets
 from studio.dialog.formats.turns import split_turns
 from studio.dialog.markup import Row, has_blocks, read_markdown, strip_markup
 from studio.dialog.model import ParsedScript, name_key, with_place
@@ -33,6 +39,7 @@ _INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
 _GUTENBERG = regex.compile(
     r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
 )
+_PICTURE = "[Illustration"
 _HEADING = regex.compile(
     r"""
       (?:act|scene|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
@@ -47,36 +54,17 @@ _HEADING = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*", regex.IGNORECASE)
+_CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
 _BRACKETED = regex.compile(r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?")
+_ORNAMENT = regex.compile(r"[\s*_~—–=-]+")
 _KEYED = regex.compile(r"(?P<key>[\p{L} ]{3,30})[:：]\s*(?P<value>.*)")
 _BOLD = regex.compile(r"\*\*(?P<name>[^*]{1,100})\*\*")
 _CALLED = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu}\d .'’-]{0,40}?)\s*\((?P<how>[^()]{1,100})\)\.?\s*(?P<text>.*)"
 )
-_ABOUT = frozenset(
-    [
-        "format",
-        "voices",
-        "audience",
-        "duration",
-        "setting",
-        "characters",
-        "cast",
-        "title",
-        "author",
-        "genre",
-        "tone",
-        "style",
-        "topic",
-        "length",
-        "runtime",
-        "date",
-        "visuals",
-        "synopsis",
-        "logline",
-        "summary",
-        "theme",
-    ]
+_ABOUT = word_set(
+    "format voices hosts guests audience duration setting characters cast title author genre tone"
+    " style topic length runtime date visuals synopsis logline summary theme"
 )
 _PREFACE = regex.compile(
     r"""
@@ -112,7 +100,10 @@ TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they are left out:"
 COMMENT_NOTICE = "Notes that begin with # or // aren't spoken or kept:"
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it is left out:"
-GUTENBERG_NOTICE = "What Project Gutenberg says about the book isn't spoken; it is left out."
+GUTENBERG_NOTICE = (
+    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
+    "are left out."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +132,8 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         rows = read_markdown(rows)
     rows = _join_brackets(split_turns(rows))
     play = find_play(rows)
+    if play is not None:
+        rows = join_open_brackets(rows)
     reader = _PlainTextReader(rows, remarks, narrator, play=play, is_marked=is_marked)
     reader.read_all()
     return PlainText(reader.script.finish(), reader.title, reader.unspoken)
@@ -152,17 +145,26 @@ def _number(text: str) -> Iterator[Row]:
 
 
 def _cut_gutenberg(rows: list[Row], remarks: ImportNotices) -> list[Row]:
-    """The book without the notices that Project Gutenberg puts around it."""
+    """The book without the notices and marks of pictures that Project Gutenberg adds to it."""
     marks = [
         (idx, found["which"])
         for idx, (_, row) in enumerate(rows)
         if (found := _GUTENBERG.match(row))
     ]
+    pictures = (idx for idx, (_, row) in enumerate(rows) if row.startswith(_PICTURE))
+    first = min((idx for idx, _ in marks), default=next(pictures, None))
+    if first is None:
+        return rows
+    remarks.add(GUTENBERG_NOTICE, rows[first][0])
     start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
     end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
-    if marks:
-        remarks.add(GUTENBERG_NOTICE, rows[marks[0][0]][0])
-    return rows[start:end]
+    book: list[Row] = []
+    is_picture = False
+    for number, row in rows[start:end]:
+        is_picture = is_picture or row.startswith(_PICTURE)
+        book.append((number, "" if is_picture else row))
+        is_picture = is_picture and not row.endswith("]")
+    return book
 
 
 def _join_brackets(rows: list[Row]) -> list[Row]:
@@ -216,20 +218,26 @@ class _PlainTextReader:
         self._is_interrupted = False
         self._has_words = False
         self._is_action = play is not None
+        self._cue: tuple[Header, int] | None = None
 
     def read_all(self) -> None:
-        last = max((idx for idx, (_, row) in enumerate(self._rows) if not row), default=-1)
+        ends = max((idx for idx, (_, row) in enumerate(self._rows) if row), default=0)
+        blanks = (idx for idx, (_, row) in enumerate(self._rows[:ends]) if not row)
+        last = max(blanks, default=-1)
         begins = True
         for idx, (number, row) in enumerate(self._rows):
             with with_place(number):
-                if not row:
+                if not row or _ORNAMENT.fullmatch(row):
+                    self._is_action = self._is_action or self._cue is not None
+                    self._drop_cue()
                     self.script.read("", number)
                 elif idx > last >= 0 and _FAREWELL.match(row) and _header_of(row) is None:
                     self._remarks.add(PREFACE_NOTICE, number, row)
                 else:
-                    ends = idx + 1 == len(self._rows) or not self._rows[idx + 1][1]
-                    self._read(row, number, begins=begins, ends=ends)
+                    is_last = idx + 1 == len(self._rows) or not self._rows[idx + 1][1]
+                    self._read(row, number, begins=begins, ends=is_last)
             begins = not row
+        self._drop_cue()
 
     def _read(self, row: str, number: int, *, begins: bool, ends: bool) -> None:
         if row.startswith("\\"):
@@ -352,7 +360,7 @@ class _PlainTextReader:
             self._remarks.add(ABOUT_NOTICE, number, row)
             return True
         is_line = begins and ends and header is None and not _inside(row) and not _is_sound(row)
-        is_named = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;"
+        is_named = _is_titled(row)
         if (
             is_line
             and is_named
@@ -376,7 +384,7 @@ class _PlainTextReader:
         inside = _inside(row)
         if inside is None or _is_sound(row) or not inside.strip():
             return False
-        if regex.match(rf"{CUE_WORDS}\b", inside.strip(), regex.IGNORECASE):
+        if _is_cue(inside):
             self._remarks.add(CUE_NOTICE, number, row)
             return True
         if row.startswith("[") and self._is_name(inside):
@@ -399,19 +407,36 @@ class _PlainTextReader:
         return self._names[key] > 1 or (is_titled and inside.strip()[-1:] not in ".!?")
 
     def _read_play(self, play: Play, row: str, number: int, *, begins: bool) -> None:
-        if said := play.cue_of(row, begins=begins):
-            name, text = said
-            self._begin(Header(name, Attributes(), ""), number)
-            if text:
-                self._has_words = False
-                self._say("\\" + play.write(text, is_first=True), number)
-        elif play.is_heading(row) or (begins and _HEADING.fullmatch(strip_markup(row))):
+        if _CUE.fullmatch(row) or _is_cue(_inside(row)):
+            self._remarks.add(CUE_NOTICE, number, row)
+        elif said := play.cue_of(row):
+            self._drop_cue()
+            self._cue = (Header(said[0], Attributes(), ""), number)
+            if said[1]:
+                self._say_in_play(said[1], number)
+        elif self._speaker is None and self.title is None and begins and _is_titled(row):
+            self._take_title(strip_markup(row), number)
+        elif play.is_heading(row) or _HEADING.fullmatch(strip_markup(row)):
             self._narrate(row, number)
             self._is_action = True
-        elif self._is_action or play.is_direction(row):
+        elif (self._is_action and self._cue is None) or play.is_direction(row):
             self._narrate(row.strip("[]"), number)
         else:
-            self._say("\\" + play.write(row, is_first=not self._has_words), number)
+            self._say_in_play(row, number)
+
+    def _say_in_play(self, row: str, number: int) -> None:
+        assert self._play is not None
+        if self._cue is not None:
+            self._begin(*self._cue)
+            self._cue = None
+        self._say("\\" + self._play.write(row, is_first=not self._has_words), number)
+
+    def _drop_cue(self) -> None:
+        """A name that nobody's words follow, as in the list of a play's cast."""
+        if self._cue is not None:
+            header, number = self._cue
+            self._cue = None
+            self._narrate(header.speaker, number)
 
 
 def _header_of(row: str) -> Header | None:
@@ -445,6 +470,17 @@ def _is_sound(row: str) -> bool:
     return (
         regex.match(r"[\[(<]\s*(?:pause|break|audio\s*:|direction\s*:)", row, regex.I) is not None
     )
+
+
+def _is_cue(inside: str | None) -> bool:
+    """Whether words in brackets are a cue for sounds or music."""
+    return inside is not None and _CUE_BEGINS.match(inside.strip()) is not None
+
+
+def _is_titled(row: str) -> bool:
+    """Whether a row could be a title: a few words that end without a mark."""
+    is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
+    return is_short and not (_CUE.match(row) or _HEADING.fullmatch(row))
 
 
 def _is_said(inside: str) -> bool:

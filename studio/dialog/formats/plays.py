@@ -17,7 +17,7 @@ _WORD = r"(?:\p{Lu}[\p{L}’'-]*|de|of|the|and|von|to)"
 _ABBREVIATED = r"(?:(?:Mrs?|Dr|St|Ms|Rev|Hon|MRS?|DR|ST|REV|HON)\.\s)?"
 _NAME = rf"(?P<name>{_ABBREVIATED}(?:\p{{Lu}}[\p{{L}}’'-]*)(?:\s{_WORD}){{0,3}}(?:\s\d)?)"
 _HOW = r"(?:\s*,?\s*(?P<how>[\[(][^\[\]()]{1,200}[\])]))?"
-_CUE = regex.compile(rf"_?{_NAME}{_HOW}[.:]_?(?:\s+(?P<text>\S.*)|$)")
+_CUE = regex.compile(rf"_?{_NAME}{_HOW}\.(?:_|[—–]|--)?(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
 _SHOUTED = regex.compile(rf"_?{_NAME}{_HOW}(?:\s+(?P<text>\S.*)|$)")
 _DIRECTION = regex.compile(r"_?\[[^\[\]]*\]_?\.?|_[^_]+_\.?|\(_[^()]*_\)")
 _STAGE = regex.compile(r"\s*(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}")
@@ -26,8 +26,14 @@ _NO_NAMES = frozenset(
     name_key(one) for one in ("I", "Act", "Scene", "Act I", "Oh", "Yes", "No", "Well", "Exit",
     "Exeunt", "Enter", "Ah", "Good", "Thank you", "Nothing", "Nonsense", "Never", "Why", "What")
 )  # fmt: skip
+_PARTS = regex.compile(
+    r"(?:act|actus|scene|scoena|chapter|part|time|place|curtain|(?:the\s)?(?:prologue|epilogue|end))\b",
+    regex.IGNORECASE,
+)
 _FEWEST_CUES = 2
 _LEAST_SHARE = 0.3
+_MOST_JOINED_CHARS = 2_000
+_PAIRS = ("[]", "()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,18 @@ class Play:
 
     names: frozenset[str]
 
-    def cue_of(self, row: str, *, begins: bool) -> tuple[str, str] | None:
+    def cue_of(self, row: str) -> tuple[str, str] | None:
         """The speaker of a row and the words behind the name; None for other rows."""
-        return _cue_of(row, self.names, begins=begins)
+        found = _CUE.fullmatch(row)
+        name = _name_of(row, begins=True)  # a name that is known may begin any row
+        if name is None or name_key(name) not in self.names:
+            found = _SHOUTED.fullmatch(row)
+            if found is None or not found["how"] or name_key(found["name"]) not in self.names:
+                return None
+        assert found is not None
+        how = f"[{found['how'][1:-1]}]" if found["how"] else None  # surely a direction here
+        text = " ".join(filter(None, (how, found["text"])))
+        return " ".join(found["name"].split()), text
 
     def is_heading(self, row: str) -> bool:
         """Whether a row is in capitals, such as a scene's place."""
@@ -53,7 +68,7 @@ class Play:
         """A speech with its directions as a line has them."""
 
         def direction(found: regex.Match[str]) -> str:
-            inside = strip_markup(found["inside"]).strip(" _")
+            inside = strip_markup(found["inside"]).replace("_", "").strip()
             leads = is_first and not text[: found.start()].strip()
             is_square = "[" in found[0]
             is_action = inside[:1].isupper() and inside.endswith(".")
@@ -84,14 +99,30 @@ def find_play(rows: list[Row]) -> Play | None:
                     shouted.add(name_key(name))
             colons += _is_said(row)
         begins = not row
+    if 2 * sum(cues[name] for name in shouted) > cues.total():
+        # The names are in capitals; what else begins so stands in the list of the cast.
+        cues = Counter({name: count for name, count in cues.items() if name in shouted})
     # Where nearly every paragraph begins so, a name that occurs once is one as well.
     takes_all = 2 * cues.total() > paragraphs and max(cues.values(), default=0) > 1
     names = frozenset(
         name for name, count in cues.items() if count > 1 or name in shouted or takes_all
     )
     total = sum(cues[name] for name in names)
-    is_play = total >= _FEWEST_CUES and total > 2 * colons and total >= _LEAST_SHARE * paragraphs
+    is_play = total >= _FEWEST_CUES and total > colons and total >= _LEAST_SHARE * paragraphs
     return Play(names) if is_play and (len(names) > 1 or total > _FEWEST_CUES) else None
+
+
+def join_open_brackets(rows: list[Row]) -> list[Row]:
+    """Join rows between which a direction in brackets is broken."""
+    joined: list[Row] = []
+    for number, row in rows:
+        last = joined[-1][1] if joined else ""
+        is_open = bool(row) and any(last.rfind(left) > last.rfind(right) for left, right in _PAIRS)
+        if is_open and len(last) < _MOST_JOINED_CHARS:
+            joined[-1] = (joined[-1][0], f"{last} {row}")
+        else:
+            joined.append((number, row))
+    return joined
 
 
 def _is_said(row: str) -> bool:
@@ -103,24 +134,9 @@ def _is_said(row: str) -> bool:
 
 def _name_of(row: str, *, begins: bool) -> str | None:
     found = _CUE.fullmatch(row)
-    if found is None or name_key(found["name"]) in _NO_NAMES:
+    if found is None or name_key(found["name"]) in _NO_NAMES or _PARTS.match(found["name"]):
+        return None
+    if _STAGE.match(row):
         return None
     # In the middle of a paragraph only capitals are a name; `Yes. I …` may begin any.
     return found["name"] if begins or found["name"].isupper() else None
-
-
-def _cue_of(row: str, names: frozenset[str], *, begins: bool) -> tuple[str, str] | None:
-    name = _name_of(row, begins=begins)
-    found = _CUE.fullmatch(row)
-    if name is None or name_key(name) not in names:
-        found = _SHOUTED.fullmatch(row)
-        is_named = found is not None and found["how"] and name_key(found["name"]) in names
-        if not is_named:
-            return None
-    assert found is not None
-    text = " ".join(filter(None, (found["how"], found["text"])))
-    return _titled(found["name"]), text
-
-
-def _titled(name: str) -> str:
-    return " ".join(name.split())

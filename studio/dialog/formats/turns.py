@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import regex
 
+from studio.dialog.directions import word_set
 from studio.dialog.markup import Row
 
 _NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
 _CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>]")
-_NO_SPEAKERS = frozenset(
-    [
-        "b",
-        "i",
-        "u",
-        "v",
-        "c",
-        "s",
-        "p",
-        "em",
-        "strong",
-        "speak",
-        "prosody",
-        "break",
-        "voice",
-        "emphasis",
-        "ruby",
-        "rt",
-        "font",
-        "lang",
-        "span",
-        "div",
-    ]
+_NO_SPEAKERS = word_set(
+    "b i u v c s p em strong speak prosody break voice emphasis ruby rt font lang span div"
 )
+
+
+def has_closed_turns(text: str) -> bool:
+    """Whether turns end with tags, such as `</Person1>`."""
+    return not {found["name"] for found in _CLOSED.finditer(text)} <= _NO_SPEAKERS
 
 
 def split_turns(rows: list[Row]) -> list[Row]:
