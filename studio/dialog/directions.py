@@ -320,6 +320,20 @@ def find_effect(direction: Direction, limits: SpeechLimits, moods: Collection[st
     return Effect.INSTRUCTION if limits.instructions else Effect.NONE
 
 
+def describe_effect(direction: Direction, limits: SpeechLimits, moods: Collection[str]) -> str:
+    """How a voice follows a direction, as a sentence; "" if it doesn't. Arguments as above."""
+    words = _shorten(direction.words)
+    match find_effect(direction, limits, moods):
+        case Effect.TAG:
+            return f"“{words}” becomes the sound [{find_tag(direction.words, limits.tags)}]."
+        case Effect.MOOD:
+            return f"“{words}” chooses the mood “{find_mood(direction.words, moods)}”."
+        case Effect.INSTRUCTION:
+            return f"“{words}” goes to the voice as an instruction."
+        case _:
+            return ""
+
+
 _NOT_FOLLOWED = "“{}” is a stage direction and isn't spoken; this voice can't follow it."
 _BY_KIND = {
     DirectionKind.CUE: "“{}” is a cue for sounds or music; it isn't spoken.",
@@ -395,6 +409,9 @@ def _explain(directed: Directed, direction: Direction, effect: Effect) -> None:
     kind = direction.kind
     message = _BY_KIND.get(kind) or (_NOT_FOLLOWED if effect is Effect.NONE else None)
     if message:
-        words = direction.words
-        shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"
+        shown = _shorten(direction.words)
         directed.notices.setdefault(kind.value, message.replace("{}", shown))
+
+
+def _shorten(words: str) -> str:
+    return words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"

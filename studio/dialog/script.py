@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import regex
@@ -233,6 +233,15 @@ def write_script(dialog: Dialog) -> str:
         ScriptError: A text is too long.
     """
     return "".join(f"{_write_line(line)}\n" for line in dialog)
+
+
+def number_rows(dialog: Dialog) -> Dialog:
+    """A dialog whose lines have the numbers of their rows in `write_script`'s text."""
+    lines, number = [], 1
+    for line in dialog:
+        lines.append(replace(line, line_number=number))
+        number += _write_line(line).count("\n") + 1
+    return Dialog(tuple(lines))
 
 
 def _write_line(line: Line) -> str:

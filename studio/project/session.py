@@ -13,7 +13,7 @@ from typing import IO, Any, BinaryIO
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
-from studio.dialog.script import write_script
+from studio.dialog.script import number_rows, write_script
 from studio.errors import FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document
@@ -209,7 +209,7 @@ class ProjectSession:
             StorageFailed: The library of voices can't be read.
         """
         with self.lock:
-            dialog = self.document.to_dialog()  # its numbers are those of the script's lines
+            dialog = number_rows(self.document.to_dialog())
             notices = self._collect_notices(dialog, spelling_notices(dialog))
             return self.rev, write_script(dialog), notices
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from studio.backends.base import Backend, ReportsLanguageGaps
+from studio.dialog.directions import describe_effect, find_directions
 from studio.dialog.model import (
     Dialog,
     ParamValue,
@@ -84,6 +85,56 @@ def check_lines(
         elif normalize_spoken_text(line.text):
             found[line.line_id] = check.list_warnings(line)
     return {line_id: messages for line_id, messages in found.items() if messages}
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionNote:
+    """A stage direction in a line's text.
+
+    Attributes:
+        start: Its place in UTF-16 units, as browsers count.
+        end: As `start`.
+        note: How the voice follows it; "" if it doesn't, which the line's warnings say.
+    """
+
+    start: int
+    end: int
+    note: str
+
+
+def find_line_directions(
+    session: ProjectSession, line_ids: Collection[str] | None = None
+) -> dict[str, list[DirectionNote]]:
+    """Find the stage directions that aren't spoken, by line; lines without any are left out.
+
+    Args:
+        session: The project.
+        line_ids: The lines to look at; None for all.
+
+    Raises:
+        StorageFailed: The library of voices can't be read.
+    """
+    limits = session.backend.capabilities.limits()
+    list_moods = cache(session.cast.list_moods)
+    found: dict[str, list[DirectionNote]] = {}
+    for line in session.document:
+        if line.kind is not LineKind.SPEECH or (
+            line_ids is not None and line.line_id not in line_ids
+        ):
+            continue
+        for one in find_directions(line.text):
+            if not one.is_spoken:
+                note = describe_effect(one, limits, list_moods(line.speaker or ""))
+                start, end = (
+                    _count_units(line.text[: one.start]),
+                    _count_units(line.text[: one.end]),
+                )
+                found.setdefault(line.line_id, []).append(DirectionNote(start, end, note))
+    return found
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _find_first_lines(document: Document) -> frozenset[str]:

@@ -126,6 +126,8 @@ def _detect_by_names(text: str, promised: Format | None) -> Format:
         return Format.SCRIPT
     if promised in (None, Format.SCRIPT, Format.SRT, Format.VTT):
         beginning = "\n".join(text.splitlines()[:_LOOKED_AT_LINES])
+        if named and 2 * named >= len(lines):  # a scene's heading in a script makes no screenplay
+            return Format.SCRIPT
         is_play = find_play(list(enumerate(map(str.strip, beginning.splitlines()), 1))) is not None
         if not is_play and looks_like_fountain(beginning, has_names=named > 0):
             return Format.FOUNTAIN

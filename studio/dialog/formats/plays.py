@@ -33,7 +33,7 @@ _PARTS = regex.compile(
 _FEWEST_CUES = 2
 _LEAST_SHARE = 0.3
 _MOST_JOINED_CHARS = 2_000
-_PAIRS = ("[]", "()")
+_PAIRS = (("[", "]"), ("(", ")"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, imported.dialog)
-    return project_body(session, imported.notices)
+    return project_body(session, imported.notices) | {"unspoken": imported.unspoken}
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:

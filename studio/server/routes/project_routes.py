@@ -15,8 +15,9 @@ from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read_dialog_text
-from studio.dialog.model import MAX_NAME_CHARS
-from studio.errors import FileDamaged, NotFound
+from studio.dialog.model import MAX_NAME_CHARS, Dialog
+from studio.dialog.script import parse_script
+from studio.errors import FileDamaged, NameRejected, NotFound, ScriptError
 from studio.project.folder import LastPosition, save_last_position
 from studio.project.line_audio import compute_peaks, open_line_audio
 from studio.project.line_states import ProjectEvent
@@ -81,7 +82,9 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
     name = body.name or (parsed.title if parsed else None) or _UNNAMED
     session = studio.projects.create(name, parsed.dialog if parsed else None)
-    return project_body(session, parsed.notices if parsed else ())
+    made = project_body(session, parsed.notices if parsed else ())
+    made["unspoken"] = parsed.unspoken if parsed else 0
+    return made
 
 
 @project_routes.get("/{project_id}")
@@ -289,7 +292,7 @@ async def read_lines(
 
     The body is the file itself, whatever its content type. `narrator` is the name that speaks
     action, headings and stage directions. The response has the text's title, how much of it only a
-    narrator would read, and whether it is a chat.
+    narrator would read, whether it is a chat, and whether it is a plain script.
     """
     return await asyncio.to_thread(_read, await request.body(), name, narrator)
 
@@ -316,9 +319,18 @@ def _read(data: bytes, name: str, narrator: str) -> dict[str, Any]:
         "lines": lines,
         "notices": list(map(asdict, read.notices)),
         "chat": read.chat,
+        "plain": _is_plain(data, read.dialog),
         "title": read.title,
         "unspoken": read.unspoken,
     }
+
+
+def _is_plain(data: bytes, dialog: Dialog) -> bool:
+    """Whether text is a script as it is, so that it can stay so in the script view."""
+    try:
+        return parse_script(data.decode()).dialog == dialog
+    except (ScriptError, NameRejected, UnicodeDecodeError):
+        return False
 
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
