@@ -1,5 +1,4 @@
 /** Lines as script text and back, and how two versions of a text differ; no document is touched here. */
-import { fold } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
 
