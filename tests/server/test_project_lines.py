@@ -141,7 +141,7 @@ def test_visitors_have_places_of_their_own(studio: Studio) -> None:
 
 
 def said(lines: list[dict]) -> list[tuple]:
-    return [(one["kind"], one.get("speaker"), one.get("text")) for one in lines]
+    return [(one["kind"], one.get("speaker"), one.get("text") or None) for one in lines]
 
 
 @pytest.mark.parametrize("path", REAL_SCRIPTS, ids=lambda path: path.name)
