@@ -21,7 +21,7 @@ from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row,
 from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.device import choose_device, give_back, prepare
 from studio.backends.options import Tuning
-from studio.dialog.formats.dialog_file import read_dialog
+from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Speech
 from studio.errors import SettingError
 
@@ -214,7 +214,7 @@ def build_timed_lines(count: int) -> list[TimedLine]:
     texts = [
         line.text
         for path in sorted(_DIALOGS.glob("*.txt"))
-        for line in read_dialog(path.read_bytes(), name=path.name).dialog
+        for line in import_dialog(path.read_bytes(), path.name).dialog
         if isinstance(line, Speech)
     ]
     texts.sort(key=lambda text: zlib.crc32(text.encode()))  # mixed, the same every time

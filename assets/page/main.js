@@ -7,6 +7,7 @@ import { Project } from "./document/project.js";
 import { ScriptView } from "./document/script_view.js";
 import { Clipboard, LineImport } from "./editor/clipboard.js";
 import { Commands } from "./editor/commands.js";
+import { DirectionMarks } from "./editor/direction_marks.js";
 import { FindBar } from "./editor/find_bar.js";
 import { GotoBar } from "./editor/goto_bar.js";
 import { LineList } from "./editor/line_list.js";
@@ -62,6 +63,7 @@ function buildEditor({ project, player, show }) {
   const speakerMenu = new SpeakerMenu({ project, selection, commands, linePanel });
   const find = new FindBar({ project, lines, selection, show });
   const hints = new LineChecks(project);
+  new DirectionMarks({ project, hints, lines });
   const badges = new WarningBadges({ project, hints, lines, selection, commands, show });
   const recordings = new Recordings({ project, selection });
   const pronunciations = new PronunciationLinks({ project, selection, commands });

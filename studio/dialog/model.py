@@ -407,6 +407,9 @@ _CODES = {
     "uk": "ukrainian українська",
     "zh": "chinese mandarin 中文",
 }
+LANGUAGE_CODES = tuple(_CODES)
+"""Codes of the languages whose names `code_of` knows."""
+
 _BY_NAME = {name: code for code, names in _CODES.items() for name in names.split()}
 
 

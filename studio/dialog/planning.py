@@ -6,7 +6,7 @@ long line is split into pieces that the backend speaks in one pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
@@ -14,6 +14,7 @@ from itertools import accumulate
 import regex
 import sentencex
 
+from studio.dialog.directions import apply_directions
 from studio.dialog.model import (
     Audio,
     Dialog,
@@ -170,8 +171,16 @@ MOOD = "mood"
 INSTRUCT = "instruct"
 """Parameter with instructions on how to speak the line, for backends that follow them."""
 
+LINE_ID = "id"
+"""Parameter with a line's id in another program, such as a game's table; no voice reads it."""
+
+_NO_SETTINGS = frozenset((MOOD, LINE_ID))
+
 LanguagesOf = Callable[[str], Iterable[str]]
 """The languages to try for a speaker's lines, in order, by the speaker's name."""
+
+MoodsOf = Callable[[str], Collection[str]]
+"""The moods of which a speaker has samples, by the speaker's name."""
 
 _SHOWN_CHARS = 40
 _SHOWN_LANGUAGES = 12
@@ -252,6 +261,7 @@ def plan(
     *,
     seed: int | None = None,
     languages_of: LanguagesOf = lambda _name: (),
+    moods_of: MoodsOf = lambda _name: (),
     pronounce: Pronounce | None = None,
 ) -> Plan:
     """Split a dialog into segments for a backend.
@@ -265,10 +275,12 @@ def plan(
         limits: The backend's.
         seed: For lines without a seed of their own.
         languages_of: For lines without a language of their own; called once for each speaker.
+        moods_of: For stage directions in lines without a mood; called once for each speaker.
         pronounce: Applies pronunciations to a line's text; None leaves it unchanged.
     """
     names = {name_key(name): name for name in dialog.speakers()}
-    planner = _Planner(limits, seed, cache(languages_of), names, SpokenText(pronounce))
+    spoken = SpokenText(pronounce)
+    planner = _Planner(limits, seed, cache(languages_of), cache(moods_of), names, spoken)
     for line_idx, line in enumerate(dialog):
         planner.add(line, line_idx)
     notices = tuple(planner.notices.values())
@@ -292,6 +304,7 @@ class _Planner:
     limits: SpeechLimits
     seed: int | None
     languages_of: LanguagesOf
+    moods_of: MoodsOf
     names: Mapping[str, str]
     spoken: SpokenText
     segments: list[Segment] = field(default_factory=list)
@@ -319,18 +332,24 @@ class _Planner:
         try:
             language = self._language(line, speaker)
             params = self._params(line.params, number)
-            text = self.spoken.of(line.text)
+            directed = apply_directions(line.text, self.limits, self.moods_of(speaker))
+            text = self.spoken.of(directed.text)
             parts = self._parts(text, language or line.language, number)
         except ScriptError as error:
             message = _sentence(str(error))
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
+        for kind, message in directed.notices.items():
+            self._notice("direction", kind, number, message)
+        if not parts and directed.text != line.text and not is_speakable(directed.text):
+            parts = [0.0]  # nothing but directions: no voice says them, and nothing is wrong
         if not parts:
             message = _why_silent(line.text, text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         is_own = line.seed is not None
         seed = line.seed if is_own else self.seed
-        instruct = _words_of(line, INSTRUCT) if self.limits.instructions else None
-        said = (language, seed, params, mood_of(line), instruct, is_own)
+        own = _words_of(line, INSTRUCT) if self.limits.instructions else None
+        instruct = ", then ".join(filter(None, (own, *directed.instructions))) or None
+        said = (language, seed, params, mood_of(line) or directed.mood, instruct, is_own)
         return [
             SpeechSegment(idx, line_idx, number, speaker, part, *said)
             if isinstance(part, str)
@@ -398,7 +417,7 @@ class _Planner:
         for name, value in params.items():
             if name in self.limits.params:
                 taken[name] = _within(name, value, *self.limits.params[name])
-            elif name != MOOD and not (name == INSTRUCT and self.limits.instructions):
+            elif name not in _NO_SETTINGS and not (name == INSTRUCT and self.limits.instructions):
                 message = f"this voice has no setting “{name}”; it is ignored."
                 self._notice("param", name, number, message)
         return taken

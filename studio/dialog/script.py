@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import regex
@@ -14,6 +14,8 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
+from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction
+from studio.dialog.markup import strip_markup
 from studio.dialog.model import (
     MAX_LINE_CHARS,
     MAX_LINES,
@@ -41,7 +43,7 @@ MAX_COLON_NAME_WORDS = 5
 _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
 
 _BRACKETS = regex.compile(r"\[(?P<inside>[^\[\]]*)\](?::(?=\s|$)|：)?\s*(?P<text>.*)", regex.DOTALL)
-_KEYWORD = regex.compile(r"\s*(?:pause\b|audio\s*:)", regex.IGNORECASE)
+_KEYWORD = regex.compile(rf"\s*(?:pause\b|audio\s*:|direction\s*:|{CUE_WORDS}\b)", regex.IGNORECASE)
 _BOLD = regex.compile(r"\*\*(?P<name>[^*:：]{1,240})(?:[:：]\*\*|\*\*\s?[:：])(?=\s|$)")
 _COLON = regex.compile("[:：]")
 _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
@@ -50,6 +52,25 @@ _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”�
 _ABBREVIATED = regex.compile(
     r"(?:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme|Mlle"
     r"|No|Nr|(?:\p{L}\.)*\p{L})\."
+)
+
+
+# What stands before a colon and is nobody: headings, cues, and a title page's keys.
+_NOBODY = regex.compile(
+    rf"""
+      {CUE_WORDS}
+    | (?:act|scene|chapter|episode|part|segment|section)\s+
+      (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
+    | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
+    | title | setting | characters | dramatis\s+personae | duration | genre | logline | synopsis
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_NAME_AND_HOW = regex.compile(r"(?P<name>[^()]*[^()\s])\s*\((?P<how>[^()]{1,80})\)\s*")
+_WHERE = regex.compile(
+    r"v\.?\s?o\.?|o\.?\s?[sc]\.?|off(?:[- ]?(?:screen|camera|stage))?|cont(?:['’]?d|inued)\.?"
+    r"|(?:(?:on|over|into|through|via)\s(?:the\s)?)?(?:phone|radio|intercom|filtered?)",
+    regex.IGNORECASE,
 )
 
 
@@ -106,14 +127,31 @@ def _bracket_header(line: str) -> Header | None:
     if match is None:
         return None
     name, *parts = match["inside"].split("|")
-    if not parts and (not name.strip() or sound_name(name) in SOUND_TAGS or _is_keyword(name)):
+    if not parts and (not name.strip() or _is_no_name(name)):
         return None
     return Header(clean_name(name), parse_attributes(parts), match["text"])
 
 
-def _is_keyword(inside: str) -> bool:
-    """Whether brackets contain a pause or audio, not a name."""
-    return _KEYWORD.match(inside) is not None
+def _is_no_name(inside: str) -> bool:
+    """Whether brackets contain a pause, audio, a cue, a sound or a manner, not a name."""
+    if _KEYWORD.match(inside) or sound_name(inside) in SOUND_TAGS:
+        return True
+    return inside.islower() and is_direction(inside)
+
+
+def split_extension(name: str) -> tuple[str, str]:
+    """A name without what a play or a screenplay adds to it in parentheses, and the direction.
+
+    `IVO (V.O.)` is IVO, and `Ivo (whispering)` is Ivo, who says “(whispering)”.
+    """
+    how = ""
+    while (found := _NAME_AND_HOW.fullmatch(name)) is not None:
+        if is_direction(found["how"]) or begins_direction(found["how"]):
+            how = f"({found['how'].strip()}) {how}".strip()
+        elif not _WHERE.fullmatch(found["how"].strip()):
+            break
+        name = found["name"]
+    return name, how
 
 
 def _colon_header(line: str) -> Header | None:
@@ -123,8 +161,10 @@ def _colon_header(line: str) -> Header | None:
     colon = _COLON.search(start)
     if colon is None or not _COLON_ENDS_NAME.match(line, colon.start()):
         return None
-    name = _plain_name(start[: colon.start()])
-    return Header(name, Attributes(), line[colon.end() :].strip()) if name else None
+    written, how = split_extension(start[: colon.start()])
+    name = _plain_name(written)
+    text = line[colon.end() :].strip()
+    return Header(name, Attributes(), f"{how} {text}".strip()) if name else None
 
 
 @lru_cache(maxsize=1_000)  # most lines of a script have a name that was read before
@@ -133,6 +173,8 @@ def _plain_name(written: str) -> str | None:
     try:
         name = clean_name(written)
     except NameRejected:
+        return None
+    if _NOBODY.fullmatch(name):
         return None
     words = name.split()
     unabbreviated = " ".join(word for word in words if not _ABBREVIATED.fullmatch(word))
@@ -185,12 +227,11 @@ def parse_script(text: str) -> ParsedScript:
         raise ScriptError(
             f"The script is larger than {MAX_SCRIPT_BYTES // 1_000_000} MB. Divide it into parts."
         )
-    reader = _ScriptReader()
+    reader = ScriptReader()
     for number, line in enumerate(text.splitlines(), start=1):
         with with_place(number):
             reader.read(line, number)
-    lines = reader.finish()
-    return ParsedScript(Dialog(lines), spelling_notices(lines))
+    return reader.finish()
 
 
 def write_script(dialog: Dialog) -> str:
@@ -203,6 +244,15 @@ def write_script(dialog: Dialog) -> str:
     return "".join(f"{_write_line(line)}\n" for line in dialog)
 
 
+def number_rows(dialog: Dialog) -> Dialog:
+    """A dialog whose lines have the numbers of their rows in `write_script`'s text."""
+    lines, number = [], 1
+    for line in dialog:
+        lines.append(replace(line, line_number=number))
+        number += _write_line(line).count("\n") + 1
+    return Dialog(tuple(lines))
+
+
 def _write_line(line: Line) -> str:
     match line:
         case Silence():
@@ -213,7 +263,17 @@ def _write_line(line: Line) -> str:
             return f"{_UNSPOKEN_SIGNS[line.kind]} {paragraph(line.text)}"
         case Speech():
             attributes = Attributes(line.language, line.seed, line.params)
-            return f"{write_header(line.speaker, attributes)} {paragraph(line.text)}".rstrip()
+            return _write_speech(write_header(line.speaker, attributes), paragraph(line.text))
+
+
+def _write_speech(header: str, text: str) -> str:
+    """Write a line; text in which a reader would see markup stands on a row of its own."""
+    is_marked = strip_markup(text) != text
+    if (is_marked or not text) and header.startswith("[") and "|" not in header:
+        header = f"{header[:-1]} |]"  # alone on its row it may be taken for a stage direction
+    if is_marked:
+        return f"{header}\n\\{text}"
+    return f"{header} {text}".rstrip()
 
 
 @dataclass(slots=True)
@@ -249,10 +309,11 @@ class _LineDraft:
         )
 
 
-class _ScriptReader:
-    """Reads a script line by line."""
+class ScriptReader:
+    """Reads a script row by row."""
 
     def __init__(self) -> None:
+        """Start with an empty dialog."""
         self._entries: list[_LineDraft | Line] = []
         self._draft: _LineDraft | None = None
         self._draft_at = 0
@@ -260,13 +321,19 @@ class _ScriptReader:
         self._stray_line: int | None = None
 
     def read(self, raw: str, number: int) -> None:
+        """Read a row of a script.
+
+        Raises:
+            ScriptError: It is invalid; without its line.
+        """
         line = _LEADING_INVISIBLE.sub("", raw).rstrip()
         if not line:
             self._paragraph_ended = True
         elif line.startswith("\\"):
             self._continue(line[1:].strip(), number)
         elif unspoken := _UNSPOKEN.fullmatch(line):
-            self._add_unspoken(unspoken["sign"], unspoken["text"], number)
+            kind = _UNSPOKEN_KINDS.get(unspoken["sign"], UnspokenKind.HEADING)
+            self.add_unspoken(kind, unspoken["text"], number)
         else:
             self._read_structure(line, number)
 
@@ -281,9 +348,10 @@ class _ScriptReader:
         if isinstance(entry, str):
             self._append(Audio(entry, number))
         elif entry is not None:
-            self._begin(entry, number)
+            self.begin(entry, number)
 
-    def _begin(self, header: Header, number: int) -> None:
+    def begin(self, header: Header, number: int) -> None:
+        """Begin the line of a speaker, with the text that the header has."""
         self._draft = _LineDraft(header, number)
         self._draft_at = len(self._entries)
         self._append(self._draft)
@@ -299,14 +367,17 @@ class _ScriptReader:
         if self._paragraph_ended and (draft.parts or self._draft_at < len(self._entries) - 1):
             if not draft.parts:  # `[Anna]`, then a pause: her text goes after it
                 del self._entries[self._draft_at]
-            self._begin(Header(draft.header.speaker, draft.header.attributes, ""), number)
+            self.begin(Header(draft.header.speaker, draft.header.attributes, ""), number)
         self._paragraph_ended = False
         assert self._draft is not None
         self._draft.add(text)
 
-    def _add_unspoken(self, sign: str, text: str, number: int) -> None:
-        """Add a text that isn't spoken; a line of speech goes on after a note or an action."""
-        kind = _UNSPOKEN_KINDS.get(sign, UnspokenKind.HEADING)
+    def add_unspoken(self, kind: UnspokenKind, text: str, number: int) -> None:
+        """Add a text that isn't spoken; a line of speech goes on after a note or an action.
+
+        Raises:
+            ScriptError: It is too long.
+        """
         ended = self._paragraph_ended or kind is UnspokenKind.HEADING
         if text := paragraph(text):
             self._append(Unspoken(text, kind, number))
@@ -318,15 +389,21 @@ class _ScriptReader:
         self._entries.append(entry)
         self._paragraph_ended = True
 
-    def finish(self) -> tuple[Line, ...]:
+    def finish(self) -> ParsedScript:
+        """Build the dialog.
+
+        Raises:
+            ScriptError: It has no lines, or text before the first speaker.
+        """
         self._refuse_stray_text()
         if all(isinstance(entry, Unspoken) for entry in self._entries):
             raise ScriptError(
                 "The script holds no lines. Write at least one, such as “Anna: Good evening.”"
             )
-        return tuple(
+        lines = tuple(
             entry.finished() if isinstance(entry, _LineDraft) else entry for entry in self._entries
         )
+        return ParsedScript(Dialog(lines), spelling_notices(lines))
 
     def _refuse_stray_text(self) -> None:
         if self._stray_line is None:

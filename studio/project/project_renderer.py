@@ -310,10 +310,14 @@ class ProjectRenderer:
                 core.deps.threads.submit(self._handle_event, line_job)
 
         run = self._queue.progress or RenderProgress()
+        cast = core.voice_resolver.build_cast(core.document)
+        planned = plan(
+            dialog, limits, seed=spec.seed, moods_of=cast.list_moods, pronounce=spec.pronounce
+        )
         job_spec = JobSpec(
-            plan(dialog, limits, seed=spec.seed, pronounce=spec.pronounce),
+            planned,
             spec.backend,
-            core.voice_resolver.build_cast(core.document),
+            cast,
             folder,
             self._resolve_audio,
             notify=follow,

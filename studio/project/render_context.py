@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from studio.backends.base import SPEED, Backend, canonical_name
+from studio.dialog.directions import directed_mood
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -218,14 +219,20 @@ class RenderContext:
         if line.kind is not LineKind.SPEECH or canonical_name(backend) != self.backend[0]:
             return []
         mark = self._mark_of(line)
-        marks = [mark]
+        # Without the mood that a stage direction chooses, which was spoken then.
+        marks = list(dict.fromkeys((mark, self._mark_of(line, is_directed=False))))
         if mark == _SINGLE_BUILTIN:
             marks.append(_fingerprint_builtin(named, by_name=True))
         return [self._key(line, one, backend) for one in marks]
 
-    def _mark_of(self, line: ProjectLine) -> tuple[str | None, ...]:
+    def _mark_of(self, line: ProjectLine, *, is_directed: bool = True) -> tuple[str | None, ...]:
         voice = self.find_voice(line.speaker or "")
-        return voice.select_digest(line.params.get(MOOD)) if voice else ("unknown", line.speaker)
+        if voice is None:
+            return ("unknown", line.speaker)
+        mood = line.params.get(MOOD)
+        if not mood and is_directed:
+            mood = directed_mood(line.text, voice.moods)
+        return voice.select_digest(mood)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
         # The mood counts only through the digest, so that one without a sample changes nothing.
@@ -391,7 +398,13 @@ class VoiceResolver:
         can = self.find_backend(document).capabilities
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
-        planned = plan(dialog, can.limits(), languages_of=cast.list_languages, pronounce=spoken)
+        planned = plan(
+            dialog,
+            can.limits(),
+            languages_of=cast.list_languages,
+            moods_of=cast.list_moods,
+            pronounce=spoken,
+        )
         return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
 
     def find_backend(self, document: Document) -> Backend:

@@ -12,8 +12,8 @@ from typing import IO, Any, BinaryIO
 
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.dialog.model import Notice, ParsedScript, spelling_notices
-from studio.dialog.script import write_script
+from studio.dialog.model import Dialog, Notice, spelling_notices
+from studio.dialog.script import number_rows, write_script
 from studio.errors import FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document
@@ -209,8 +209,8 @@ class ProjectSession:
             StorageFailed: The library of voices can't be read.
         """
         with self.lock:
-            dialog = self.document.to_dialog()  # its numbers are those of the script's lines
-            notices = self._collect_notices(ParsedScript(dialog, spelling_notices(dialog)))
+            dialog = number_rows(self.document.to_dialog())
+            notices = self._collect_notices(dialog, spelling_notices(dialog))
             return self.rev, write_script(dialog), notices
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
@@ -249,16 +249,15 @@ class ProjectSession:
         parsed = read_dialog_text(text)
         with self._lock_for_change():
             news = self._follow(self._editor.merge_script(parsed.dialog, author, base_rev))
-            return news, self._collect_notices(parsed)
+            return news, self._collect_notices(parsed.dialog, parsed.notices)
 
     def _follow(self, news: EditEvent) -> EditEvent:
         """Restart the jobs of lines that an edit changed."""
         self._renderer.restart_changed(news.line_ids)
         return news
 
-    def _collect_notices(self, parsed: ParsedScript) -> tuple[Notice, ...]:
-        found = self._state.voice_resolver.find_notices(self.document, parsed.dialog)
-        return parsed.notices + found
+    def _collect_notices(self, dialog: Dialog, read: tuple[Notice, ...]) -> tuple[Notice, ...]:
+        return read + self._state.voice_resolver.find_notices(self.document, dialog)
 
     def rename(self, name: str) -> EditEvent:
         """Rename the project, as `DocumentEditor.rename`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from studio.backends.base import Backend, ReportsLanguageGaps
+from studio.dialog.directions import describe_effect, find_directions
 from studio.dialog.model import (
     Dialog,
     ParamValue,
@@ -16,7 +17,7 @@ from studio.dialog.model import (
     name_key,
     normalize_spoken_text,
 )
-from studio.dialog.planning import INSTRUCT, MOOD, FailedSegment, Plan, SpeechSegment, plan
+from studio.dialog.planning import INSTRUCT, LINE_ID, MOOD, FailedSegment, Plan, SpeechSegment, plan
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput
 from studio.project import folder as layout
@@ -48,7 +49,7 @@ def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) 
                 _check_setting(backend, line, {name: value})
 
 
-_WORDS = frozenset({MOOD, INSTRUCT})
+_WORDS = frozenset({MOOD, INSTRUCT, LINE_ID})
 """Settings of a line that are no engine's parameters."""
 
 
@@ -86,6 +87,56 @@ def check_lines(
     return {line_id: messages for line_id, messages in found.items() if messages}
 
 
+@dataclass(frozen=True, slots=True)
+class DirectionNote:
+    """A stage direction in a line's text.
+
+    Attributes:
+        start: Its place in UTF-16 units, as browsers count.
+        end: As `start`.
+        note: How the voice follows it; "" if it doesn't, which the line's warnings say.
+    """
+
+    start: int
+    end: int
+    note: str
+
+
+def find_line_directions(
+    session: ProjectSession, line_ids: Collection[str] | None = None
+) -> dict[str, list[DirectionNote]]:
+    """Find the stage directions that aren't spoken, by line; lines without any are left out.
+
+    Args:
+        session: The project.
+        line_ids: The lines to look at; None for all.
+
+    Raises:
+        StorageFailed: The library of voices can't be read.
+    """
+    limits = session.backend.capabilities.limits()
+    list_moods = cache(session.cast.list_moods)
+    found: dict[str, list[DirectionNote]] = {}
+    for line in session.document:
+        if line.kind is not LineKind.SPEECH or (
+            line_ids is not None and line.line_id not in line_ids
+        ):
+            continue
+        for one in find_directions(line.text):
+            if not one.is_spoken:
+                note = describe_effect(one, limits, list_moods(line.speaker or ""))
+                start, end = (
+                    _count_units(line.text[: one.start]),
+                    _count_units(line.text[: one.end]),
+                )
+                found.setdefault(line.line_id, []).append(DirectionNote(start, end, note))
+    return found
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _find_first_lines(document: Document) -> frozenset[str]:
     """The first line of each speaker in each language, and the first without a language."""
     first: dict[tuple[str, str | None], str] = {}
@@ -120,6 +171,7 @@ class _LineChecker:
         self._find_lack = backend.lacks if isinstance(backend, ReportsLanguageGaps) else None
         self._cast = session.cast
         self._list_languages = cache(self._cast.list_languages)
+        self._list_moods = cache(self._cast.list_moods)
         self._pronounce = session.render_context.pronouncing.spoken
         self._first_lines = _find_first_lines(session.document)
         self._of_voices: dict[tuple[str, str], list[str]] = {}
@@ -129,6 +181,7 @@ class _LineChecker:
             Dialog((line.to_dialog_line(),)),
             self._limits,
             languages_of=self._list_languages,
+            moods_of=self._list_moods,
             pronounce=self._pronounce,
         )
         return [

@@ -84,6 +84,7 @@ class RenderJobs:
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
+            moods_of=cast.list_moods,
             pronounce=options.pronounce,
         )
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
 from studio.backends.base import canonical_name
-from studio.dialog.model import Dialog, Pronounce
+from studio.dialog.model import Dialog, Notice, Pronounce
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
 from studio.engine.engine import QueueLimit, Render
 from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
@@ -61,6 +61,7 @@ class SpeechOptions:
         voices: Voices by name; a name that isn't here is looked up in the library.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
         mastering: The loudness of the whole when it is written to a file.
+        notices: About how the dialog was read; its plan begins with them.
     """
 
     backend_name: str | None = None
@@ -68,6 +69,7 @@ class SpeechOptions:
     voices: Mapping[str, Voice] = field(default_factory=dict)
     pronounce: Pronounce | None = None
     mastering: Mastering = field(default_factory=Mastering)
+    notices: tuple[Notice, ...] = ()
 
 
 class SpeechStream:
@@ -101,8 +103,10 @@ class SpeechStream:
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
+            moods_of=cast.list_moods,
             pronounce=options.pronounce,
         )
+        planned = replace(planned, notices=options.notices + planned.notices)
         _check_speakable(planned.segments)
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
         spec = JobSpec(planned, backend_name, cast, folder, survives_full_disk=not needs_files)

@@ -112,6 +112,19 @@ class Cast:
                 own = speaker.language if speaker is not None else None
         return tuple(filter(None, (own, self._language)))
 
+    def list_moods(self, name: str) -> tuple[str, ...]:
+        """The moods of which a name's voice has samples.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        if name_key(name) in self._overrides or name_key(name) in self._given:
+            return ()
+        with suppress(SampleRejected):  # its lines fail with that reason
+            speaker = self._speaker_of(name)
+            return tuple(one.mood for one in speaker.moods) if speaker is not None else ()
+        return ()
+
     def explain_missing_voice(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
         """Why a backend with these kinds of voices can't speak a name; None if it can.
 

@@ -1,7 +1,8 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog
-from studio.dialog.model import Audio, Silence, Speech, Unspoken, UnspokenKind
+from studio.dialog.model import Audio, Silence, Speech, SpeechLimits, Unspoken, UnspokenKind
+from studio.dialog.planning import plan
 from studio.errors import ScriptError
 
 SCREENPLAY = r"""Title: A Door
@@ -49,18 +50,36 @@ def spoken(imported):
 
 def test_the_dialogue_of_a_screenplay():
     assert spoken(read(SCREENPLAY)) == [
-        ("ANNA", "I never said that. *Never*. [pause:0.5s] Not exactly. [laughs]"),
+        ("ANNA", "(softly) I never said that. *Never*. [pause:0.5s] Not exactly. [laughs]"),
         ("ÉLODIE", "Oui. Non. After two spaces."),
         ("McBen", "La la la"),
     ]
 
 
 def test_what_is_not_spoken_is_told_with_its_lines():
-    action, direction = read(SCREENPLAY).notices
+    (action,) = read(SCREENPLAY).notices
     assert action.line_number == 8
     assert "Also lines 10, 29" in action.message
     assert "NARRATOR" in action.message
-    assert direction.line_number == 13
+    assert "“INT. LIGHTHOUSE - NIGHT #1#”, “ANNA walks in.”, “CUT TO:”" in action.message
+    assert read(SCREENPLAY).unspoken == 3
+
+
+def test_directions_stay_in_the_line_however_long_they_are():
+    imported = read("ANNA\n(wiping her hands on the coat that Ben gave her)\nNo.\n(to Ben)\nYes.\n")
+    text = "(wiping her hands on the coat that Ben gave her) No. [direction: to Ben] Yes."
+    assert spoken(imported) == [("ANNA", text)]
+    (segment,) = plan(imported.dialog, SpeechLimits(200)).segments
+    assert segment.text == "No. Yes."
+
+
+def test_the_title_page_names_the_screenplay():
+    assert read(SCREENPLAY).title == "A Door"
+    assert (
+        read("Title:\n  _**BRICK & STEEL**_\n  _**FULL RETIRED**_\nAuthor: X\n\nANNA\nHi.\n").title
+        == "BRICK & STEEL FULL RETIRED"
+    )
+    assert read("ANNA\nHi.\n").title is None
 
 
 def test_a_narrator_reads_action_and_headings():

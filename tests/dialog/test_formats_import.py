@@ -141,7 +141,6 @@ EVERY_BYTE = bytes(range(256))
         (b"Anna: a\0b", "a.txt", "not a text file"),
         (b"Anna: hi.\n" * 1_000_000, "a.txt", r"10\.0 MB.*at most 5 MB.*Divide"),
         (b"x\n" * 300_000, "a.srt", "more than 200,000 lines"),
-        (b"Just a letter to you.", "a.txt", "not a dialog"),
     ],
 )
 def test_what_is_no_dialog_gets_one_message_with_the_remedy(data, name, said):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.dialog.formats.dialog_file import read_dialog
+from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Silence, Speech
 from studio.dialog.planning import FailedSegment, SilenceSegment, SpeechLimits, plan
 from studio.dialog.script import parse_script, write_script
@@ -12,14 +12,18 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.txt"))
 
 
 def dialog(name):
-    return read_dialog((FOLDER / name).read_bytes(), name=name).dialog
+    return import_dialog((FOLDER / name).read_bytes(), name).dialog
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_are_planned_without_failure_or_notice(name):
-    parsed = read_dialog((FOLDER / name).read_bytes(), name=name)
+    parsed = import_dialog((FOLDER / name).read_bytes(), name)
     result = plan(parsed.dialog, SpeechLimits(max_chars=200))
-    assert (parsed.notices, result.notices) == ((), ())
+    assert result.notices == ()
+    assert {notice.message.split(":")[0] for notice in parsed.notices} <= {
+        "Notes that begin with # or // aren't spoken or kept",
+        "The title isn't spoken; a new project is named for it",
+    }
     assert not any(isinstance(segment, FailedSegment) for segment in result.segments)
     assert parse_script(write_script(parsed.dialog)).dialog == parsed.dialog
 

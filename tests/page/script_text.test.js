@@ -2,26 +2,22 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  differingLines, looksLikeScript, offsetShift, parseLines, serializeLines,
+  differingLines, looksLikeScript, offsetShift, serializeLines,
 } from "../../assets/page/document/script_text.js";
 
 describe("pasted text", () => {
-  it("becomes lines where every row is somebody's", () => {
-    const lines = parseLines("mara: One.\n\n[pause:1.5s]\nTom: Two: three.", ["Mara"]);
-    assert.deepEqual(lines.map(({ speaker, text, duration_s: s }) => [speaker, text, s]), [
-      ["Mara", "One.", undefined], [undefined, undefined, 1.5], ["Tom", "Two: three.", undefined],
-    ]);
-  });
-
-  it("stays text otherwise", () => {
-    for (const text of ["Mara: One.", "One.\nTwo.", "[pause:1s]\nMara: One.", "Mara: One.\n[pause:999s]"]) {
-      assert.equal(parseLines(text, []), null, text);
+  it("is a script for the studio where every row is somebody's", () => {
+    for (const text of [
+      "mara: One.\n\n[pause:1.5s]\nTom: Two: three.", "[Mara | seed:1] One.\nTom: Two.", "Mara:\n\\I **do**.",
+    ]) {
+      assert.equal(looksLikeScript(text), true, text);
     }
   });
 
-  it("is a script for the studio where a row has brackets", () => {
-    assert.equal(looksLikeScript("[Mara | seed:1] One.\nTom: Two."), true);
-    assert.equal(looksLikeScript("Mara: One.\nTom: Two."), false);
+  it("stays a paragraph otherwise", () => {
+    for (const text of ["Mara: One.", "One.\nTwo.", "[pause:1s]\nMara: One.", "He said: no.\nAnd left."]) {
+      assert.equal(looksLikeScript(text), false, text);
+    }
   });
 });
 
@@ -32,12 +28,16 @@ describe("copied lines", () => {
       { kind: "speech", speaker: "Mrs. [X]", text: "Two.", language: "de", seed: 4, params: { mood: "very angry", speed: 1.5 } },
       { kind: "silence", duration_s: 0.5 },
       { kind: "audio", path: "door|.wav" },
+      { kind: "speech", speaker: "Mara", text: "I *do*." },
+      { kind: "speech", speaker: "Music", text: "La." },
     ];
     assert.equal(serializeLines(lines), [
       "Mara: One.\n",
       '[Mrs. [X] | lang:de | mood:"very angry" | speed:1.5 | seed:4] Two.\n',
       "[pause:0.5s]\n",
       '[audio: "door\\u007c.wav"]\n',
+      "Mara:\n\\I *do*.\n",
+      "[Music |] La.\n",
     ].join(""));
   });
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from shared_studio import app_of_front, front_of, visitor_of
@@ -14,6 +15,12 @@ SCRIPT = """Ida: One.
 [pause:0.5s]
 [Tom | lang:de | seed:7 | mood:"very sad"] Zwei.
 [audio: a.wav]"""
+
+REAL_SCRIPTS = sorted(
+    path
+    for path in (Path(__file__).parents[1] / "dialog" / "real_scripts").iterdir()
+    if path.name != "SOURCES.md"
+)
 
 
 @pytest.fixture
@@ -87,7 +94,7 @@ def test_a_chat_is_told_from_a_script(client: TestClient) -> None:
     assert not read(client, SCRIPT)["chat"]
 
 
-@pytest.mark.parametrize("text", [b"", b"no name at all", b"\0\1\2", b"Ida: [pause:900s]"])
+@pytest.mark.parametrize("text", [b"", b"\0\1\2", b"Ida: [pause:900s]"])
 def test_what_is_no_dialog_is_refused_in_words(client: TestClient, text: bytes) -> None:
     for name in ("", "a.txt"):
         answer = client.post("/studio/projects/lines", params={"name": name}, content=text)
@@ -131,3 +138,51 @@ def test_visitors_have_places_of_their_own(studio: Studio) -> None:
     at = f"/studio/projects/{project['project_id']}"
     assert ida.put(f"{at}/place", json={"by": "desk"}).status_code == 200
     assert tom.put(f"{at}/place", json={"by": "desk"}).status_code == 404
+
+
+def said(lines: list[dict]) -> list[tuple]:
+    return [(one["kind"], one.get("speaker"), one.get("text") or None) for one in lines]
+
+
+@pytest.mark.parametrize("path", REAL_SCRIPTS, ids=lambda path: path.name)
+def test_a_real_script_is_the_same_pasted_dropped_imported_and_typed(
+    client: TestClient, path: Path
+) -> None:
+    text = path.read_text("utf-8")
+    pasted = read(client, text)
+    assert said(read(client, text, path.name)["lines"]) == said(pasted["lines"])
+    imported = client.post(
+        "/studio/projects/import", params={"name": path.name}, content=text.encode()
+    ).json()
+    assert said(imported["lines"]) == said(pasted["lines"])
+    assert imported["name"] == (pasted["title"] or path.stem)
+    assert imported["unspoken"] == pasted["unspoken"]
+    made_of = client.post("/studio/projects", json={"text": text}).json()
+    assert said(made_of["lines"]) == said(pasted["lines"])
+    empty = client.post("/studio/projects", json={"name": "Typed"}).json()
+    at = f"/studio/projects/{empty['project_id']}"
+    edit = {"base_rev": empty["rev"], "client": "ida", "text": text}
+    put = client.put(f"{at}/script", json=edit)
+    assert put.status_code == 200, put.text
+    assert said(client.get(at).json()["lines"]) == said(pasted["lines"])
+    messages = [one["message"] for one in pasted["notices"]]
+    assert [one["message"] for one in put.json()["notices"]][: len(messages)] == messages
+    # What the script view then shows reads back to the same lines, with the same ids.
+    shown = client.get(f"{at}/script").json()
+    before = client.get(at).json()
+    edit |= {"base_rev": shown["rev"], "text": shown["text"]}
+    assert client.put(f"{at}/script", json=edit).status_code == 200
+    assert client.get(at).json()["lines"] == before["lines"]
+
+
+def test_a_narrator_reads_what_would_be_left_out(client: TestClient) -> None:
+    text = "INT. WEIR - NIGHT\n\nRain.\n\nIVO\nGet out!\n\nANNA\nNo.\n"
+    assert read(client, text)["unspoken"] == 2
+    answer = client.post(
+        "/studio/projects/lines", params={"narrator": "Reader"}, content=text.encode()
+    ).json()
+    assert answer["unspoken"] == 0
+    assert said(answer["lines"])[:2] == [
+        ("speech", "Reader", "INT. WEIR - NIGHT"),
+        ("speech", "Reader", "Rain."),
+    ]

@@ -45,6 +45,10 @@ Mrs. Vale: {"So it goes on and on, and nobody knows why. " * 26}
 [pause:0.25s]
 """
 CHAT = "[10:02, 09/03/2024] Mara: Are\nyou up?\n[10:03, 09/03/2024] Tomas: Since five."
+ANSWER = (
+    "Sure! Here's a short scene:\n\n# The Weir\n\n**[INTRO MUSIC]**\n\n**Mara:** *(whispering)* "
+    "Are you **up**?\n\n**Tomas:** Since five. (coughs)\n\nLet me know if you'd like more!"
+)
 ITEMS = export_dialog(read_dialog_text(SCRIPT).dialog, Format.JSON).decode()
 PATIENCE_S = 60
 
@@ -134,7 +138,9 @@ def by_page(jobs: list[Job], client: TestClient, studio: Studio, **body: object)
     return scene_of(jobs, client.get(f"{path}/export?format=wav").content, silences)
 
 
-@pytest.mark.parametrize("text", [SCRIPT, ITEMS, CHAT], ids=["script", "items", "chat"])
+@pytest.mark.parametrize(
+    "text", [SCRIPT, ITEMS, CHAT, ANSWER], ids=["script", "items", "chat", "answer"]
+)
 def test_a_script_is_the_same_scene_by_every_door(
     text: str,
     client: TestClient,
@@ -149,6 +155,9 @@ def test_a_script_is_the_same_scene_by_every_door(
     given = json.loads(text) if text == ITEMS else text
     assert by_dialogs(jobs, client, given) == rendered
     spoken, pauses, samples = rendered
+    if text == ANSWER:
+        assert [one[:2] for one in spoken] == [("mara", "Are you up?"), ("tomas", "Since five.")]
+        return
     if text == CHAT:
         assert [one[:2] for one in spoken] == [("mara", "Are you up?"), ("tomas", "Since five.")]
         return

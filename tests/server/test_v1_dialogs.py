@@ -151,7 +151,7 @@ def test_a_dialog_is_stopped_and_forgotten(open_studio: OpenStudio) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"input": "no dialog at all"},
+        {"input": "# no dialog at all"},
         {"input": []},
         {"input": [{"type": "dance"}]},
         {"input": "Ida: Hi.\nTom: [pause:10h] Well."},

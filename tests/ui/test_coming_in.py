@@ -113,7 +113,7 @@ def test_a_script_may_stay_away_and_what_is_none_is_refused(page, write):
     expect(asked).to_contain_text("Where does a.txt belong?")
     page.keyboard.press("Escape")
     expect(asked).to_be_hidden()
-    bring(page, ("b.txt", "text/plain", b"no name")).locator("button[value=here]").click()
+    bring(page, ("b.txt", "text/plain", b"# no line")).locator("button[value=here]").click()
     refused = page.locator(".notice[data-notice=refused]")
     expect(refused).to_contain_text("b.txt can't be inserted")
     refused.locator(".notice-close").click()

@@ -147,15 +147,13 @@ def test_what_is_pasted_while_the_script_is_shown_goes_into_it(page, write):
     page.click("#views [data-view=lines]")
 
 
-def test_what_is_no_script_is_refused_in_words(page, write):
+def test_prose_without_names_goes_to_the_narrator(page, write):
     write(SCENE, 4)
     mark(page, 0, 0)
-    assert page.evaluate(PASTED, "no name at all") is True
-    refused = page.locator(".notice[data-notice=refused]")
-    expect(refused).to_contain_text("The clipboard can't be pasted")
-    expect(refused).to_contain_text("no line begins with a speaker's name")
-    refused.locator(".notice-close").click()
-    assert texts(page) == ["One.", "—", "Zwei.", "Three."]
+    assert page.evaluate(PASTED, "It was a dark night.") is True
+    lines_are(page, 5)
+    assert texts(page)[1] == "It was a dark night."
+    expect(page.locator(".notice-text", has_text="it goes to “Narrator”")).to_be_visible()
 
 
 def test_rows_with_settings_pasted_into_a_text_become_lines(page, write):

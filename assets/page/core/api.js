@@ -98,10 +98,12 @@ export const importProject = (file) =>
 
 /**
  * Read new lines from a file or, without a name, from pasted text; no project changes.
- * @param {Blob} body @returns {Promise<ReadLines>}
+ * @param {Blob} body @param {string} name of the file
+ * @param {string} narrator speaks action, headings and stage directions; "" leaves them out
+ * @returns {Promise<ReadLines>}
  */
-export const readLines = (body, name = "") =>
-  json(`projects/lines?name=${part(name)}`, { method: "POST", body });
+export const readLines = (body, name = "", narrator = "") =>
+  json(`projects/lines?name=${part(name)}&narrator=${part(narrator)}`, { method: "POST", body });
 /** @param {object} place {line_id, heard, by}, `heard` the line at the play-head @param {boolean} last the page goes away @returns {Promise<{number: number}>} */
 export const savePosition = (id, place, last = false) =>
   json(projectPath(id, "/place"), { method: "PUT", body: place, keepalive: last });

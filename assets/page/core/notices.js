@@ -119,6 +119,20 @@ export function noticeImportedFile({ name, notices }) {
   noticeAll(`brought:${name}`, `${name}: ${formatCount(notices.length, "thing")} to know.`, notices);
 }
 
+/**
+ * Offer to have read what is left out otherwise.
+ * @param {number} unspoken how many headings, actions and directions @param {() => void} read gives them to the narrator
+ */
+export function noticeUnspoken(unspoken, read) {
+  const press = () => {
+    showNotice("narrator");
+    read();
+  };
+  const title = `${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} left out.`;
+  const text = unspoken ? "A narrator can read them." : null;
+  showNotice("narrator", { title, text, act: { label: "Add a narrator", press }, dismiss: () => {} });
+}
+
 function noticeAll(name, title, notices, act = null) {
   const rest = notices.length - SHOWN_NOTICES;
   const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [`And ${rest} more.`] : [])];

@@ -174,6 +174,8 @@ export interface ProjectBody extends Omit<ProjectMeta, "order"> {
   rev: number;
   lines: Line[];
   notices?: Notice[];
+  /** How much of an imported text only a narrator would read. */
+  unspoken?: number;
   /** Why the project can't be saved now. */
   storage: string | null;
   job: Job | null;
@@ -612,6 +614,19 @@ export interface ReadLines {
   notices: Notice[];
   /** Whether it was a chat. */
   chat?: boolean;
+  /** Whether it is a script as it is. */
+  plain?: boolean;
+  /** What the text calls itself. */
+  title?: string | null;
+  /** How many headings, actions and directions only a narrator would read. */
+  unspoken?: number;
+}
+
+/** A stage direction in a line's text; `note` says how the voice follows it, or is empty. */
+export interface LineDirection {
+  start: number;
+  end: number;
+  note: string;
 }
 
 /** A voice that a speaker could have: one of the library, or one of the engine's own. */

@@ -1,15 +1,18 @@
 /** Lines as script text and back, and how two versions of a text differ; no document is touched here. */
-import { fold } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { newId } from "./document.js";
 
 /** @import { Line, NewLine } from "../core/types" */
 
 const PLAIN_NAME = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*( [\p{L}\p{N}\p{M}'’-]+){0,4}$/u;
+/** Headings, cues and keys of a title page, which stand before a colon and are nobody. */
+const NOBODY = /^(act|scene|chapter|episode|part|segment|section|music|sfx|fx|sound|int|ext|title|setting|characters|dramatis|duration|genre|logline|synopsis|ambien|jingle)|\b(music|cut|fade|dissolve)\b/i;
+/** What a reader might take for Markdown; behind a backslash a row is literal text. */
+const MARKED = /[*_`]|\]\(/;
 const BARE_WORD = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 const PLAIN_PATH = /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u;
 
-/** @param {Array<Line | NewLine>} lines @returns {string} one row each */
+/** @param {Array<Line | NewLine>} lines @returns {string} a row each, or two where the text needs one of its own */
 export function serializeLines(lines) {
   return lines.map((line) => `${rowOf(line)}\n`).join("");
 }
@@ -24,13 +27,14 @@ function rowOf({ kind, speaker, text, language, seed, params, duration_s: second
   const said = Object.entries(params ?? {}).map(([name, value]) => `${name}:${valueOf(value)}`);
   if (language) said.unshift(`lang:${language}`);
   if (seed !== null && seed !== undefined) said.push(`seed:${seed}`);
+  if (MARKED.test(text)) return `${header(speaker, said)}\n\\${text}`;
   return `${header(speaker, said)} ${text}`.trimEnd();
 }
 
 /** In brackets any name can be written; the plain form only if it can't be mistaken for text. */
 function header(name, said) {
   if (said.length) return `[${[name, ...said].join(" | ")}]`;
-  return PLAIN_NAME.test(name) ? `${name}:` : `[${name} |]`;
+  return PLAIN_NAME.test(name) && !NOBODY.test(name) ? `${name}:` : `[${name} |]`;
 }
 
 function valueOf(value) {
@@ -47,42 +51,16 @@ function escapedUnit(unit) {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-const NAMED = /^([^:：.!?,;"“”]{1,60})[:：]\s*(\S.*)$/;
+const NAMED = /^([^:：.!?,;"“”]{1,60})[:：]\s*(\S.*)?$/;
 const BRACKETED = /^\[([^[\]|]+\|[^[\]]*\]|audio:[^\]]+\]$)/;
 const PAUSE = /^\[pause:(\d+(?:\.\d+)?)s\]$/i;
-const LONGEST_PAUSE_S = 300;
+const LITERAL = /^\\/;
 
-/**
- * @param {string} text @param {string[]} names that speak already
- * @returns {NewLine[] | null} lines; null if not every row has a speaker
- */
-export function parseLines(text, names) {
-  const known = new Map(names.map((name) => [fold(name), name]));
-  const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
-  const lines = rows.map((row) => lineOf(row, known));
-  const isScript = lines.length > 1 && lines.every(Boolean) && lines[0].kind === "speech";
-  return isScript ? lines : null;
-}
-
-/**
- * Whether text with settings, recordings or unusual names is probably a script, which the
- * studio then parses.
- */
+/** Whether text pasted into a line is a piece of a script, which the studio then reads, and not a paragraph. */
 export function looksLikeScript(text) {
   const rows = text.split(/\r?\n/).map((row) => row.trim()).filter(Boolean);
-  const isRow = (row) => BRACKETED.test(row) || PAUSE.test(row) || NAMED.test(row);
-  return rows.length > 1 && rows.every(isRow) && rows.some((row) => BRACKETED.test(row));
-}
-
-/** @returns {NewLine | null} */
-function lineOf(row, known) {
-  const [, seconds] = PAUSE.exec(row) ?? [];
-  if (seconds && Number(seconds) <= LONGEST_PAUSE_S) {
-    return { line_id: newId(), kind: "silence", duration_s: Number(seconds) };
-  }
-  const [, name, text] = NAMED.exec(row) ?? [];
-  if (!name || name.trimStart().startsWith("[")) return null;
-  return { line_id: newId(), kind: "speech", speaker: known.get(fold(name)) ?? name.trim(), text };
+  const isRow = (row) => [BRACKETED, PAUSE, NAMED, LITERAL].some((form) => form.test(row));
+  return rows.length > 1 && rows.every(isRow) && !PAUSE.test(rows[0]);
 }
 
 const TAB = newId();

@@ -3,7 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { showDone, showError, showNotice } from "../core/notices.js";
+import { noticeImportedFile, showDone, showError, showNotice } from "../core/notices.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
 /** @import { PageElement } from "../core/types" */
@@ -20,7 +20,7 @@ export function listenForPaste(area) {
     area.focus();
     const from = area.selectionStart;
     insertText(text);
-    if (text.trim().includes("\n") && text.length <= MOST_CHARS) readAsChat(area, from, text);
+    if (text.trim().includes("\n") && text.length <= MOST_CHARS) readAsLines(area, from, text);
   });
 }
 
@@ -29,12 +29,15 @@ function isMeant({ defaultPrevented, target }, area) {
   return target === area || !(target.closest(TYPED) || document.querySelector("dialog[open]"));
 }
 
-async function readAsChat(area, from, text) {
+/** What isn't a plain script is read by itself, before the script around it makes something else of it. */
+async function readAsLines(area, from, text) {
   const pasted = area.value;
-  const { chat, lines } = await api.readLines(new Blob([text])).catch(() => ({ chat: false, lines: [] })); // the script view reports its own errors
-  if (!chat || area.value !== pasted || area.readOnly) return; // somebody is typing
+  const unread = { chat: false, plain: true, lines: [], notices: [] }; // the script view reports its own errors
+  const { chat, plain, lines, notices } = await api.readLines(new Blob([text])).catch(() => unread);
+  if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
   replaceRange(area, [from, from + text.length], serializeLines(lines));
-  offerBack(area, lines);
+  offerBack(area, lines, chat ? "a chat" : "a script");
+  noticeImportedFile({ name: "The clipboard", notices });
 }
 
 /** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. */
@@ -50,14 +53,14 @@ function insertText(text) {
   document.execCommand("insertText", false, text);
 }
 
-function offerBack(area, lines) {
+function offerBack(area, lines, what) {
   const after = area.value;
   const press = () => {
     area.focus();
     if (area.value === after) document.execCommand("undo");
   };
   const speakers = new Set(lines.map(({ speaker }) => fold(speaker))).size;
-  showDone(`Read as a chat: ${formatCount(lines.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
+  showDone(`Read as ${what}: ${formatCount(lines.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
 }
 
 const PAUSE_MS = 300;

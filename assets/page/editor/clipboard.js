@@ -1,13 +1,17 @@
 /** Clipboard and import of lines: copied, cut and pasted as script text, or read from files. */
 import * as api from "../core/api.js";
 import { byId, isLaidOut } from "../core/dom.js";
-import { formatCount } from "../core/format.js";
-import { announce, noticeImportedFile, showDone, showError } from "../core/notices.js";
+import { fold, formatCount } from "../core/format.js";
+import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
 import { serializeLines } from "../document/script_text.js";
 
-/** @import { Parts, ReadLines } from "../core/types" */
+/** @import { NewLine, Parts, ReadLines } from "../core/types" */
 
 const CLIPBOARD = "The clipboard";
+const NARRATOR = "Narrator";
+const UNNAMED = new Set(["", "Untitled"]);
+
+/** @typedef {{name: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
 
 /** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
@@ -31,8 +35,9 @@ export class LineImport {
 
   /** Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after] */
   text(text, after) {
+    const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
     const bring = async () => {
-      const lines = await this.#lines([[CLIPBOARD, () => api.readLines(new Blob([text]))]], "pasted", after);
+      const lines = await this.#lines([source], "pasted", after);
       if (lines) announce(`${formatCount(lines, "line")} pasted.`);
     };
     this.#last = this.#last.then(bring);
@@ -41,40 +46,73 @@ export class LineImport {
 
   /** Insert the lines of files. @param {File[]} files */
   async files(files) {
-    /** @type {Array<[string, () => Promise<ReadLines>]>} */
-    const reads = files.map((file) => [file.name, () => api.readLines(file, file.name)]);
-    const lines = await this.#lines(reads, "inserted");
+    const lines = await this.#lines(files.map(sourceOf), "inserted");
     const undo = { label: "Undo", press: () => this.#commands.travel("undo") };
     if (lines) showDone(`${formatCount(lines, "line")} inserted.`, undo);
   }
 
+  /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {number} unspoken */
+  offerNarrator(file, unspoken) {
+    const { id, rev, view } = this.#project;
+    this.#offer([sourceOf(file)], unspoken, { id, rev, after: null, put: [...view.order] });
+  }
+
   /**
-   * @param {Array<[string, () => Promise<ReadLines>]>} reads each by its name
+   * @param {Source[]} sources
    * @returns {Promise<number>} how many lines were inserted
    */
-  async #lines(reads, what, after = this.place) {
-    const { id, rev } = this.#project;
+  async #lines(sources, what, after = this.place) {
+    const { id, rev, view } = this.#project;
+    const isNew = !view.order.length && UNNAMED.has(view.name);
     const lines = [];
-    for (const [name, read] of reads) {
+    let [unspoken, title] = [0, null];
+    for (const { name, read } of sources) {
       try {
-        const { lines: some, notices } = await read();
+        const { lines: some, notices, ...about } = await read();
         lines.push(...some);
+        unspoken += about.unspoken ?? 0;
+        title ??= about.title ?? null;
         noticeImportedFile({ name, notices });
       } catch (error) {
         showError(`${name} can't be ${what}`, error);
       }
     }
-    return lines.length && (await this.#put(lines, { id, rev, after })) ? lines.length : 0;
+    if (!lines.length || !(await this.#put(lines, { id, rev, after }))) return 0;
+    this.#offer(sources, unspoken, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
+    if (isNew && title) api.renameProject(id, title).catch((error) => showError("This name can't be used", error));
+    return lines.length;
+  }
+
+  /** @param {Source[]} sources */
+  #offer(sources, unspoken, place) {
+    noticeUnspoken(unspoken, () => this.#narrate(sources, place));
+  }
+
+  /** Read the sources again with a narrator, in place of the lines that were put, as one step. */
+  async #narrate(sources, { id, rev, after, put }) {
+    const isOpen = id === this.#project.id;
+    const lineIds = put.filter((lineId) => !isOpen || this.#project.view.lines.has(lineId));
+    try {
+      const read = await Promise.all(sources.map((source) => source.read(NARRATOR)));
+      const lines = read.flatMap((one) => one.lines);
+      const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
+      await this.#put(lines, { id, rev, after, gone });
+    } catch (error) {
+      showError("The narrator can't be added", error);
+    }
   }
 
   /** Another project may be open by now, and the line before may be deleted. @returns {Promise<boolean>} */
-  async #put(lines, { id, rev, after }) {
+  async #put(lines, { id, rev, after, gone = [] }) {
     const { view } = this.#project;
     const isOpen = id === this.#project.id;
     const isThere = !isOpen || after === null || view.lines.has(after);
-    const op = { op: "insert", after: isThere ? after : (view.order.at(-1) ?? null), lines };
+    const op = { op: "insert", after: isThere ? after : (view.order.at(-1) ?? null), lines: this.#named(lines) };
+    // A first line that is still empty makes room.
+    const empty = isOpen && after !== null && isThere && !gone.length && view.lines.get(after).text === "";
+    const room = empty ? [{ op: "delete", line_ids: [after] }] : gone;
     try {
-      await this.#project.editIn(id, [op], rev);
+      await this.#project.editIn(id, [op, ...room], rev);
     } catch (error) {
       showError("The lines can't be brought in", error);
       return false;
@@ -83,10 +121,21 @@ export class LineImport {
     return true;
   }
 
+  /** Speakers as they are written in the project already. @param {NewLine[]} lines */
+  #named(lines) {
+    const known = new Map(this.#project.view.speakers.map(({ name }) => [fold(name), name]));
+    return lines.map((line) => (line.speaker ? { ...line, speaker: known.get(fold(line.speaker)) ?? line.speaker } : line));
+  }
+
   #mark(lineIds) {
     this.#selection.set(lineIds, lineIds[0]);
     this.#selection.focus();
   }
+}
+
+/** @param {File} file @returns {Source} */
+function sourceOf(file) {
+  return { name: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
 }
 
 /** Whether the browser's own clipboard is meant; on a focused button it has no use. */

@@ -84,17 +84,6 @@ export class Commands {
     this.#selection.focus();
   }
 
-  /** Insert lines after one; if that one is empty, the first new line replaces it. */
-  paste(lineId, lines) {
-    const [{ speaker, text }, ...others] = lines;
-    const isFilled = Boolean(this.#project.line(lineId).text);
-    const filling = { op: "set", line_ids: [lineId], fields: { speaker, text } };
-    const inserting = { op: "insert", after: lineId, lines: isFilled ? lines : others };
-    this.#project.edit(isFilled ? [inserting] : [filling, inserting]);
-    bus.emit("text.edit", { lineId: lines.at(-1).line_id });
-    announce(`${formatCount(lines.length, "line")} pasted.`);
-  }
-
   /** Give the selected lines to a speaker. @param {string | undefined} speaker undefined: reports that there is none, and changes nothing */
   giveTo(speaker) {
     const lineIds = this.#spoken();

@@ -8,7 +8,7 @@ import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
 import { lineIssues } from "../document/document.js";
 
-/** @import { Parts } from "../core/types" */
+/** @import { LineDirection, Parts } from "../core/types" */
 
 const PAUSE_MS = 300;
 const MOST_LINES = 500;
@@ -18,6 +18,7 @@ const NONE = [];
 export class LineChecks {
   #project;
   #known = new Map();
+  #directions = new Map();
   #asked = new Map();
   #ground = null;
   #timer = null;
@@ -35,6 +36,11 @@ export class LineChecks {
   /** @param {string} lineId @returns {string[]} sentences */
   of(lineId) {
     return this.#known.get(lineId) ?? NONE;
+  }
+
+  /** @param {string} lineId @returns {LineDirection[]} the stage directions in its text */
+  directionsOf(lineId) {
+    return this.#directions.get(lineId) ?? NONE;
   }
 
   /** The voice engine or the library changed: fetch all warnings again. */
@@ -62,14 +68,14 @@ export class LineChecks {
     if (ground !== this.#ground) this.#asked.clear();
     this.#ground = ground;
     const fresh = this.#changed();
-    if (!fresh.length) return this.#take([], {});
+    if (!fresh.length) return this.#take([], {}, {});
     const turn = (this.#turn += 1);
     const ids = fresh.length > MOST_LINES ? null : fresh.map(([lineId]) => lineId);
     try {
-      const { hints } = await api.checkLines(id, ids);
+      const { hints, directions } = await api.checkLines(id, ids);
       if (turn !== this.#turn) return;
       for (const [lineId, about] of fresh) this.#asked.set(lineId, about);
-      this.#take(ids ?? view.order, hints);
+      this.#take(ids ?? view.order, hints, directions);
     } catch (error) {
       if (error.status && error.status !== 404) showError("The lines can't be checked", error);
     }
@@ -84,16 +90,20 @@ export class LineChecks {
       .filter(([lineId, about]) => this.#asked.get(lineId) !== about);
   }
 
-  #take(asked, found) {
+  #take(asked, found, directions) {
     const ids = new Set();
-    const put = (lineId, messages) => {
-      if (JSON.stringify(this.of(lineId)) === JSON.stringify(messages)) return;
-      if (messages.length) this.#known.set(lineId, messages);
-      else this.#known.delete(lineId);
+    const keep = (all, lineId, some) => {
+      if (JSON.stringify(all.get(lineId) ?? NONE) === JSON.stringify(some)) return;
+      if (some.length) all.set(lineId, some);
+      else all.delete(lineId);
       ids.add(lineId);
     };
-    for (const lineId of asked) put(lineId, found[lineId] ?? NONE);
-    for (const lineId of [...this.#asked.keys(), ...this.#known.keys()]) {
+    const put = (lineId, messages, marks = NONE) => {
+      keep(this.#known, lineId, messages);
+      keep(this.#directions, lineId, marks);
+    };
+    for (const lineId of asked) put(lineId, found[lineId] ?? NONE, directions[lineId]);
+    for (const lineId of [...this.#asked.keys(), ...this.#known.keys(), ...this.#directions.keys()]) {
       if (this.#project.line(lineId)) continue;
       this.#asked.delete(lineId); // undo may bring the line back
       put(lineId, NONE);
@@ -148,6 +158,11 @@ export class WarningBadges {
   #doubtsOf(lineId) {
     const { project } = this.#parts;
     return lineIssues(project.line(lineId), project.view.accepted_takes);
+  }
+
+  /** How the voice follows the line's stage directions, which needs no check. */
+  #notesOf(lineId) {
+    return this.#parts.hints.directionsOf(lineId).map(({ note }) => note).filter(Boolean);
   }
 
   /** Update lines whose take changed or was accepted. */
@@ -205,7 +220,7 @@ export class WarningBadges {
   #showPanel() {
     const { selection } = this.#parts;
     const [lineId] = selection.ids.length === 1 ? selection.ids : [null];
-    const messages = lineId ? this.messagesOf(lineId) : [];
+    const messages = lineId ? [...this.messagesOf(lineId), ...this.#notesOf(lineId)] : [];
     setHidden(byId("hints-part"), messages.length === 0);
     setHidden(byId("take-fine"), !this.#doubted.has(lineId));
     const known = JSON.stringify(messages);

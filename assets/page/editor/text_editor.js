@@ -1,7 +1,7 @@
 /** Text editing in a row: a key changes only that row, and the edit is sent after a pause. */
 import { bus } from "../core/bus.js";
 import { byId } from "../core/dom.js";
-import { looksLikeScript, parseLines } from "../document/script_text.js";
+import { looksLikeScript } from "../document/script_text.js";
 
 export class TextEditor {
   #project;
@@ -66,8 +66,6 @@ export class TextEditor {
     const text = pasted ? event.dataTransfer?.getData("text/plain") : null;
     if (!text?.includes("\n")) return;
     event.preventDefault();
-    const lines = parseLines(text, this.#project.view.speakers.map(({ name }) => name));
-    if (lines) return this.#commands.paste(this.#lines.lineOf(event.target), lines);
     if (looksLikeScript(text)) return this.#lineImport.text(text, this.#lines.lineOf(event.target));
     document.execCommand("insertText", false, text.replace(/\s*\n\s*/g, " "));
   }

@@ -122,7 +122,9 @@ export class FileDrop {
       try {
         const body = api.importProject(file);
         const isShown = await this.#parts.projects.adopt(body);
-        brought.push({ name: file.name, notices: (await body).notices, isShown });
+        const { notices, unspoken = 0 } = await body;
+        brought.push({ name: file.name, notices, isShown });
+        if (isShown) this.#parts.lineImport.offerNarrator(file, unspoken);
         announce(`${file.name} is imported.`);
       } catch (error) {
         showError(`${file.name} can't be imported`, error);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from studio.dialog.attributes import Attributes, check_audio_path
@@ -28,6 +28,15 @@ from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
 _SHOWN_LINES = 5
+_SHOWN_QUOTES = 3
+_SHOWN_CHARS = 60
+
+NOT_SPOKEN = (
+    "Action, headings and stage directions are not spoken. To have them read, choose a narrator "
+    "(--narrator NAME), or write NARRATOR, or another name, above them. They stand between the "
+    "lines:"
+)
+"""The notice about what a narrator could read."""
 
 
 class ImportNotices:
@@ -36,12 +45,21 @@ class ImportNotices:
     def __init__(self) -> None:
         """Start with none."""
         self._lines: dict[str, list[int]] = {}
+        self._quotes: dict[str, list[str]] = {}
 
-    def add(self, message: str, line_number: int) -> None:
-        """Add a notice about a line; an equal message is merged with the first."""
+    def add(self, message: str, line_number: int, quote: str | None = None) -> None:
+        """Add a notice about a line; an equal message is merged with the first.
+
+        Args:
+            message: A sentence.
+            line_number: Where it applies.
+            quote: The text concerned; the notice shows the first few.
+        """
         lines = self._lines.setdefault(message, [])
         if not lines or lines[-1] != line_number:
             lines.append(line_number)
+        if quote is not None:
+            self._quotes.setdefault(message, []).append(quote)
 
     @contextmanager
     def leaving_out(self, line_number: int) -> Iterator[None]:
@@ -54,9 +72,21 @@ class ImportNotices:
     def notices(self) -> tuple[Notice, ...]:
         """One notice for each message, at its first line; the message names the other lines."""
         return tuple(
-            Notice(message + _list_further(lines[1:]), lines[0])
+            Notice(
+                message + _quote(self._quotes.get(message, ())) + _list_further(lines[1:]),
+                lines[0],
+            )
             for message, lines in self._lines.items()
         )
+
+
+def _quote(quotes: Sequence[str]) -> str:
+    shown = [
+        f"“{one if len(one) <= _SHOWN_CHARS else f'{one[:_SHOWN_CHARS]}…'}”"
+        for one in quotes[:_SHOWN_QUOTES]
+    ]
+    more = " …" if len(quotes) > len(shown) else ""
+    return f" {', '.join(shown)}{more}" if shown else ""
 
 
 def _list_further(lines: list[int]) -> str:
@@ -71,7 +101,7 @@ def _list_further(lines: list[int]) -> str:
 FIRST_SPEAKER = "Narrator"
 """The speaker of text before the first name."""
 
-_NO_NAME = "This text has no speaker's name; it goes to “{}”. Change it where that is wrong."
+NO_NAME = "This text has no speaker's name; it goes to “{}”. Change it where that is wrong."
 _NO_ATTRIBUTES = Attributes()
 _NAME_MARKS = str.maketrans("[]|", "()/")
 
@@ -101,7 +131,7 @@ class DialogBuilder:
             text = paragraph(text)
             cut_pauses(text)
         if speaker is None:
-            self.remarks.add(_NO_NAME.format(self._speaker), line_number)
+            self.remarks.add(NO_NAME.format(self._speaker), line_number)
         else:
             self._speaker = self._name(speaker, line_number)
         language, seed, params = attributes.language, attributes.seed, attributes.params

@@ -321,6 +321,9 @@ _OVERLAP = (
 )
 _SOUND = "This only describes a sound, such as [door creaks]; it is left out."
 _LATE = "The first cue comes at {:.0f} s; the time before it is left out."
+_ROLLING = "These captions roll: each row is shown again with the next one. It is spoken once."
+_FEWEST_ROLLING = 3
+_ROLLING_GAP_MS = 50
 _NOTHING = (
     "The subtitles hold no text. A cue is a timing, such as 00:00:01,000 --> 00:00:03,000, "
     "with “Anna: Good evening.” on the line below."
@@ -341,12 +344,64 @@ def read_captions(
     Raises:
         ScriptError: No cue has text, or one has invalid text.
     """
-    cues = read_cues(text, is_vtt=is_vtt)
+    return read_cue_list(
+        read_cues(text, is_vtt=is_vtt), remarks, is_vtt=is_vtt, min_gap_s=min_gap_s
+    )
+
+
+def read_cue_list(
+    cues: list[Cue], remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
+) -> ParsedScript:
+    """Read the cues of subtitles in any format, as `read_captions`."""
+    cues = _unroll(cues, remarks)
     reader = CueReader(cues, is_vtt=is_vtt)
     scene = _Scene(DialogBuilder(remarks), round(1000 * min_gap_s))
     for cue in cues:
         scene.add(cue, reader.read(cue))
     return scene.builder.finish(nothing_found=_NOTHING)
+
+
+def _unroll(cues: list[Cue], remarks: ImportNotices) -> list[Cue]:
+    """Cues without the rows that rolling captions show again in the next cue."""
+    if not cues:
+        return cues
+    shown = [[_bare(line) for _, line in cue.lines if _bare(line)] for cue in cues]
+    follows = [False, *(_follows(before, after) for before, after in pairwise(cues))]
+    repeated = [
+        _overlap(before, after) if is_next else 0
+        for (before, after), is_next in zip(pairwise([[], *shown]), follows, strict=True)
+    ]
+    rolling = sum(map(bool, repeated))
+    # Some rows are new in a cue that rolls; who says “No.” three times shows nothing else.
+    is_partly_new = any(0 < count < len(rows) for count, rows in zip(repeated, shown, strict=True))
+    if not is_partly_new or rolling < _FEWEST_ROLLING or 3 * rolling < len(cues):
+        return cues
+    unrolled: list[Cue] = []
+    for cue, count in zip(cues, repeated, strict=True):
+        lines = tuple(one for one in cue.lines if _bare(one[1]))[count:]
+        if lines:
+            unrolled.append(replace(cue, lines=lines))
+        elif unrolled and cue.end_ms is not None and unrolled[-1].end_ms is not None:
+            unrolled[-1] = replace(unrolled[-1], end_ms=max(cue.end_ms, unrolled[-1].end_ms))
+    remarks.add(_ROLLING, next(cue.line_number for cue, n in zip(cues, repeated, strict=True) if n))
+    return unrolled
+
+
+def _follows(before: Cue, after: Cue) -> bool:
+    """Whether a cue begins where the one before ends."""
+    if before.end_ms is None or after.start_ms is None:
+        return False
+    return abs(after.start_ms - before.end_ms) <= _ROLLING_GAP_MS
+
+
+def _bare(line: str) -> str:
+    return " ".join(_TAG.sub("", _OVERRIDE.sub("", line)).split())
+
+
+def _overlap(before: list[str], after: list[str]) -> int:
+    """How many rows at the start of a cue stood at the end of the one before."""
+    sizes = range(min(len(before), len(after)), 0, -1)
+    return next((size for size in sizes if before[-size:] == after[:size]), 0)
 
 
 class _Scene:

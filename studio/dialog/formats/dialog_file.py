@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,10 @@ from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_
 from studio.dialog.formats.captions import begins_timed, is_timed, read_captions
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
+from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
+from studio.dialog.formats.plain_text import read_plain_text
+from studio.dialog.formats.plays import find_play
 from studio.dialog.formats.tables import (
     Role,
     assign,
@@ -25,18 +27,10 @@ from studio.dialog.formats.tables import (
     role_of,
     write_table,
 )
+from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.items import parse_items, write_items, write_json_lines
-from studio.dialog.model import (
-    MAX_SCRIPT_BYTES,
-    Audio,
-    Dialog,
-    Line,
-    Notice,
-    ParsedScript,
-    Speech,
-    Unspoken,
-)
-from studio.dialog.script import parse_header, parse_script, write_script
+from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
+from studio.dialog.script import parse_header, write_script
 from studio.errors import NameRejected, ScriptError
 
 
@@ -132,7 +126,10 @@ def _detect_by_names(text: str, promised: Format | None) -> Format:
         return Format.SCRIPT
     if promised in (None, Format.SCRIPT, Format.SRT, Format.VTT):
         beginning = "\n".join(text.splitlines()[:_LOOKED_AT_LINES])
-        if looks_like_fountain(beginning, has_names=named > 0):
+        if named and 2 * named >= len(lines):  # a scene's heading in a script makes no screenplay
+            return Format.SCRIPT
+        is_play = find_play(list(enumerate(map(str.strip, beginning.splitlines()), 1))) is not None
+        if not is_play and looks_like_fountain(beginning, has_names=named > 0):
             return Format.FOUNTAIN
         return Format.SCRIPT if named or promised is None else promised
     return promised
@@ -189,11 +186,15 @@ def _add_type(item: dict[str, object]) -> dict[str, object]:
     return {"type": "speech", **others, **named}
 
 
+MAX_TITLE_CHARS = 100
+_SURROGATES = regex.compile(r"\p{Cs}")
+
+
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options of an import.
 
-    `narrator` speaks the action and scene headings of a screenplay; with None they are left out.
+    `narrator` speaks action, headings and stage directions; with None they are left out.
     `min_gap_s` is the shortest gap between two subtitles that becomes silence.
     """
 
@@ -203,18 +204,30 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported dialog, notices about how it was read, and its format."""
+    """An imported dialog and how it was read.
+
+    Attributes:
+        dialog: Its lines.
+        notices: What was changed or left out.
+        format: That of the file.
+        title: What the text calls itself; None if it doesn't say.
+        unspoken: How many headings, actions and directions are left out that a narrator could read.
+        chat: Whether it was a chat or a list, which its notice says.
+    """
 
     dialog: Dialog
     notices: tuple[Notice, ...]
     format: Format
+    title: str | None = None
+    unspoken: int = 0
+    chat: bool = False
 
 
 _DEFAULTS = ImportOptions()
 
 
 def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULTS) -> Imported:
-    """Read a file of any format and any common encoding.
+    """Read a dialog of any format and any common encoding: the one reader for files and text.
 
     The content decides on the format if it is unambiguous, else the name's suffix.
 
@@ -229,96 +242,60 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
-    if format_of_suffix(file_name) in (None, Format.SCRIPT):
+    foreign = _read_foreign(text, remarks, options)
+    if foreign is not None:
+        return foreign
+    may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
+    if may_be_chat and not has_closed_turns(text):
         chat = read_chat(text, remarks)
         if chat is not None:
-            return Imported(chat.dialog, chat.notices, Format.SCRIPT)
+            return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)
     format_ = detect(text, file_name, remarks)
-    parsed = _parse(text, format_, remarks, options)
-    return Imported(parsed.dialog, parsed.notices, format_)
+    return _parse(text, format_, remarks, options)
 
 
-def _parse(
-    text: str, format_: Format, remarks: ImportNotices, options: ImportOptions
-) -> ParsedScript:
+def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> Imported | None:
+    """Read what only other programs write; None for everything else."""
+    if is_ass(text):
+        parsed = read_ass(text, remarks, min_gap_s=options.min_gap_s)
+        return Imported(parsed.dialog, parsed.notices, Format.SRT)
+    if is_yarn(text):
+        parsed = read_yarn(text, remarks)
+        return Imported(parsed.dialog, parsed.notices, Format.SCRIPT)
+    return None
+
+
+def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOptions) -> Imported:
+    title, unspoken = None, 0
     match format_:
         case Format.SRT | Format.VTT:
             is_vtt = format_ is Format.VTT
-            return read_captions(text, remarks, is_vtt=is_vtt, min_gap_s=options.min_gap_s)
+            parsed = read_captions(text, remarks, is_vtt=is_vtt, min_gap_s=options.min_gap_s)
         case Format.CSV | Format.TSV:
-            return read_table(text, remarks)
+            parsed = read_table(text, remarks)
         case Format.FOUNTAIN:
-            return read_fountain(text, remarks, narrator=options.narrator)
+            screenplay = read_fountain(text, remarks, narrator=options.narrator)
+            parsed, title, unspoken = screenplay.parsed, screenplay.title, screenplay.unspoken
         case Format.JSON | Format.JSON_LINES:
             parsed = parse_items(add_item_types(text))
         case Format.SCRIPT:
-            parsed = parse_script(text)
-    return ParsedScript(parsed.dialog, remarks.notices() + parsed.notices)
+            plain = read_plain_text(text, remarks, narrator=options.narrator)
+            parsed, title, unspoken = plain.parsed, plain.title, plain.unspoken
+    # What a `DialogBuilder` has built has the remarks already.
+    is_own = format_ in (Format.SCRIPT, Format.JSON, Format.JSON_LINES)
+    notices = remarks.notices() + parsed.notices if is_own else parsed.notices
+    title = " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
+    return Imported(parsed.dialog, notices, format_, title, unspoken)
 
 
-_ITEM_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
-_ITEMS_BEGIN = regex.compile(r"""\s*(?:\[\s*\{\s*"\w*"\s*:|\[\s*\]\s*$|\{)""")
-
-
-def read_dialog(data: bytes, *, name: str) -> ParsedScript:
-    """Read a file as a script, a JSON list or JSON lines, by its suffix or else by its content.
-
-    Args:
-        data: The whole file; UTF-8, or UTF-16 with a BOM.
-        name: The file's name, for its suffix and for messages.
-
-    Raises:
-        ScriptError: It is too large, not a text file, in another encoding, or no dialog.
-    """
-    if len(data) > MAX_SCRIPT_BYTES:
-        raise ScriptError(
-            f"“{name}” has {len(data) / 1e6:.1f} MB; a script has at most "
-            f"{MAX_SCRIPT_BYTES // 1_000_000} MB. Divide it into parts."
-        )
-    text = _decode(data, name)
-    if not text.strip():
-        raise ScriptError(
-            f"“{name}” is empty: it holds no lines. Write at least one, "
-            "such as “Anna: Good evening.”"
-        )
-    is_items = PurePath(name).suffix.lower() in _ITEM_SUFFIXES or _ITEMS_BEGIN.match(text)
-    return parse_items(text) if is_items else parse_script(text)
-
-
-def read_dialog_text(text: str) -> ParsedScript:
-    """Read typed or pasted text, as `read_dialog` reads a file; also a chat.
+def read_dialog_text(text: str, options: ImportOptions = _DEFAULTS) -> Imported:
+    """Read typed or pasted text, exactly as `import_dialog` reads a file of it without a suffix.
 
     Raises:
         ScriptError: It is too large, or no dialog.
     """
-    if len(text) <= MAX_SCRIPT_BYTES and (chat := read_chat(text, ImportNotices())):
-        return chat
-    return read_dialog(text.encode("utf-8", "surrogatepass"), name="The script")
-
-
-def _decode(data: bytes, name: str) -> str:
-    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if is_utf16 else "utf-8-sig"
-    if encoding == "utf-8-sig" and b"\0" in data:
-        raise _build_no_text_error(name)
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ScriptError(
-            f"“{name}” is not UTF-8 text (the first wrong byte is in line {line}). "
-            "Open it in a text editor and save it as UTF-8."
-        ) from error
-    if "\0" in text:
-        raise _build_no_text_error(name)
-    return text
-
-
-def _build_no_text_error(name: str) -> ScriptError:
-    return ScriptError(
-        f"“{name}” is not a text file, so it can't be a dialog. "
-        "Save a document as plain text (UTF-8) first."
-    )
+    whole = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+    return import_dialog(whole.encode(), "The script", options)
 
 
 TIMED = (Format.SRT, Format.VTT)

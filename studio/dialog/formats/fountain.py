@@ -8,6 +8,7 @@ jouvence 0.4.2 have no line numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import regex
 
@@ -19,7 +20,8 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
+from studio.dialog.directions import write_direction
+from studio.dialog.formats.building import NOT_SPOKEN, DialogBuilder, ImportNotices
 from studio.dialog.model import (
     MAX_NAME_CHARS,
     Audio,
@@ -171,18 +173,22 @@ _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
-_NOT_SPOKEN = (
-    "Action and scene headings are not spoken; they stand between the lines. "
-    "To have them read, write NARRATOR, or another name in capitals, above them."
-)
-_NO_DIRECTION = "Directions such as {} can't be spoken; this one is left out."
 _NOTHING = (
     "The screenplay holds no dialogue. Put a name in capitals on a line of its own below an empty "
     "line, and the words on the line below it."
 )
 
 
-def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) -> ParsedScript:
+@dataclass(frozen=True, slots=True)
+class Screenplay:
+    """What was read: the dialog, the title page's title, and how much a narrator could read."""
+
+    parsed: ParsedScript
+    title: str | None
+    unspoken: int
+
+
+def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) -> Screenplay:
     """Read the dialogue of a screenplay.
 
     Args:
@@ -194,12 +200,24 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
         ScriptError: It has no dialogue, or a pause is invalid.
     """
     notes: list[NumberedLine] = []
-    screenplay = _Screenplay(DialogBuilder(remarks), narrator, notes)
+    screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator, notes)
     for block in _blocks(visible_lines(text, remarks, notes)):
         screenplay.add_notes(before=block[0][0])
         screenplay.add(block)
     screenplay.add_notes(before=None)
-    return screenplay.builder.finish(nothing_found=_NOTHING)
+    parsed = screenplay.builder.finish(nothing_found=_NOTHING)
+    return Screenplay(parsed, _find_title(text), screenplay.unspoken)
+
+
+def _find_title(text: str) -> str | None:
+    """The title on the title page, in one row."""
+    block = next(_blocks(visible_lines(text, ImportNotices(), []), with_title=True), [])
+    rows = [line for _, line in block]
+    starts = [idx for idx, row in enumerate(rows) if _TITLE_KEY.match(row)]
+    if not starts or not rows[0].casefold().startswith("title"):
+        return None
+    end = starts[1] if len(starts) > 1 else len(rows)
+    return plain(" ".join((rows[0].partition(":")[2], *rows[1:end])).strip()) or None
 
 
 def cue_name(line: str, *, has_words: bool) -> str | None:
@@ -217,7 +235,9 @@ def cue_name(line: str, *, has_words: bool) -> str | None:
     return plain(name).strip() or None
 
 
-def _blocks(lines: Iterator[NumberedLine]) -> Iterator[list[NumberedLine]]:
+def _blocks(
+    lines: Iterator[NumberedLine], *, with_title: bool = False
+) -> Iterator[list[NumberedLine]]:
     """Runs of lines between empty ones; a line of two spaces continues a speech."""
     block: list[NumberedLine] = []
     is_title = True
@@ -226,7 +246,7 @@ def _blocks(lines: Iterator[NumberedLine]) -> Iterator[list[NumberedLine]]:
         if line:
             block.append((number, line))
         elif block and not (len(raw) > 1 and _is_speech(block)):
-            if not (is_title and _TITLE_KEY.match(block[0][1])):
+            if with_title or not (is_title and _TITLE_KEY.match(block[0][1])):
                 yield block
             block, is_title = [], False
     if block:
@@ -239,13 +259,14 @@ def _is_speech(block: list[NumberedLine]) -> bool:
     return not is_other and cue_name(first, has_words=len(block) > 1) is not None
 
 
-class _Screenplay:
+class _ScreenplayReader:
     """Reads a screenplay block by block."""
 
     def __init__(
         self, builder: DialogBuilder, narrator: str | None, notes: list[NumberedLine]
     ) -> None:
         self.builder = builder
+        self.unspoken = 0
         self._narrator = narrator
         self._notes = notes
         self._n_added = 0
@@ -295,38 +316,40 @@ class _Screenplay:
     def _speak(self, name: str, block: list[NumberedLine]) -> None:
         words: list[str] = []
         attributes = Attributes()
-        for number, line in block[1:]:
+        for _, line in block[1:]:
             for note in NOTE.finditer(line):
                 if note["kind"] == "voice":
                     attributes = parse_attributes(note["inside"].split("|"))
-            words.append(self._words(NOTE.sub(_inline_note, line).strip(), number))
+            line = NOTE.sub(_inline_note, line).strip()
+            words.append(_spoken(line, is_first=not any(words)))
         self.builder.speech(name, " ".join(filter(None, words)), block[0][0], attributes)
-
-    def _words(self, line: str, number: int) -> str:
-        """The spoken text of a line of dialogue, with directions turned into tags."""
-        direction = _DIRECTION.fullmatch(line)
-        if direction is None or leading_pauses(line)[0]:
-            return plain(line.removeprefix("~"))
-        inside = sound_name(direction["inside"])
-        if inside in SOUND_TAGS:
-            return f"[{inside}]"
-        if inside in _BEATS:
-            return write_pause(DEFAULT_PAUSE_S)
-        self.builder.remarks.add(_NO_DIRECTION.format("(softly)"), number)
-        return ""
 
     def _narrate(self, block: list[NumberedLine], kind: UnspokenKind) -> None:
         number = block[0][0]
-        text = plain(" ".join(_strip_action(line) for _, line in block))
+        text = " ".join(plain(" ".join(_strip_action(line) for _, line in block)).split())
         if self._narrator is not None:
             self.builder.speech(self._narrator, text, number)
             return
-        self.builder.remarks.add(_NOT_SPOKEN, number)
+        self.unspoken += 1
+        self.builder.remarks.add(NOT_SPOKEN, number, text)
         self.builder.unspoken(text, kind, number)
 
 
 def _strip_action(line: str) -> str:
     return line[1:].removesuffix("<") if line.startswith(">") else line.removeprefix("!")
+
+
+def _spoken(line: str, *, is_first: bool) -> str:
+    """The text of a line of dialogue; parentheses around all of it are a direction."""
+    direction = _DIRECTION.fullmatch(line)
+    if direction is None or leading_pauses(line)[0]:
+        return plain(line.removeprefix("~"))
+    inside = sound_name(direction["inside"])
+    if inside in SOUND_TAGS:
+        return f"[{inside}]"
+    if inside in _BEATS:
+        return write_pause(DEFAULT_PAUSE_S)
+    return write_direction(plain(direction["inside"]), is_first=is_first)
 
 
 def _inline_note(note: regex.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -14,12 +14,15 @@ import regex
 from studio.dialog.attributes import (
     Attributes,
     check_language,
+    check_param,
     check_seed,
     parse_attributes,
     write_attributes,
 )
+from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
+    LANGUAGE_CODES,
     Audio,
     Dialog,
     Line,
@@ -34,6 +37,7 @@ from studio.dialog.model import (
     paragraph,
     with_place,
 )
+from studio.dialog.planning import LINE_ID
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
@@ -50,6 +54,10 @@ class Role(StrEnum):
     PAUSE_BEFORE = "pause before"
     AUDIO = "audio"
     UNSPOKEN = "unspoken"
+    ID = "id"
+    DIRECTION = "direction"
+    FILE = "file"
+    """In sheets for voice actors the name of the recording to be made; alone in a row, audio."""
     IGNORED = ""
 
 
@@ -58,24 +66,31 @@ PARAM_PREFIX = "param:"
 
 # Of two headings for one role, the one listed first wins.
 _HEADINGS = {
-    Role.SPEAKER: "speaker speakername speakerid character charactername char name role actor "
-    "voice who person sprecher figur rolle personnage personaje personaggio 角色 说话人 話者",
+    Role.SPEAKER: "speaker speakername speakerid character charactername characterid char name "
+    "role actor voice who person sprecher figur rolle personnage personaje personaggio 角色 "
+    "说话人 話者",
     Role.TEXT: "text dialogue dialog line lines sentence utterance speech words says content "
     "transcript caption subtitle script quote satz dialogtext texte texto testo 台词 文本 セリフ",
     Role.LANGUAGE: "language lang locale languagecode sprache langue idioma lingua 语言 言語",
     Role.SEED: "seed",
     Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay duration",
     Role.PAUSE_BEFORE: "pausebefore silencebefore",
-    Role.AUDIO: "audio audiofile audiopath path file filename",
     Role.UNSPOKEN: "unspoken",
-    Role.IGNORED: "id no nr index number linenumber lineno row type start end starttime endtime "
-    "time timecode",
+    Role.AUDIO: "audio audiofile audiopath path",
+    Role.FILE: "file filename wav wavfile voicefile vofile outputfile",
+    Role.ID: "id lineid stringid textid dialogueid dialogid key stringkey",
+    Role.DIRECTION: "direction directions delivery emotion acting actingnotes",
+    Role.IGNORED: "no nr index number linenumber lineno row type start end starttime endtime "
+    "time timecode take takes next nextid nextline",
 }
 _ROLES = {
     heading: (role, rank)
     for role, headings in _HEADINGS.items()
     for rank, heading in enumerate(headings.split())
 }
+_LANGUAGE = regex.compile(
+    rf"(?:{'|'.join(LANGUAGE_CODES)})(?:[-_][A-Za-z]{{2,4}})?", regex.IGNORECASE
+)
 _NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
 _UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|sec|seconds?)$")
 
@@ -91,15 +106,30 @@ def is_in_milliseconds(heading: str) -> bool:
     return _split_unit(heading)[1] == "ms"
 
 
-def assign(headings: list[str]) -> dict[Role, int]:
-    """The column of each role; of two candidates, the one with the better heading."""
+def assign(headings: list[str], numeric: Container[int] = ()) -> dict[Role, int]:
+    """The column of each role; of two candidates, the one with the better heading.
+
+    Args:
+        headings: Of all columns.
+        numeric: Columns that hold nothing but numbers, and so never the text.
+    """
     best: dict[Role, tuple[int, int]] = {}
     for column, heading in enumerate(headings):
         if found := _ROLES.get(_split_unit(heading)[0]):
             role, rank = found
-            best[role] = min(best.get(role, (rank, column)), (rank, column))
+            if role is not Role.TEXT or column not in numeric:
+                best[role] = min(best.get(role, (rank, column)), (rank, column))
     best.pop(Role.IGNORED, None)
-    return {role: column for role, (_, column) in best.items()}
+    roles = {role: column for role, (_, column) in best.items()}
+    if Role.TEXT not in roles and Role.SPEAKER in roles and (texts := list_languages(headings)):
+        roles[Role.TEXT] = min(texts)
+    return roles
+
+
+def list_languages(headings: list[str]) -> dict[int, str]:
+    """The languages that columns are headed with, as those of translations, by column."""
+    codes = {column: code_of(heading.strip()) for column, heading in enumerate(headings)}
+    return {column: code for column, code in codes.items() if _LANGUAGE.fullmatch(code)}
 
 
 def _split_unit(heading: str) -> tuple[str, str]:
@@ -209,7 +239,10 @@ def _read_unquoted(text: str, delimiter: str) -> list[Row]:
 _VALUE = regex.compile(
     r"[+-]?\d[\d.]*(?:e[+-]?\d+)?|[a-z_][a-z0-9_.-]*|\"(?:[^\"\\]|\\.)*\"", regex.IGNORECASE
 )
+_NUMBER = regex.compile(r"#?\d[\d.,:]*")
 _HOW = "Name the columns in the first row, such as speaker,text"
+_LEFT_COLUMN = "The column “{}” is left out."
+_TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
 
@@ -226,14 +259,32 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     """
     known = delimiter_of(text)
     delimiter = known or likely_delimiter(text)
-    rows = read_rows(text, delimiter, remarks)
-    first = next(rows, None)
-    if first is None:
+    rows = list(read_rows(text, delimiter, remarks))
+    if not rows:
         raise ScriptError(_NOTHING)
-    headings = _read_headings(first, remarks, are_known=known is not None)
-    table = _Table(headings or [Role.SPEAKER, Role.TEXT], delimiter, remarks)
-    table.add_all(rows if headings else (first, *rows))
+    headings = _read_headings(rows[0], remarks, are_known=known is not None)
+    if headings:
+        del rows[0]
+    columns = assign(headings or [Role.SPEAKER, Role.TEXT], _find_numeric(rows))
+    if Role.TEXT not in columns:
+        raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
+    table = _Table(headings or [Role.SPEAKER, Role.TEXT], columns, delimiter, remarks)
+    table.add_all(rows)
     return table.builder.finish(nothing_found=_NOTHING)
+
+
+def _find_numeric(rows: list[Row]) -> frozenset[int]:
+    """Columns that hold nothing but numbers, such as those of the lines."""
+    cells: dict[int, list[str]] = {}
+    for row in rows:
+        for column, cell in enumerate(row.cells):
+            if cell.strip():
+                cells.setdefault(column, []).append(cell.strip())
+    return frozenset(
+        column
+        for column, found in cells.items()
+        if len(found) > 1 and all(map(_NUMBER.fullmatch, found))
+    )
 
 
 def _read_headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
@@ -254,19 +305,47 @@ def _read_headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> li
 class _Table:
     """Turns rows into lines, by the roles of their columns."""
 
-    def __init__(self, headings: list[str], delimiter: str, remarks: ImportNotices) -> None:
+    def __init__(
+        self,
+        headings: list[str],
+        columns: dict[Role, int],
+        delimiter: str,
+        remarks: ImportNotices,
+    ) -> None:
         self.builder = DialogBuilder(remarks)
         self._headings = headings
         self._delimiter = delimiter
-        self._columns = assign(headings)
+        self._columns = columns
         self._remarks = remarks
+        languages = list_languages(headings)
+        self._language = languages.get(columns[Role.TEXT])
+        others = [headings[column] for column in languages if column != columns[Role.TEXT]]
+        self._translations = frozenset(languages) - {columns[Role.TEXT]}
+        if self._language and others:
+            chosen = headings[columns[Role.TEXT]]
+            remarks.add(_TRANSLATED.format(chosen, ", ".join(others)), 1)
 
     def add_all(self, rows: Iterable[Row]) -> None:
         kept = [self._fit_row(row) for row in rows]
+        self._leave_files(kept)
         params = self._find_param_columns(kept)
         for row in kept:
             with with_place(row.line_number):
                 self._add(row, params)
+
+    def _leave_files(self, rows: list[Row]) -> None:
+        """A file beside a text is the name of a recording to be made, and isn't played."""
+        if Role.FILE not in self._columns:
+            return
+        names_output = any(
+            self._get_cell(row, Role.FILE).strip() and self._get_cell(row, Role.TEXT).strip()
+            for row in rows
+        )
+        column = self._columns.pop(Role.FILE)
+        if names_output:
+            self._remarks.add(_LEFT_COLUMN.format(self._headings[column][:40]), 1)
+        else:
+            self._columns.setdefault(Role.AUDIO, column)
 
     def _find_param_columns(self, rows: list[Row]) -> dict[int, str]:
         """Columns of the backend's parameters: unknown headings over plain values."""
@@ -279,12 +358,14 @@ class _Table:
         for column, cells in values.items():
             heading = self._headings[column]
             key = heading.removeprefix(PARAM_PREFIX).strip()
-            if role_of(heading) is not None:
+            if role_of(heading) is not None or column == self._columns[Role.TEXT]:
+                continue
+            if column in self._translations:
                 continue
             if _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
             else:
-                self._remarks.add(f"The column “{heading[:40]}” is left out.", 1)
+                self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
         return found
 
     def _add(self, row: Row, params: dict[int, str]) -> None:
@@ -299,6 +380,9 @@ class _Table:
             self.builder.unspoken(text, UnspokenKind(known), number)
         elif speaker or text:
             attributes = self._read_attributes(row, params)
+            how = unescape_formula(self._get_cell(row, Role.DIRECTION).strip())
+            if how and text:
+                text = f"{write_direction(how, is_first=True)} {text}".strip()
             self.builder.speech(speaker or None, text, number, attributes)
         self._add_pause(row, Role.PAUSE)
 
@@ -336,7 +420,11 @@ class _Table:
         for column, cell in enumerate(row.cells):
             if column in params and cell.strip():
                 given |= parse_attributes([f"{params[column]}:{cell}"]).params
-        language = seed = None
+        line_id = unescape_formula(self._get_cell(row, Role.ID).strip())
+        if line_id and not _NUMBER.fullmatch(line_id):
+            with self._remarks.leaving_out(row.line_number):
+                given[LINE_ID] = check_param(LINE_ID, line_id)
+        language, seed = self._language, None
         if written := self._get_cell(row, Role.LANGUAGE).strip():
             with self._remarks.leaving_out(row.line_number):
                 language = check_language(code_of(written))

@@ -163,9 +163,9 @@ def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -
         return project_body(studio.projects.import_file(file, max_bytes=unpacked_bytes))
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
-    title = PurePath(name).stem.strip()[:MAX_PROJECT_NAME_CHARS] or "Untitled"
+    title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, imported.dialog)
-    return project_body(session, imported.notices)
+    return project_body(session, imported.notices) | {"unspoken": imported.unspoken}
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:

@@ -14,15 +14,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
-from studio.dialog.formats.chat import is_chat
-from studio.dialog.formats.dialog_file import (
-    Imported,
-    import_dialog,
-    read_dialog,
-    read_dialog_text,
-)
-from studio.dialog.model import ParsedScript
-from studio.errors import FileDamaged, NotFound, ScriptError
+from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read_dialog_text
+from studio.dialog.model import MAX_NAME_CHARS, Dialog
+from studio.dialog.script import parse_script
+from studio.errors import FileDamaged, NameRejected, NotFound, ScriptError
 from studio.project.folder import LastPosition, save_last_position
 from studio.project.line_audio import compute_peaks, open_line_audio
 from studio.project.line_states import ProjectEvent
@@ -85,8 +80,11 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
         return project_body(studio.projects.duplicate(body.like))
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
-    session = studio.projects.create(body.name or _UNNAMED, parsed.dialog if parsed else None)
-    return project_body(session, parsed.notices if parsed else ())
+    name = body.name or (parsed.title if parsed else None) or _UNNAMED
+    session = studio.projects.create(name, parsed.dialog if parsed else None)
+    made = project_body(session, parsed.notices if parsed else ())
+    made["unspoken"] = parsed.unspoken if parsed else 0
+    return made
 
 
 @project_routes.get("/{project_id}")
@@ -286,14 +284,17 @@ project_line_routes = APIRouter(prefix="/studio/projects")
 @project_line_routes.post("/lines")
 @page_policy(Access.GUEST)
 async def read_lines(
-    request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
+    request: Request,
+    name: Annotated[str, Query(max_length=1_000)] = "",
+    narrator: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
 ) -> dict[str, Any]:
     """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
-    The body is the file itself, whatever its content type. The response says whether pasted text
-    is a chat, which the script's own reader would take for something else.
+    The body is the file itself, whatever its content type. `narrator` is the name that speaks
+    action, headings and stage directions. The response has the text's title, how much of it only a
+    narrator would read, whether it is a chat, and whether it is a plain script.
     """
-    return await asyncio.to_thread(_read, await request.body(), name)
+    return await asyncio.to_thread(_read, await request.body(), name, narrator)
 
 
 @project_line_routes.put("/{project_id}/place")
@@ -303,9 +304,8 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}
 
 
-def _read(data: bytes, name: str) -> dict[str, Any]:
-    chat = not name and is_chat(data.decode(errors="replace"))
-    read = import_dialog(data, name or _CLIPBOARD) if name or chat else _read_clipboard(data)
+def _read(data: bytes, name: str, narrator: str) -> dict[str, Any]:
+    read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
     # What a line doesn't say is left out, as in the edit that adds it; no new line is locked.
     lines = [
         {
@@ -315,22 +315,22 @@ def _read(data: bytes, name: str) -> dict[str, Any]:
         }
         for line in create_lines(read.dialog)
     ]
-    return {"lines": lines, "notices": list(map(asdict, read.notices)), "chat": chat}
+    return {
+        "lines": lines,
+        "notices": list(map(asdict, read.notices)),
+        "chat": read.chat,
+        "plain": _is_plain(data, read.dialog),
+        "title": read.title,
+        "unspoken": read.unspoken,
+    }
 
 
-def _read_clipboard(data: bytes) -> ParsedScript | Imported:
-    """Read pasted text as the studio's own script first, then as any other format.
-
-    Raises:
-        ScriptError: It is no dialog; the message is that of the script's reader.
-    """
+def _is_plain(data: bytes, dialog: Dialog) -> bool:
+    """Whether text is a script as it is, so that it can stay so in the script view."""
     try:
-        return read_dialog(data, name=_CLIPBOARD)
-    except ScriptError as reason:
-        try:
-            return import_dialog(data, _CLIPBOARD)
-        except ScriptError:
-            raise reason from None
+        return parse_script(data.decode()).dialog == dialog
+    except (ScriptError, NameRejected, UnicodeDecodeError):
+        return False
 
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")

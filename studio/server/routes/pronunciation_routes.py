@@ -23,7 +23,11 @@ from studio.server.policies import Access, StudioDep, page_policy
 from studio.server.routes.bodies import RequestBody
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import attachment, unless_gone, wav_answer
-from studio.services.line_checks import check_lines, find_pronunciation_effects
+from studio.services.line_checks import (
+    check_lines,
+    find_line_directions,
+    find_pronunciation_effects,
+)
 
 MAX_LIST_BYTES = 2_000_000
 
@@ -116,7 +120,11 @@ class LineChecksBody(RequestBody):
 
 @line_check_routes.post("/{project_id}/hints")
 @page_policy(Access.GUEST)
-def line_checks(project: Project, body: LineChecksBody) -> dict[str, dict[str, list[str]]]:
-    """Check lines; the response has the warnings of each line that has any."""
+def line_checks(project: Project, body: LineChecksBody) -> dict[str, dict[str, Any]]:
+    """Check lines; the response has the warnings and stage directions of lines with any."""
     asked = None if body.line_ids is None else frozenset(body.line_ids)
-    return {"hints": check_lines(project, asked)}
+    directions = {
+        line_id: [asdict(one) for one in found]
+        for line_id, found in find_line_directions(project, asked).items()
+    }
+    return {"hints": check_lines(project, asked), "directions": directions}

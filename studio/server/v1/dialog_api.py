@@ -15,7 +15,7 @@ from studio.audio.encode import AudioFormat, StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
-from studio.dialog.model import Dialog, ParamValue, Speech
+from studio.dialog.model import Dialog, Notice, ParamValue, Speech
 from studio.dialog.pronunciation import PronunciationRules, check_pronunciations
 from studio.engine.job import (
     Job,
@@ -34,6 +34,7 @@ from studio.server.v1.speech_bodies import (
     DialogDeleted,
     DialogDoubt,
     DialogFailure,
+    DialogNotice,
     DialogTimestamps,
     backend_for,
     named_voice,
@@ -134,7 +135,7 @@ def begin(
     """Render a dialog; with `stream`, the response is its progress as events."""
     backend = backend_for(studio, body.model)
     params = backend.capabilities.check_params(backend.title, body.params)
-    dialog = _dialog(body)
+    dialog, notices = _dialog(body)
     check_settings(dialog, backend, studio.backends().values())
     dialog = _with_params(dialog, params)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
@@ -145,6 +146,7 @@ def begin(
         voices,
         pronounce=PronunciationRules(entries).spoken,
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
+        notices=notices,
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
@@ -210,14 +212,16 @@ def remove(store: DialogStoreDep, dialog_id: str) -> DialogDeleted:
     return DialogDeleted(id=dialog_id)
 
 
-def _dialog(body: DialogBody) -> Dialog:
+def _dialog(body: DialogBody) -> tuple[Dialog, tuple[Notice, ...]]:
     if isinstance(body.input, str):
-        return read_dialog_text(body.input).dialog
+        read = read_dialog_text(body.input)
+        return read.dialog, read.notices
     try:
         written = json.dumps(body.input, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise BadInput("The items hold half of a character; send whole ones.") from error
-    return parse_items(written.decode()).dialog
+    parsed = parse_items(written.decode())
+    return parsed.dialog, parsed.notices
 
 
 def _with_params(dialog: Dialog, params: Mapping[str, ParamValue]) -> Dialog:
@@ -255,6 +259,9 @@ def _card(job: Job) -> DialogCard:
                 message=one.message,
             )
             for one in find_segment_issues(job)
+        ],
+        notices=[
+            DialogNotice(line=one.line_number, message=one.message) for one in job.spec.plan.notices
         ],
         timestamps=[
             DialogTimestamps(

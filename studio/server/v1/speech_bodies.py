@@ -192,6 +192,13 @@ class DialogTimestamps(BaseModel):
     at_s: dict[str, float] = Field(description="Seconds since the render started, by step.")
 
 
+class DialogNotice(BaseModel):
+    """A remark about how the dialog was read or is spoken; line 0 is the whole."""
+
+    line: int
+    message: str
+
+
 class DialogCard(BaseModel):
     """The current state of a dialog's render."""
 
@@ -209,6 +216,9 @@ class DialogCard(BaseModel):
     failed: list[DialogFailure]
     doubtful: list[DialogDoubt]
     timestamps: list[DialogTimestamps] = Field(description="Empty until the render has ended.")
+    notices: list[DialogNotice] = Field(
+        description="What was left out of the text, and what the voices can't do."
+    )
 
 
 class DialogDeleted(BaseModel):

@@ -1,0 +1,48 @@
+/** Dims the stage directions in the lines' text, which no voice says. */
+import { bus } from "../core/bus.js";
+
+/** @import { Parts } from "../core/types" */
+
+const MARK = "direction";
+
+export class DirectionMarks {
+  #parts;
+  #due = false;
+
+  /** @param {Pick<Parts, "project" | "hints" | "lines">} parts */
+  constructor(parts) {
+    this.#parts = parts;
+    if (typeof Highlight === "undefined") return; // before Safari 17.2 and Firefox 140
+    bus.on("checks.changed", () => this.#soon());
+    bus.on("project.changed", () => this.#soon());
+    bus.on("project.shown", () => this.#soon());
+  }
+
+  #soon() {
+    if (this.#due) return;
+    this.#due = true;
+    requestAnimationFrame(() => {
+      this.#due = false;
+      this.#show();
+    });
+  }
+
+  #show() {
+    const { project, hints, lines } = this.#parts;
+    const ranges = project.view.order.flatMap((lineId) => {
+      const directions = hints.directionsOf(lineId);
+      const node = directions.length ? lines.row(lineId)?.text.firstChild : null;
+      // A row out of sight has no text, and what is being typed is ahead of the studio.
+      return node && node.length === project.line(lineId).text.length ? directions.map((one) => rangeOf(node, one)) : [];
+    });
+    CSS.highlights.set(MARK, new Highlight(...ranges.filter(Boolean)));
+  }
+}
+
+function rangeOf(node, { start, end }) {
+  if (end > node.length) return null;
+  const range = document.createRange();
+  range.setStart(node, start);
+  range.setEnd(node, end);
+  return range;
+}

@@ -1,0 +1,60 @@
+"""Divides text with tags around its turns: `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`."""
+
+from __future__ import annotations
+
+import regex
+
+from studio.dialog.directions import word_set
+from studio.dialog.markup import Row
+
+_NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
+_CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>]")
+_NO_SPEAKERS = word_set(
+    "b i u v c s p em strong speak prosody break voice emphasis ruby rt font lang span div"
+)
+
+
+def has_closed_turns(text: str) -> bool:
+    """Whether turns end with tags, such as `</Person1>`."""
+    return not {found["name"] for found in _CLOSED.finditer(text)} <= _NO_SPEAKERS
+
+
+def split_turns(rows: list[Row]) -> list[Row]:
+    """Begin a row with each tag that begins a turn; unchanged if there are none."""
+    if any(_NUMBERED.match(row) for _, row in rows):
+        rows = [one for row in rows for one in _split_numbered(row)]
+    names = {found["name"] for _, row in rows for found in _CLOSED.finditer(row)} - _NO_SPEAKERS
+    tags = _tags_of(names)
+    if tags is None or not any(tags.match(row) for _, row in rows):
+        return rows
+    return [one for row in rows for one in _split_closed(row, tags)]
+
+
+def _split_numbered(row: Row) -> list[Row]:
+    """`[S1] Hi. [S2] Ho.` as two rows; only a row that begins with such a tag."""
+    number, text = row
+    if not _NUMBERED.match(text):
+        return [row]
+    starts = [found.start() for found in _NUMBERED.finditer(text)]
+    ends = [*starts[1:], len(text)]
+    return [(number, text[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
+
+
+def _tags_of(names: set[str]) -> regex.Pattern[str] | None:
+    if not names:
+        return None
+    either = "|".join(map(regex.escape, sorted(names)))
+    return regex.compile(rf"[\[<](?P<close>/?)(?P<name>{either})[\]>]")
+
+
+def _split_closed(row: Row, tags: regex.Pattern[str]) -> list[Row]:
+    number, text = row
+    found = list(tags.finditer(text))
+    if not found:
+        return [row]
+    rows = [(number, text[: found[0].start()].strip())]
+    for idx, tag in enumerate(found):
+        end = found[idx + 1].start() if idx + 1 < len(found) else len(text)
+        words = text[tag.end() : end].strip()
+        rows.append((number, words if tag["close"] else f"[{tag['name']}] {words}".strip()))
+    return [one for one in rows if one[1]]

@@ -1,0 +1,156 @@
+"""Reads Markdown, as language models and notes write it, as the text that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import regex
+
+from studio.dialog.directions import is_direction
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+Row = tuple[int, str]
+"""The number of a row in its source, from 1, and its text."""
+
+_MAY_BE_MARKED = regex.compile(r"[*_`]|\]\(")
+# Stars inside words mask them, as in “sh*t”; no Markdown of a script is meant.
+_INSIDE_WORD = regex.compile(r"(?<=[\p{L}\p{N}])[*_]+(?=[\p{L}\p{N}])")
+_MASK = "\ue000"
+_NOT_IN_LINES = ("entity", "escape", "autolink", "html_inline", "image", "linkify", "newline")
+_MOST_MARKED_CHARS = 20_000
+
+_BLOCKS = regex.compile(
+    r"""
+      \#{1,6}\s+[^\#]*\#*$ | [-*_]{3,}$ | >\s | ```
+    | \*\*[^*]+\*\* | \*[^*\s][^*]*\*$ | _[^_\s][^_]*_$ | \*\([^*]*\)\*
+    """,
+    regex.VERBOSE,
+)
+_NAMED = regex.compile(r"[^:：]{1,60}[:：](?:\s|\*)")
+_HOW = regex.compile(r"\([^()]{1,80}\)")
+_HEADING = regex.compile(r"\#{1,6}\s")
+
+
+def strip_markup(text: str) -> str:
+    """A line's words without Markdown's emphasis, code marks and addresses of links."""
+    if not _MAY_BE_MARKED.search(text) or len(text) > _MOST_MARKED_CHARS:
+        return text
+    masked = [match[0] for match in _INSIDE_WORD.finditer(text)]
+    tokens = _line_parser().parseInline(_INSIDE_WORD.sub(_MASK, text))
+    shown = "".join(_show(tokens[0].children or [])) if tokens else text
+    for one in masked:
+        shown = shown.replace(_MASK, one, 1)
+    return shown.replace("\n", " ") if shown.strip() else text
+
+
+def has_blocks(rows: list[Row]) -> bool:
+    """Whether text is Markdown: it has rules, quotes or names in bold, not only comments."""
+    found = [row for _, row in rows if _BLOCKS.match(row)]
+    # `# Scene one` alone is a comment of a script, or a title.
+    return any(not _HEADING.match(row) for row in found)
+
+
+def read_markdown(rows: list[Row]) -> list[Row]:
+    """The rows that Markdown shows, with the numbers of their source.
+
+    A heading stays `# heading`, and a row of bold text alone becomes one, unless it is a name:
+    then it ends with a colon.
+    """
+    if not rows:
+        return []
+    first, last = rows[0][0], rows[-1][0]
+    by_number = dict(rows)
+    source = "\n".join(by_number.get(number, "") for number in range(first, last + 1))
+    shown: list[Row] = []
+    tokens = _block_parser().parse(source)
+    for idx, token in enumerate(tokens):
+        number = first + (token.map[0] if token.map else 0)
+        if token.type in ("fence", "code_block"):
+            start = number + (token.type == "fence")
+            shown += enumerate(token.content.rstrip("\n").split("\n"), start)
+        elif token.type == "html_block":
+            shown += enumerate(token.content.rstrip("\n").split("\n"), number)
+        elif token.type == "inline":
+            prefix = _prefix(tokens, idx)
+            texts = list(_inline_rows(token, number))
+            shown += [(number, prefix + texts[0][1]), *texts[1:]]
+        if token.type.endswith("_close") or token.type in ("fence", "hr"):
+            shown.append((shown[-1][0] if shown else number, ""))
+    return shown
+
+
+def _prefix(tokens: list[Token], idx: int) -> str:
+    """What an inline token's first row begins with, which its block has taken away."""
+    if tokens[idx - 1].type == "heading_open":
+        return "# "
+    number = tokens[idx - 2].info if idx > 1 and tokens[idx - 2].type == "list_item_open" else ""
+    is_said = _NAMED.match(tokens[idx].content) is not None
+    return "" if is_said or not number else f"{number}. "
+
+
+def _inline_rows(token: Token, number: int) -> Iterator[Row]:
+    row: list[Token] = []
+    parts: list[list[Token]] = [row]
+    for child in token.children or []:
+        if child.type in ("softbreak", "hardbreak"):
+            row = []
+            parts.append(row)
+        else:
+            row.append(child)
+    for idx, part in enumerate(parts):
+        text = "".join(_show(part)).strip()
+        if _is_name_and_how(part):
+            text = f"{text}:"
+        elif _is_all_strong(part) and text[-1:].isalnum():
+            # A name above her words, or a heading.
+            text = f"{text}:" if idx + 1 < len(parts) else f"**{text}**"
+        yield number + idx, text
+
+
+def _is_name_and_how(part: list[Token]) -> bool:
+    """Whether a row is a name in bold and a direction: `**Tom** *(sighs)*`."""
+    visible = [one for one in part if one.type != "text" or one.content]
+    types = [one.type for one in visible[:3]]
+    rest = "".join(_show(visible[3:])).strip()
+    return types == ["strong_open", "text", "strong_close"] and _HOW.fullmatch(rest) is not None
+
+
+def _is_all_strong(part: list[Token]) -> bool:
+    visible = [one for one in part if one.type != "text" or one.content.strip()]
+    types = [one.type for one in visible]
+    return types == ["strong_open", "text", "strong_close"]
+
+
+def _show(children: list[Token]) -> Iterator[str]:
+    """The text of inline tokens; an action between single stars becomes a direction."""
+    for idx, child in enumerate(children):
+        if child.type == "text":
+            is_single = 0 < idx < len(children) - 1 and children[idx - 1].type == "em_open"
+            acts = is_single and children[idx + 1].type == "em_close" and "(" not in child.content
+            yield f"({child.content})" if acts and is_direction(child.content) else child.content
+        elif child.type in ("code_inline", "html_inline", "image"):
+            yield child.content
+        elif child.type in ("softbreak", "hardbreak"):
+            yield "\n"
+
+
+@cache
+def _line_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - takes 80 ms, and few texts need it
+
+    return MarkdownIt("commonmark").disable(_NOT_IN_LINES, ignoreInvalid=True)
+
+
+@cache
+def _block_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
+
+    # A row of dashes below a line is a rule here, not a heading; `<Person1>` stays text.
+    return MarkdownIt("commonmark", {"html": False}).disable(
+        ("lheading", "code", "reference", "html_block", "html_inline")
+    )

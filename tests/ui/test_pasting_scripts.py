@@ -1,0 +1,103 @@
+"""Screenplays and models' answers, pasted or brought as files: the same lines, and a narrator."""
+
+import pytest
+from playwright.sync_api import expect
+from ui_steps import saved, stored
+
+pytestmark = pytest.mark.browser
+
+PASTED = """text => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text/plain', text);
+  const event = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+  document.activeElement.dispatchEvent(event);
+  return event.defaultPrevented;
+}"""
+SAID = "() => window.tableread.project.lines.map(({ speaker, text }) => [speaker, text])"
+
+SCREENPLAY = (
+    "Title: The Weir\n\nINT. WEIR - NIGHT\n\nRain. IVO waits.\n\nIVO\n(angrily)\nGet out!\n\n"
+    "ANNA (V.O.)\nNo.\n\nCUT TO:\n"
+)
+ROWS = [["IVO", "(angrily) Get out!"], ["ANNA", "No."]]
+NARRATED = [
+    ["Narrator", "INT. WEIR - NIGHT"],
+    ["Narrator", "Rain. IVO waits."],
+    *ROWS,
+    ["Narrator", "CUT TO:"],
+]
+ANSWER = (
+    "Sure! Here's a short dialogue:\n\n**Ivo:** *(whispering)* How **long**?\n\n**Anna:** Long."
+)
+NARRATOR = ".notice[data-notice=narrator]"
+
+
+def narrate(page):
+    expect(page.locator(NARRATOR)).to_contain_text("3 headings, actions and directions left out")
+    page.locator(f"{NARRATOR} .notice-act").click()
+    page.wait_for_function("() => window.tableread.project.lines.length === 5")
+    expect(page.locator(NARRATOR)).to_have_count(0)
+    assert page.evaluate(SAID) == NARRATED
+    saved(page)
+
+
+def test_a_pasted_screenplay_is_read_and_a_narrator_is_one_press_away(page, write):
+    write("", 0)
+    page.evaluate("() => document.activeElement.blur()")
+    assert page.evaluate(PASTED, SCREENPLAY)
+    expect(page.locator("#lines .line")).to_have_count(2)
+    assert page.evaluate(SAID) == ROWS
+    narrate(page)
+    page.keyboard.press("Control+z")  # the narrator is one step
+    page.wait_for_function("() => window.tableread.project.lines.length === 2")
+    assert page.evaluate(SAID) == ROWS
+    saved(page)
+
+
+def test_an_imported_screenplay_is_the_same_and_is_named_by_its_title(page, write, tmp_path):
+    former = write("Ilse: Hush.", 1)
+    path = tmp_path / "draft 3.txt"
+    path.write_text(SCREENPLAY, encoding="utf-8")
+    page.set_input_files("#import-file", path)
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=former)
+    expect(page.locator("#lines .line")).to_have_count(2)
+    assert page.evaluate(SAID) == ROWS
+    expect(page.locator("#project-title")).to_have_text("The Weir")
+    narrate(page)
+
+
+def test_a_screenplay_pasted_into_the_script_leaves_the_script_around_it(page, write):
+    project = write("Ilse: Hush.", 1)
+    page.click("#views [data-view=script]")
+    expect(page.locator("#script")).to_have_value("Ilse: Hush.\n")
+    page.locator("#script").press("Control+End")
+    page.evaluate(PASTED, SCREENPLAY)
+    expect(page.locator("#script")).to_have_value(
+        "Ilse: Hush.\nIVO: (angrily) Get out!\nANNA: No.\n"
+    )
+    page.wait_for_function("() => window.tableread.project.lines.length === 3")
+    saved(page)
+    assert stored(page, project) == ["Hush.", "(angrily) Get out!", "No."]
+    page.click("#views [data-view=lines]")
+
+
+def test_a_model_s_answer_pasted_among_the_lines_is_its_words(page, write):
+    write("Ilse: Hush.", 1)
+    page.click("#lines .line-grip >> nth=0")
+    assert page.evaluate(PASTED, ANSWER)
+    expect(page.locator("#lines .line")).to_have_count(3)
+    assert page.evaluate(SAID)[1:] == [["Ivo", "(whispering) How long?"], ["Anna", "Long."]]
+    expect(page.locator(".notice-text", has_text="What a language model says")).to_be_visible()
+    saved(page)
+
+
+def test_directions_are_dimmed_and_the_panel_says_what_becomes_of_them(page, write):
+    write("Ivo: (whispering) How long? (and I mean it)\nAnna: Long.", 2)
+    page.wait_for_function("() => CSS.highlights.get('direction')?.size === 1")
+    dimmed = page.evaluate("() => [...CSS.highlights.get('direction')].map(String)")
+    assert dimmed == ["(whispering)"]
+    page.click("#lines .line-grip >> nth=0")
+    expect(page.locator("#hints")).to_contain_text("“whispering” is a stage direction")
+    page.locator("#lines .line-text").first.fill("How long?")
+    page.wait_for_function("() => CSS.highlights.get('direction')?.size === 0")
+    saved(page)
