@@ -19,13 +19,10 @@ SCREENPLAY = (
     "Title: The Weir\n\nINT. WEIR - NIGHT\n\nRain. IVO waits.\n\nIVO\n(angrily)\nGet out!\n\n"
     "ANNA (V.O.)\nNo.\n\nCUT TO:\n"
 )
-ROWS = [["IVO", "(angrily) Get out!"], ["ANNA", "No."]]
-NARRATED = [
-    ["Narrator", "INT. WEIR - NIGHT"],
-    ["Narrator", "Rain. IVO waits."],
-    *ROWS,
-    ["Narrator", "CUT TO:"],
-]
+WORDS = [["IVO", "(angrily) Get out!"], ["ANNA", "No."]]
+ASIDE = ["INT. WEIR - NIGHT", "Rain. IVO waits.", "CUT TO:"]
+ROWS = [[None, ASIDE[0]], [None, ASIDE[1]], *WORDS, [None, ASIDE[2]]]
+NARRATED = [["Narrator", ASIDE[0]], ["Narrator", ASIDE[1]], *WORDS, ["Narrator", ASIDE[2]]]
 ANSWER = (
     "Sure! Here's a short dialogue:\n\n**Ivo:** *(whispering)* How **long**?\n\n**Anna:** Long."
 )
@@ -33,9 +30,9 @@ NARRATOR = ".notice[data-notice=narrator]"
 
 
 def narrate(page):
-    expect(page.locator(NARRATOR)).to_contain_text("3 headings, actions and directions left out")
+    expect(page.locator(NARRATOR)).to_contain_text("3 headings, actions and directions not spoken")
     page.locator(f"{NARRATOR} .notice-act").click()
-    page.wait_for_function("() => window.tableread.project.lines.length === 5")
+    page.wait_for_function("() => window.tableread.project.lines.every(({ speaker }) => speaker)")
     expect(page.locator(NARRATOR)).to_have_count(0)
     assert page.evaluate(SAID) == NARRATED
     saved(page)
@@ -45,11 +42,11 @@ def test_a_pasted_screenplay_is_read_and_a_narrator_is_one_press_away(page, writ
     write("", 0)
     page.evaluate("() => document.activeElement.blur()")
     assert page.evaluate(PASTED, SCREENPLAY)
-    expect(page.locator("#lines .line")).to_have_count(2)
+    expect(page.locator("#lines .line")).to_have_count(5)
     assert page.evaluate(SAID) == ROWS
     narrate(page)
     page.keyboard.press("Control+z")  # the narrator is one step
-    page.wait_for_function("() => window.tableread.project.lines.length === 2")
+    page.wait_for_function("() => window.tableread.project.lines.some(({ unspoken }) => unspoken)")
     assert page.evaluate(SAID) == ROWS
     saved(page)
 
@@ -60,7 +57,7 @@ def test_an_imported_screenplay_is_the_same_and_is_named_by_its_title(page, writ
     path.write_text(SCREENPLAY, encoding="utf-8")
     page.set_input_files("#import-file", path)
     page.wait_for_function("id => window.tableread.project.id !== id", arg=former)
-    expect(page.locator("#lines .line")).to_have_count(2)
+    expect(page.locator("#lines .line")).to_have_count(5)
     assert page.evaluate(SAID) == ROWS
     expect(page.locator("#project-title")).to_have_text("The Weir")
     narrate(page)
@@ -73,11 +70,12 @@ def test_a_screenplay_pasted_into_the_script_leaves_the_script_around_it(page, w
     page.locator("#script").press("Control+End")
     page.evaluate(PASTED, SCREENPLAY)
     expect(page.locator("#script")).to_have_value(
-        "Ilse: Hush.\nIVO: (angrily) Get out!\nANNA: No.\n"
+        f"Ilse: Hush.\n## {ASIDE[0]}\n#> {ASIDE[1]}\nIVO: (angrily) Get out!\nANNA: No.\n"
+        f"#> {ASIDE[2]}\n"
     )
-    page.wait_for_function("() => window.tableread.project.lines.length === 3")
+    page.wait_for_function("() => window.tableread.project.lines.length === 6")
     saved(page)
-    assert stored(page, project) == ["Hush.", "(angrily) Get out!", "No."]
+    assert stored(page, project) == ["Hush.", "—", "—", "(angrily) Get out!", "No.", "—"]
     page.click("#views [data-view=lines]")
 
 

@@ -128,7 +128,7 @@ export function noticeUnspoken(unspoken, read) {
     showNotice("narrator");
     read();
   };
-  const title = `${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} left out.`;
+  const title = `${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
   const text = unspoken ? "A narrator can read them." : null;
   showNotice("narrator", { title, text, act: { label: "Add a narrator", press }, dismiss: () => {} });
 }

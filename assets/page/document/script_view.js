@@ -59,8 +59,9 @@ function offerBack(area, lines, what) {
     area.focus();
     if (area.value === after) document.execCommand("undo");
   };
-  const speakers = new Set(lines.map(({ speaker }) => fold(speaker))).size;
-  showDone(`Read as ${what}: ${formatCount(lines.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
+  const spoken = lines.filter(({ speaker }) => speaker);
+  const speakers = new Set(spoken.map(({ speaker }) => fold(speaker))).size;
+  showDone(`Read as ${what}: ${formatCount(spoken.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
 }
 
 const PAUSE_MS = 300;
