@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studio.audio.clip import Clip
+from studio.audio.clip import Clip, Pcm16, Samples
 from studio.hearing.cepstra import STEP_S, compute_cepstra, measure_mel_power, measure_noise
 from studio.hearing.draft_reading import DraftReader, DraftReading
 from studio.hearing.time_warp import Path, warp_at_any_pace
@@ -72,12 +72,19 @@ def align(clip: Clip, text: str, reading: DraftReading) -> Alignment:
     Returns:
         Words and phonemes in order, with times that never fall, within the clip.
     """
-    if not len(clip) or not reading.words:
+    return align_samples(clip.samples, clip.rate_hz, text, reading)
+
+
+def align_samples(
+    samples: Samples | Pcm16, rate_hz: int, text: str, reading: DraftReading
+) -> Alignment:
+    """As `align`, of samples that may be mapped from a file: [samples], mono."""
+    if not len(samples) or not reading.words:
         return Alignment()
-    power = measure_mel_power(clip.samples, clip.rate_hz)
+    power = measure_mel_power(samples, rate_hz)
     read = compute_cepstra(reading.power, noise=measure_noise(power))
     path = warp_at_any_pace(compute_cepstra(power), read, reading.pauses)
-    times = _Times(path, clip.duration_s)
+    times = _Times(path, len(samples) / rate_hz)
     return Alignment(
         tuple(
             WordTime(
