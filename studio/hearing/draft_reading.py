@@ -19,7 +19,7 @@ from studio.backends.espeak.espeak_voices import Languages, find_package, langua
 from studio.backends.espeak.worker_pool import EspeakWorker, TimedSpeech, Utterance, WorkerPool
 from studio.dialog.planning import split_text
 from studio.dialog.tags import strip_tags
-from studio.errors import SpeechFailed
+from studio.errors import ScriptError, SpeechFailed
 from studio.hearing.cepstra import N_BANDS, STEP_S, Frames, measure_mel_power
 
 MAX_CHARS = 600  # of a piece that is read at once; half a minute
@@ -148,11 +148,18 @@ class _PlainText:
 def _cut_pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
     """Pieces to read, each with its offset."""
     at = 0
-    for piece in split_text(text, MAX_CHARS, language):
+    for piece in _split(text, language):
         at = text.index(piece, at)
         if _LETTER.search(piece):
             yield at, piece
         at += len(piece)
+
+
+def _split(text: str, language: str) -> list[str]:
+    try:
+        return split_text(text, MAX_CHARS, language)
+    except ScriptError:  # a word of a thousand letters
+        return [text[start : start + MAX_CHARS] for start in range(0, len(text), MAX_CHARS)]
 
 
 class _Reading:
