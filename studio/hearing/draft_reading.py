@@ -211,7 +211,7 @@ class _Reading:
 
     def _place_words(self, phonemes: Sequence[ReadPhoneme]) -> Iterator[ReadWord]:
         """The text's words; those that eSpeak NG says as one share its time by their letters."""
-        spans = list(_find_words(self._plain, [at for at, _ in self._words]))
+        spans = find_words(self._plain.written, [at for at, _ in self._words])
         starts = [start for start, _ in spans]
         first_frames: dict[int, float] = {}  # of each word that has an event
         for at, frame in self._words:
@@ -259,9 +259,17 @@ def _at(places: npt.NDArray[Any], frame: float) -> float:
     return float(np.interp(frame, np.arange(len(places)), places))
 
 
-def _find_words(plain: _PlainText, events: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The words of the text as offsets; without spaces between them, a word is what is said so."""
-    text = plain.written
+def find_words(text: str, events: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """The words of a text by their offsets, without tags and the marks around them.
+
+    Args:
+        text: As it is written.
+        events: Offsets that begin a word in text without spaces between words.
+    """
+    return list(_iter_words(text, events))
+
+
+def _iter_words(text: str, events: Sequence[int]) -> Iterator[tuple[int, int]]:
     for stretch in strip_tags(text):
         for match in _WORD.finditer(text, *stretch):
             edges = [match.start(), match.end()]

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from io import BytesIO
 from itertools import pairwise
 from pathlib import PurePath
 
 from studio.dialog.formats.caption_writer import escape_vtt, format_time
 from studio.dialog.planning import split_sentences
 from studio.hearing.visemes import REST, list_visemes
-from studio.hearing.word_times import PhonemeTime, WordTime
+from studio.hearing.word_times import Alignment, PhonemeTime, WordTime
 
 MAX_CAPTION_CHARS = 84
 """Of a caption of a sentence: two lines of 42, as subtitlers have it; a longer one is divided."""
 
 _VERSION = 1
 _LEAST_MS = 1
+_MAX_NAME_CHARS = 40
 _SPACE = re.compile(r"\s")
 
 
@@ -43,12 +46,26 @@ class TimedLine:
     language: str | None = None
 
 
+def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
+    """A line with its words and phonemes, whose times are seconds of its take until now."""
+    by_s = line.start_s
+    return replace(
+        line,
+        words=tuple(
+            replace(one, start_s=round(by_s + one.start_s, 3), end_s=round(by_s + one.end_s, 3))
+            for one in said.words
+        ),
+        phonemes=tuple(_shift(one, by_s) for one in said.phonemes),
+    )
+
+
 class TimingFormat(StrEnum):
     """A file of times; the value is its suffix."""
 
     JSON = "words.json"
     TEXT_GRID = "TextGrid"
     RHUBARB = "rhubarb.tsv"
+    RHUBARB_BY_SPEAKER = "rhubarb.zip"
     WORDS_VTT = "words.vtt"
     SENTENCES_VTT = "sentences.vtt"
     WORDS_SRT = "words.srt"
@@ -69,6 +86,8 @@ def write_timing(lines: Sequence[TimedLine], format_: TimingFormat, duration_s: 
         format_: Of the file.
         duration_s: Length of the scene.
     """
+    if format_ is TimingFormat.RHUBARB_BY_SPEAKER:
+        return _write_rhubarb_by_speaker(lines, duration_s)
     return _WRITERS[format_](lines, duration_s).encode()
 
 
@@ -108,14 +127,14 @@ def describe_line(line: TimedLine) -> dict[str, object]:
 
 
 def _shift(phoneme: PhonemeTime, by_s: float) -> PhonemeTime:
-    return PhonemeTime(phoneme.ipa, phoneme.start_s + by_s, phoneme.end_s + by_s)
+    start_s, end_s = round(phoneme.start_s + by_s, 3), round(phoneme.end_s + by_s, 3)
+    return PhonemeTime(phoneme.ipa, start_s, end_s)
 
 
 def _write_text_grid(lines: Sequence[TimedLine], duration_s: float) -> str:
     """Three tiers for each speaker: lines, words and phonemes; long text form, UTF-8."""
     tiers: list[tuple[str, list[_Interval]]] = []
-    for speaker in dict.fromkeys(line.speaker for line in lines):
-        own = [line for line in lines if line.speaker == speaker]
+    for speaker, own in _split_by_speaker(lines).items():
         tiers += [
             (speaker, [(one.start_s, one.end_s, one.text) for one in own]),
             (
@@ -187,8 +206,18 @@ def _write_rhubarb(lines: Sequence[TimedLine], duration_s: float) -> str:
     return "".join(f"{at}\t{shape}\n" for at, shape in begins.items())
 
 
-def split_by_speaker(lines: Sequence[TimedLine]) -> Mapping[str, list[TimedLine]]:
-    """The lines of each speaker, by the name; for files that have one voice."""
+def _write_rhubarb_by_speaker(lines: Sequence[TimedLine], duration_s: float) -> bytes:
+    """A zip with a file for each speaker, whose mouth is at rest while others speak."""
+    archived = BytesIO()
+    with zipfile.ZipFile(archived, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, (speaker, own) in enumerate(_split_by_speaker(lines).items(), start=1):
+            letters = "".join(char if char.isalnum() else "_" for char in speaker)
+            name = f"{number:02}-{letters[:_MAX_NAME_CHARS]}.tsv"
+            archive.writestr(zipfile.ZipInfo(name), _write_rhubarb(own, duration_s))
+    return archived.getvalue()
+
+
+def _split_by_speaker(lines: Sequence[TimedLine]) -> Mapping[str, list[TimedLine]]:
     found: dict[str, list[TimedLine]] = {}
     for line in lines:
         found.setdefault(line.speaker, []).append(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,3 +116,33 @@ class _Times:
         """Seconds from the take's start, to the millisecond."""
         row = float(np.interp(frame, self._frames, self._rows))
         return round(min(self._duration_s, row * STEP_S), 3)
+
+
+PackedWords = tuple[tuple[int, int, int, int], ...]
+"""Words as takes keep them: offsets in the text, and milliseconds."""
+
+
+def pack_words(words: Sequence[WordTime]) -> PackedWords:
+    """Words as takes keep them."""
+    return tuple((one.start, one.end, _to_ms(one.start_s), _to_ms(one.end_s)) for one in words)
+
+
+def pack_phonemes(phonemes: Sequence[PhonemeTime]) -> str:
+    """Phonemes as takes keep them: "h 100 162;ə 162 209", in milliseconds."""
+    return ";".join(f"{one.ipa} {_to_ms(one.start_s)} {_to_ms(one.end_s)}" for one in phonemes)
+
+
+def unpack(text: str, words: PackedWords, phonemes: str) -> Alignment:
+    """Words of a text and its phonemes from their packed forms."""
+    parts = (one.rsplit(" ", 2) for one in phonemes.split(";") if one)
+    return Alignment(
+        tuple(
+            WordTime(text[a:b], a, b, from_ms / 1000, to_ms / 1000)
+            for a, b, from_ms, to_ms in words
+        ),
+        tuple(PhonemeTime(ipa, int(a) / 1000, int(b) / 1000) for ipa, a, b in parts),
+    )
+
+
+def _to_ms(at_s: float) -> int:
+    return round(1000 * at_s)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +13,6 @@ import pytest
 from studio.hearing.timing_files import (
     TimedLine,
     TimingFormat,
-    split_by_speaker,
     timing_format_of,
     write_timing,
 )
@@ -131,7 +132,10 @@ def test_rhubarb() -> None:
 
 
 def test_a_file_for_each_speaker() -> None:
-    assert split_by_speaker(LINES) == {"Ann": [FIRST], 'Bo "B"': [SECOND]}
+    data = write_timing(LINES, TimingFormat.RHUBARB_BY_SPEAKER, 4.0)
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        assert archive.namelist() == ["01-Ann.tsv", "02-Bo__B_.tsv"]
+        assert archive.read("02-Bo__B_.tsv").decode() == "0.00\tX\n4.00\tX\n"
 
 
 @pytest.mark.parametrize(
