@@ -142,7 +142,7 @@ def test_words_of_a_text_that_is_being_changed_aren_t_shown(scene):
     ],
 )
 def test_files_of_words_are_saved_from_the_script_s_menu(scene, item, suffix):
-    scene.evaluate("() => window.tableread.show('script')")
+    scene.click("#views [data-view=script]")
     scene.click("#export")
     with scene.expect_download() as saved:
         scene.click(f"#export-menu >> text={item}")
@@ -152,4 +152,4 @@ def test_files_of_words_are_saved_from_the_script_s_menu(scene, item, suffix):
         assert zipfile.ZipFile(path).namelist() == ["01-Mara.tsv", "02-Tomas.tsv"]
     else:
         assert "burning" in path.read_text("utf-8")
-    scene.evaluate("() => window.tableread.show('lines')")
+    scene.click("#views [data-view=lines]")

@@ -1,7 +1,7 @@
 /** The word at a place of a take, and at an offset of its text. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { inUnits, wordAt, wordOf } from "../../assets/page/playback/spoken_words.js";
+import { inUnits, wordAt, wordOf } from "../../assets/page/playback/word_cache.js";
 
 // "😀" is one character for the studio, and two units here.
 const text = "😀 Go on, now";
