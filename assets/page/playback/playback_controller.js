@@ -94,7 +94,7 @@ export class PlaybackController {
   #wasRendering = false;
   #countsDown = false;
 
-  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice" | "spokenWords">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.autoScroll = new AutoScroll(parts.lines);
@@ -246,8 +246,9 @@ export class PlaybackController {
 
   /** Show another project: its audio and its waveforms. */
   #load() {
-    const { project, player, timeline } = this.#parts;
+    const { project, player, timeline, spokenWords } = this.#parts;
     player.load(project.id);
+    spokenWords.load(project.id);
     timeline.use(new PeakCache(project.id));
     this.show();
   }
@@ -293,8 +294,9 @@ export class PlaybackController {
   }
 
   #showClock() {
-    const { player, transport, timeline } = this.#parts;
+    const { player, transport, timeline, spokenWords } = this.#parts;
     transport.showClock(player);
+    spokenWords.show();
     timeline.move(player.place);
     if (!player.playing || this.#ticking) return;
     this.#ticking = true;

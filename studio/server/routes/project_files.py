@@ -25,6 +25,7 @@ from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
+from studio.hearing.timing_files import TimingFormat, write_timing
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.ops import LineId
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, is_archive, write_archive
@@ -36,6 +37,7 @@ from studio.project.scene_export import (
     build_scene,
     describe_left_out,
     export_script,
+    time_lines,
 )
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.policies import (
@@ -120,9 +122,12 @@ project_file_routes = APIRouter(prefix="/studio/projects")
 ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
     "wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks",
+    "words.json", "TextGrid", "rhubarb.tsv", "rhubarb.zip", "words.vtt", "sentences.vtt",
+    "words.srt", "sentences.srt",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
+_TIMINGS = frozenset(TimingFormat)
 _UNPACKED = 2
 """How many times its limit an archive may take unpacked; audio is stored in it uncompressed."""
 
@@ -209,7 +214,7 @@ def export(
     *,
     deleted: bool = True,
 ) -> Response:
-    """Export a project as one file, its lines as a script, or its audio.
+    """Export a project as one file, its lines as a script, its audio, or what is said when.
 
     A project's file contains its deleted takes unless `deleted` is false. Audio is as rendered
     unless `loudness` and `even_voices` say otherwise.
@@ -218,6 +223,11 @@ def export(
     if suffix in _SCRIPTS:
         data, notices = export_script(project, Format(suffix))
         headers = _export_headers(f"{name}.{suffix}", [notice.message for notice in notices])
+        return Response(data, media_type="application/octet-stream", headers=headers)
+    if suffix in _TIMINGS:
+        lines, duration_s, problems = time_lines(project)
+        data = write_timing(lines, TimingFormat(suffix), duration_s)
+        headers = _export_headers(f"{name}.{suffix}", problems)
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return make_file(
