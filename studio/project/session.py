@@ -156,6 +156,13 @@ class ProjectSession:
             line = self.document.lines.get(line_id)
             return self._state.line_states.build_view(line) if line is not None else None
 
+    def get_views(self, line_ids: Iterable[str]) -> dict[str, LineView | None]:
+        """Lines with their current states, as `get_view`."""
+        with self.lock:
+            states, lines = self._state.line_states, self.document.lines
+            found = {line_id: lines.get(line_id) for line_id in line_ids}
+            return {one: line and states.build_view(line) for one, line in found.items()}
+
     def list_views(self) -> list[LineView]:
         """All lines in order."""
         with self.lock:

@@ -194,8 +194,8 @@ class TakeStore:
 
     def list_for_line(self, line_id: str) -> tuple[Take, ...]:
         """A line's takes, the oldest first, including deleted ones."""
-        with self._lock:
-            return tuple(self._of_line.get(line_id, ()))
+        takes = self._of_line.get(line_id)  # which is replaced, never changed
+        return tuple(takes) if takes else ()
 
     def list_for_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
         """The measured takes of a voice, except those that were cut off."""
