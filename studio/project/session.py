@@ -161,7 +161,10 @@ class ProjectSession:
         with self.lock:
             states, lines = self._state.line_states, self.document.lines
             found = {line_id: lines.get(line_id) for line_id in line_ids}
-            return {one: line and states.build_view(line) for one, line in found.items()}
+            return {
+                line_id: states.build_view(line) if line is not None else None
+                for line_id, line in found.items()
+            }
 
     def list_views(self) -> list[LineView]:
         """All lines in order."""
