@@ -349,7 +349,9 @@ class TakeStore:
         found: list[tuple[Take, bool]] = []
         for folder in iter_line_folders(self._root):
             # Names, not paths: a project may have 50,000 takes.
-            names = {name for name in os.listdir(folder) if _TAKE_FILE_PATTERN.fullmatch(name)}
+            names = {
+                one.name for one in os.scandir(folder) if _TAKE_FILE_PATTERN.fullmatch(one.name)
+            }
             for record in [name for name in names if name.endswith(".json")]:
                 audio = record.replace(".json", ".wav")
                 try:
