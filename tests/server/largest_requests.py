@@ -247,11 +247,21 @@ SPECIAL: tuple[Largest, ...] = (
         lambda ids: {"op": "set", "line_ids": ids, "fields": {"text": "x" * 100_000}},
     ),
     _one(
-        "sets many params in all",
+        "sets long params in all",
         lambda ids: {
             "op": "set",
             "line_ids": ids,
-            "fields": {"params": {f"p{number}": "x" * 2_000 for number in range(40)}},
+            "fields": {"params": dict.fromkeys(("mood", "instruct"), "x" * 2_000)},
+        },
+    ),
+    _one(
+        "inserts lines with many params",
+        lambda _: {
+            "op": "insert",
+            "lines": [
+                {"line_id": _new_id(number), "speaker": "Ida", "params": {"seedling": number}}
+                for number in range(LINES)
+            ],
         },
     ),
     Largest(
