@@ -170,12 +170,14 @@ class Renderer:
         task.add_done_callback(self._tasks.discard)
 
     async def _render(self, lane: BackendQueue, turn: QueuedSegment) -> None:
+        spoken: SynthesisResult | None = None
         try:
             spoken = await self._generate(lane, turn)
             if spoken is not None:
                 await self._save_or_stop(turn.job, turn.record, spoken)
         finally:
             lane.unsaved -= 1
+            lane.unsaved_s -= spoken.clip.duration_s if spoken is not None else 0.0
             self._start_ready(lane)
 
     async def _render_audio(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
@@ -202,7 +204,9 @@ class Renderer:
         try:
             async with self._lease(lane.manager, job) as backend:
                 self._start_ready(lane)  # loading the model may have changed its slots
-                return await self._synthesize_with_retry(backend, turn)
+                spoken = await self._synthesize_with_retry(backend, turn)
+            lane.unsaved_s += spoken.clip.duration_s
+            return spoken
         except Cancelled:
             # If the load was stopped, the next segment would only start it again.
             self.cancel(job)
