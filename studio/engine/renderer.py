@@ -22,9 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, join_chunks, resample, write_wav
 from studio.audio.decode import decode
 from studio.audio.encode import change_tempo
 from studio.audio.guarded_decode import decode_guarded
@@ -389,7 +387,7 @@ def synthesize(
         cut = error
     if not resume.chunks:
         raise SpeechFailed(f"{backend.title} made no sound for this line.")
-    return SynthesisResult(Clip(np.concatenate(resume.chunks)), live, cut)
+    return SynthesisResult(Clip(join_chunks(resume.chunks)), live, cut)
 
 
 def derive_cut_retry_seed(seed: int | None) -> int | None:
