@@ -79,7 +79,7 @@ def measure_levels(clip: Clip, *, may_be_noisy: bool = True) -> Levels:
     speech = is_speech(frame_db) if noisy is None else noisy
     leading_s, trailing_s = _measure_edge_silence(speech, clip)
     return Levels(
-        peak_db=power_to_db(float(np.abs(samples).max(initial=0.0)) ** 2),
+        peak_db=power_to_db(measure_peak(samples) ** 2),
         rms_db=power_to_db(_mean_power(samples)),
         speech_db=power_to_db(_mean_or_zero(frame_power[speech])),
         noise_db=_measure_noise_db(frame_db, noisy),
@@ -119,8 +119,9 @@ def detect_above_noise(clip: Clip) -> npt.NDArray[np.bool_] | None:
     size = max(1, round(FRAME_S * clip.rate_hz))
     whole = len(clip) // size * size
     # Without its offset, as rumble below hearing would outshout quiet speech.
-    frames = clip.samples[:whole].reshape(-1, size)
-    frame_db = _compute_frame_db(frames.var(axis=1, dtype=np.float64))
+    blocks = split_blocks(clip.samples[:whole], _BLOCK_FRAMES * size)
+    frames = [block.reshape(-1, size).var(axis=1, dtype=np.float64) for block in blocks]
+    frame_db = _compute_frame_db(np.concatenate([np.zeros(0), *frames]))
     return detect_speech_in_noise(frame_db, _find_threshold_db(measure_frame_levels(clip)))
 
 
@@ -210,6 +211,11 @@ def _compute_frame_power(samples: Samples, frame_samples: int) -> _Array:
         power[done : done + len(frames)] = np.square(frames, out=frames).mean(axis=1)
         done += len(frames)
     return power
+
+
+def measure_peak(samples: Samples) -> float:
+    """The highest level of a sample; without a copy, as a segment of a minute takes 6 MB."""
+    return max(float(samples.max(initial=0.0)), -float(samples.min(initial=0.0)))
 
 
 def _mean_power(samples: Samples) -> float:
@@ -407,7 +413,7 @@ class SoundFrames:
 
     Attributes:
         level_db: Level of each frame, dB of full scale: [frames].
-        speech: Whether a frame is loud enough to be speech: [frames].
+        speech: Whether a frame is loud enough to be speech, as `detect_speech_frames`: [frames].
         power: Power spectra at 8,000 Hz, centred on the frames: [frames, bins].
         speech_db: Mean power of the frames with speech, dB of full scale; -120 if there are none.
     """
@@ -420,8 +426,7 @@ class SoundFrames:
     @classmethod
     def from_clip(cls, clip: Clip) -> SoundFrames:
         """Measure a clip; a rest shorter than a frame is ignored."""
-        level_db = measure_frame_levels(clip)
-        speech = is_speech(level_db)
+        level_db, speech = measure_frame_levels(clip), detect_speech_frames(clip)
         return cls(
             level_db, speech, _compute_spectra(clip, len(level_db)), _average_db(level_db[speech])
         )

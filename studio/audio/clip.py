@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +59,22 @@ def split_blocks(samples: Samples, block_samples: int = BLOCK_SAMPLES) -> Iterat
     """Views of consecutive samples, so that work on a long clip takes little memory."""
     for start in range(0, len(samples), block_samples):
         yield samples[start : start + block_samples]
+
+
+def join_chunks(chunks: Sequence[Samples]) -> Samples:
+    """Join chunks; those that an array was cut into are that array, as a minute takes 6 MB."""
+    whole = chunks[0].base
+    if isinstance(whole, np.ndarray) and whole.dtype == np.float32 and whole.ndim == 1:
+        next_at = whole.ctypes.data
+        for chunk in chunks:
+            is_next = chunk.base is whole and chunk.ctypes.data == next_at
+            if not is_next or not chunk.flags.c_contiguous:
+                break
+            next_at += chunk.nbytes
+        else:
+            if next_at == whole.ctypes.data + whole.nbytes and whole.flags.c_contiguous:
+                return whole
+    return np.concatenate(chunks)
 
 
 Pcm16 = npt.NDArray[np.int16]

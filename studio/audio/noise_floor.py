@@ -12,7 +12,7 @@ _SMOOTHED_FRAMES = 5
 """One loud frame of noise is no speech, and one quiet frame of speech no pause."""
 
 _MAX_UNEVENNESS_DB = 6.0
-_QUIETEST_PERCENT = 10
+_QUIETEST_PERCENT = 5
 _ABOVE_QUIETEST_DB = 4.0
 _SPEECH_ABOVE_NOISE_DB = 5.0
 _MIN_DISTANCE_DB = 8.0

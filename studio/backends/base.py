@@ -34,23 +34,11 @@ class Param:
         Raises:
             BadInput: It is no number, no whole one where only those can be, or out of range.
         """
-        self.check_type(value)
-        is_in_range = self.minimum <= value <= self.maximum
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_in_range = is_number and self.minimum <= value <= self.maximum
         if not is_in_range or (self.is_whole and not float(value).is_integer()):
-            raise self._build_refusal()
-
-    def check_type(self, value: Any) -> None:
-        """Check that a value is a number, in whatever range; other backends have others.
-
-        Raises:
-            BadInput: It is no number.
-        """
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._build_refusal()
-
-    def _build_refusal(self) -> BadInput:
-        kind = "whole number" if self.is_whole else "number"
-        return BadInput(f"“{self.name}” must be a {kind} from {self.range}.")
+            kind = "whole number" if self.is_whole else "number"
+            raise BadInput(f"“{self.name}” must be a {kind} from {self.range}.")
 
     @property
     def range(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from heapq import merge
+from itertools import accumulate, chain, islice
 from typing import Generic, TypeVar
 
 import regex
@@ -24,7 +26,7 @@ class WordList(Generic[_Value]):
     """Words with a value each; a search takes time logarithmic in their number.
 
     Attributes:
-        heads: The first characters of all words.
+        first_characters: Finds the first characters of all words, except within an English word.
     """
 
     def __init__(self, values: Mapping[str, _Value]) -> None:
@@ -32,7 +34,7 @@ class WordList(Generic[_Value]):
         self._values = dict(values)
         self._sorted = sorted(values)
         self._longest = max(map(len, values), default=0)
-        self.heads = frozenset(word[0] for word in values)
+        self.first_characters = _find_heads({word[0] for word in values})
         # For each word, the words that are prefixes of it, itself last.
         self._beginnings: dict[str, tuple[str, ...]] = {}
         before: tuple[str, ...] = ()
@@ -59,6 +61,16 @@ class WordList(Generic[_Value]):
         for word in reversed(words[:fitting]):
             yield len(word), self._values[word]
 
+
+def _find_heads(heads: Collection[str]) -> re.Pattern[str]:
+    """A pattern of the characters with which words start."""
+    ours = "".join(re.escape(one) for one in heads if _IS_ENGLISH.match(one))
+    others = "".join(re.escape(one) for one in heads if not _IS_ENGLISH.match(one))
+    kinds = [rf"(?<![0-9A-Za-z_])[{ours}]"] if ours else []
+    return re.compile("|".join([*kinds, f"[{others}]"] if others else kinds) or r"(?!)")
+
+
+_IS_ENGLISH = re.compile(r"[0-9A-Za-z_]")
 
 MAX_PRONUNCIATIONS = 2_000
 MAX_PRONUNCIATION_CHARS = 200
@@ -138,8 +150,10 @@ class PronunciationRules:
         self._entries = {one.written: one for one in entries if one.enabled}
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same enabled entries."""
-        return isinstance(other, PronunciationRules) and self._entries == other._entries
+        """Whether both have the same enabled entries; known at once of the same rules."""
+        return self is other or (
+            isinstance(other, PronunciationRules) and self._entries == other._entries
+        )
 
     def __hash__(self) -> int:
         """Hash the words."""
@@ -149,25 +163,37 @@ class PronunciationRules:
         """Whether there is an enabled entry."""
         return bool(self._entries)
 
-    def spoken(self, text: str) -> str:
+    def spoken(self, text: str, *, most_chars: int | None = None) -> str:
         """Replace words of text by their spoken forms; tags and pauses are left alone.
 
         Text without a match is returned unchanged. The time is linear in the text and logarithmic
         in the list.
+
+        Args:
+            text: What is written.
+            most_chars: How many characters of the result are wanted, at least; None for all.
         """
         if not self._entries:
             return text
-        parts = list(self._parts(unicodedata.normalize("NFC", text)))
-        if not any(isinstance(part, Pronunciation) for part in parts):
+        parts = self._parts(unicodedata.normalize("NFC", text))
+        beginning = list(islice(parts, 2))
+        if len(beginning) < 2:
             return text
-        return tidy_spaces(_joined(parts))
+        # A space may go only before or after another character.
+        enough = None if most_chars is None else 2 * most_chars
+        return tidy_spaces(_joined(chain(beginning, parts), enough))
+
+    def find_first(self, text: str) -> str | None:
+        """The first word of the list that is replaced in text, if there is any."""
+        return next(self._used(text), None)
 
     def used(self, text: str) -> frozenset[str]:
         """The words of the list that are replaced in text."""
-        if not self._entries:
-            return frozenset()
-        parts = self._parts(unicodedata.normalize("NFC", text))
-        return frozenset(part.written for part in parts if isinstance(part, Pronunciation))
+        return frozenset(self._used(text))
+
+    def _used(self, text: str) -> Iterator[str]:
+        parts = self._parts(unicodedata.normalize("NFC", text)) if self._entries else ()
+        return (part.written for part in parts if isinstance(part, Pronunciation))
 
     def uses(self, texts: Iterable[str]) -> Counter[str]:
         """In how many texts each word of the list is replaced."""
@@ -185,14 +211,16 @@ class PronunciationRules:
         return WordList(exact), WordList(folded)
 
     def _parts(self, text: str) -> Iterator[str | Pronunciation]:
-        """The text in order: stretches to keep, and the entries that replace the rest."""
-        exact, folded = self._words
+        """The text in order: a stretch to keep, an entry that replaces one, and so on.
+
+        It is searched only as far as the parts are asked for.
+        """
         # Of two matches of the same length, the case-sensitive one wins.
-        searches = (_Search(exact, text, _plain), _Search(folded, text, _folded))
-        places = sorted({place for one in searches for place in one.places()})
+        forms = zip(self._words, (_plain, _folded), strict=True)
+        searches = [_Search(words, text, form) for words, form in forms if words]
         copied = 0
         for start, end in strip_tags(text):
-            for at in places[bisect_left(places, start) : bisect_left(places, end)]:
+            for at in merge(*(one.places(start, end) for one in searches)):
                 if at < copied or _is_inside(text, at):
                     continue
                 found = [hit for one in searches if (hit := one.longest(at, end))]
@@ -213,16 +241,18 @@ class _Search:
         """Normalize the text, by which one character may become several."""
         self._words = words
         self._text = text
-        self._form = form(text) if words else ""
-        is_even = not words or len(self._form) == len(text)
+        self._form = form(text)
+        is_even = len(self._form) == len(text)
         self._starts = None if is_even else list(accumulate(map(len, map(form, text)), initial=0))
 
-    def places(self) -> Iterator[int]:
-        """The offsets in the text where a word may start, judged by its first character."""
-        heads = self._words.heads
-        for at, char in enumerate(self._form):
-            if char in heads and (place := self._place(at)) is not None:
-                yield place
+    def places(self, start: int, end: int) -> Iterator[int]:
+        """The offsets in a stretch of the text where a word may start, by its first character."""
+        starts, first = self._starts, self._words.first_characters
+        if starts is None:
+            return (found.start() for found in first.finditer(self._form, start, end))
+        found_in = first.finditer(self._form, starts[start], starts[end])
+        places = (self._place(found.start()) for found in found_in)
+        return (place for place in places if place is not None)
 
     def longest(self, at: int, end: int) -> tuple[int, Pronunciation] | None:
         """The end of the longest match at an offset, up to `end`, and its entry."""
@@ -241,9 +271,15 @@ class _Search:
         return place if self._starts[place] == at else None
 
 
-def _joined(parts: Iterable[str | Pronunciation]) -> str:
-    """Join text; a space separates a spoken form from an adjacent word, as in R&D."""
+def _joined(parts: Iterable[str | Pronunciation], enough: int | None = None) -> str:
+    """Join text; a space separates a spoken form from an adjacent word, as in R&D.
+
+    Args:
+        parts: As `PronunciationRules._parts` has them.
+        enough: How many characters suffice; None for all.
+    """
     out: list[str] = []
+    chars = 0
     was_entry = is_left_out = False
     for part in parts:
         is_entry = isinstance(part, Pronunciation)
@@ -255,6 +291,9 @@ def _joined(parts: Iterable[str | Pronunciation]) -> str:
             is_seam = bool(out) and (is_entry or was_entry)
             out.append(f" {said}" if is_seam and _is_one_word(out[-1][-1], said[0]) else said)
             was_entry = is_entry
+            chars += len(said)
+            if enough is not None and chars > enough:
+                break
     return "".join(out)
 
 
@@ -276,7 +315,7 @@ def _clean(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.translate(_APOSTROPHES)
+    return text if text.isascii() else text.translate(_APOSTROPHES)
 
 
 def _folded(text: str) -> str:

@@ -70,6 +70,8 @@ def cut_pauses(text: str) -> list[str | float]:
     Raises:
         ScriptError: A pause is malformed or isn't within 0 to `MAX_PAUSE_S`.
     """
+    if not may_have_tags(text):
+        return list(_words(text))
     parts: list[str | float] = []
     end = 0
     for match in _PAUSE.finditer(text):
@@ -113,6 +115,11 @@ def write_pause(duration_s: float) -> str:
     return f"[pause:{duration_s!r}s]"
 
 
+def may_have_tags(text: str) -> bool:
+    """Whether text has a character with which tags and pauses begin."""
+    return "[" in text or "(" in text or "<" in text
+
+
 def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
     """Replace every tag, and remove superfluous spaces.
 
@@ -120,6 +127,8 @@ def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
         text: Without pause tags.
         replace: Gets the tag as written and its `sound_name`, which is "" for `<tag>`.
     """
+    if not may_have_tags(text):
+        return text
     replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
     return text if replaced == text else tidy_spaces(replaced)
 
@@ -132,7 +141,9 @@ def tidy_spaces(text: str) -> str:
 def strip_tags(text: str) -> Iterator[tuple[int, int]]:
     """The non-empty stretches of text outside of tags and pauses, by start and end."""
     start = 0
-    for tag in sorted(match.span() for kind in (_PAUSE, TAG) for match in kind.finditer(text)):
+    # Most text has none, which is known sooner than searched.
+    kinds = (_PAUSE, TAG) if may_have_tags(text) else ()
+    for tag in sorted(match.span() for kind in kinds for match in kind.finditer(text)):
         if start < tag[0]:
             yield start, tag[0]
         start = max(start, tag[1])

@@ -169,6 +169,12 @@ class SegmentScheduler(Generic[JobT]):
 MAX_UNSAVED = 64
 """Clips that may wait for the disk before generation pauses; bounds the memory."""
 
+MAX_UNSAVED_S = 120.0
+"""The same in seconds of sound: a line may last minutes, and a minute takes 6 MB."""
+
+_UNSAVED_S_PER_SLOT = 30.0
+"""More where many lines are decoded at once, which may all end in the same moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueuedSegment:
@@ -186,6 +192,8 @@ class BackendQueue:
     Attributes:
         max_concurrency: Segments in flight on a backend without slots of its own.
         oom_retries: Segments that ran out of memory and wait for a retry, each alone.
+        unsaved: Segments in flight, and those whose sound isn't saved yet.
+        unsaved_s: Seconds of sound that aren't saved yet.
         exclusive: Whether such a retry is in flight.
     """
 
@@ -195,6 +203,7 @@ class BackendQueue:
     oom_retries: deque[QueuedSegment] = field(default_factory=deque)
     in_flight: int = 0
     unsaved: int = 0
+    unsaved_s: float = 0.0
     exclusive: bool = False
 
     @property
@@ -235,6 +244,8 @@ class BackendQueue:
         if self.oom_retries:
             return self.in_flight == 0
         if self.exclusive or self.unsaved >= MAX_UNSAVED + self._in_slots:
+            return False
+        if self.unsaved_s >= MAX_UNSAVED_S + _UNSAVED_S_PER_SLOT * self._in_slots:
             return False
         if not self._in_slots:
             return self.in_flight < self.max_concurrency

@@ -22,9 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, join_chunks, resample, write_wav
 from studio.audio.decode import decode
 from studio.audio.encode import change_tempo
 from studio.audio.guarded_decode import decode_guarded
@@ -173,12 +171,14 @@ class Renderer:
         task.add_done_callback(self._tasks.discard)
 
     async def _render(self, lane: BackendQueue, turn: QueuedSegment) -> None:
+        spoken: SynthesisResult | None = None
         try:
             spoken = await self._generate(lane, turn)
             if spoken is not None:
                 await self._save_or_stop(turn.job, turn.record, spoken)
         finally:
             lane.unsaved -= 1
+            lane.unsaved_s -= spoken.clip.duration_s if spoken is not None else 0.0
             self._start_ready(lane)
 
     async def _render_audio(self, job: Job, record: SegmentRecord, segment: AudioSegment) -> None:
@@ -205,7 +205,9 @@ class Renderer:
         try:
             async with self._lease(lane.manager, job) as backend:
                 self._start_ready(lane)  # loading the model may have changed its slots
-                return await self._synthesize_with_retry(backend, turn)
+                spoken = await self._synthesize_with_retry(backend, turn)
+            lane.unsaved_s += spoken.clip.duration_s
+            return spoken
         except Cancelled:
             # If the load was stopped, the next segment would only start it again.
             self.cancel(job)
@@ -388,7 +390,7 @@ def synthesize(
         cut = error
     if not resume.chunks:
         raise SpeechFailed(f"{backend.title} made no sound for this line.")
-    return SynthesisResult(Clip(np.concatenate(resume.chunks)), live, cut)
+    return SynthesisResult(Clip(join_chunks(resume.chunks)), live, cut)
 
 
 def derive_cut_retry_seed(seed: int | None) -> int | None:

@@ -159,8 +159,8 @@ _DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
 
 def encode_line(line: ProjectLine) -> dict[str, Any]:
     """A line as a record in files, without defaults."""
-    values = zip(_LINE_DEFAULTS.items(), _get_line_values(line), strict=True)
-    record = {name: value for (name, default), value in values if value != default}
+    values = zip(_LINE_DEFAULTS, _get_line_values(line), _LINE_DEFAULTS.values(), strict=True)
+    record = {name: value for name, value, default in values if value != default}
     if "params" in record:
         record["params"] = dict(line.params)
     return record

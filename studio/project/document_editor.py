@@ -134,34 +134,31 @@ def _list_new_lines(edit: ops.Op) -> list[str]:
 
 
 def find_respelled_lines(before: Document, after: Document) -> Iterator[str]:
-    """Lines in both documents whose spoken text differs."""
+    """Lines in both documents with an entry that was changed, so that they may sound different."""
     was, now = before.pronunciations, after.pronunciations
     if was == now:
         return
-    previous, present = PronunciationRules(was.values()), PronunciationRules(now.values())
-    # Only lines with a changed entry can differ, and most have none.
-    concerned = _exclude_entries(was, now), _exclude_entries(now, was)
+    changed = _exclude_entries(was, now), _exclude_entries(now, was)
     for line_id, line in after.lines.items():
         if line.kind is not LineKind.SPEECH or line_id not in before.lines:
             continue
         text = normalize_spoken_text(line.text)
-        is_concerned = any(one.used(text) for one in concerned)
-        if is_concerned and previous.spoken(text) != present.spoken(text):
+        if any(one.find_first(text) is not None for one in changed):
             yield line_id
 
 
 def find_revoiced_lines(
-    previous: RenderContext, present: RenderContext, document: Document
+    previous: RenderContext, present: RenderContext, before: Document, after: Document
 ) -> Iterator[str]:
-    """Lines that are now spoken by another voice or backend, or in another language."""
+    """Lines in both documents now spoken by another voice or backend, or in another language."""
     if previous is present:
         return
     previous = replace(
         previous, pronouncing=present.pronouncing
     )  # `find_respelled_lines` finds those faster
-    for line in document:
-        if not previous.is_same_for(present, line):
-            yield line.line_id
+    for line_id, line in after.lines.items():
+        if line_id in before.lines and not previous.is_same_for(present, line):
+            yield line_id
 
 
 def _exclude_entries(
@@ -332,7 +329,7 @@ class DocumentEditor:
         changed = [one for one, line in after.lines.items() if before.lines.get(one) is not line]
         self._respelled_lines = [
             *find_respelled_lines(before, after),
-            *find_revoiced_lines(previous, context, after),
+            *find_revoiced_lines(previous, context, before, after),
         ]
         lines = LineStates(core, after, context)
         return lines.choose_current(changed + self._respelled_lines)

@@ -154,8 +154,7 @@ class LineStates:
             line_job.spec.take_id if line_job and state is LineState.GENERATING else None
         )
         issues = self._core.outliers.find_issues(take) if take is not None else ()
-        spoken = self.context.find_changed_text(line)
-        spoken = spoken and spoken[:_SHOWN_SPOKEN_CHARS]
+        spoken = self.context.find_changed_text(line, most_chars=_SHOWN_SPOKEN_CHARS)
         return LineView(line, state, message, take, n_takes, samples, generating_id, issues, spoken)
 
     def list_takes(self, line_id: str) -> list[Take]:
@@ -219,6 +218,8 @@ class LineStates:
         for line_id in line_ids:
             line = lines.get(line_id)
             if line is None or line.locked or line.kind is LineKind.SILENCE:
+                continue
+            if not self._core.take_store.list_for_line(line_id):
                 continue
             if self.is_ready(line) or self.find_freed(line):
                 continue

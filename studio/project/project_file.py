@@ -125,16 +125,20 @@ def unpack(file: BinaryIO, target: Path, disk: Disk, *, max_bytes: int | None = 
         with zipfile.ZipFile(file) as archive:
             members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))
             disk.check_free_space(target, _needed_bytes(members))
-            for parent in {(target / member.filename).parent for member in members}:
-                disk.make_folder(parent)
+            for parent in {member.filename.rpartition("/")[0] for member in members}:
+                disk.make_folder(target / parent)
             for member in members:
-                part = target / member.filename
-                with storage_errors(part), archive.open(member) as source, part.open("xb") as into:
-                    shutil.copyfileobj(source, into, 1 << 20)
+                _unpack_member(archive, member, target)
     except _DAMAGED_ERRORS as error:
         raise BadInput("This project file is damaged. Export it again.") from error
     except RuntimeError as error:
         raise BadInput("This project file is locked with a password.") from error
+
+
+def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
+    path = target / member.filename
+    with storage_errors(path), archive.open(member) as source, path.open("xb") as into:
+        shutil.copyfileobj(source, into, 1 << 20)
 
 
 def _open_member(packed: zipfile.ZipFile, name: str, kind: int = zipfile.ZIP_STORED) -> IO[bytes]:

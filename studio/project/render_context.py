@@ -190,10 +190,17 @@ class RenderContext:
         """The spoken text of a line."""
         return self.pronouncing.spoken(normalize_spoken_text(line.text))
 
-    def find_changed_text(self, line: ProjectLine) -> str | None:
-        """The spoken text of a line, if it differs from the written one; else None."""
-        said = self.build_spoken_text(line) if self.pronouncing else line.text
-        return None if said in (line.text, normalize_spoken_text(line.text)) else said
+    def find_changed_text(self, line: ProjectLine, *, most_chars: int) -> str | None:
+        """The beginning of a line's spoken text, if pronunciations change the text; else None."""
+        if not self.pronouncing:
+            return None
+        text = normalize_spoken_text(line.text)
+        said = self.pronouncing.spoken(text, most_chars=most_chars)[:most_chars]
+        if text.startswith(said):  # the difference may come later
+            said = self.pronouncing.spoken(text)
+            if said in (line.text, text):
+                return None
+        return said[:most_chars]
 
     def resolve_language(self, line: ProjectLine) -> str | None:
         """The language of a line that names none; None leaves the choice to the backend."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,7 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     place keeps its id, and so its takes.
     """
     previous, wanted = list(document), list(dialog)
-    old_keys = [_build_match_key(line.to_dialog_line()) for line in previous]
+    old_keys = [_build_old_match_key(line) for line in previous]
     new_keys = [_build_match_key(line) for line in wanted]
     matched = _match_unchanged(old_keys, new_keys)
     _match_moved(old_keys, new_keys, matched)
@@ -142,24 +143,27 @@ class _Similarity:
         elif not isinstance(line, Speech) or previous.kind is not LineKind.SPEECH:
             return False
         one, other = previous.text[:_MAX_COMPARED_CHARS], line.text[:_MAX_COMPARED_CHARS]
+        if one == other:
+            return True
         both = len(one) + len(other)
         if 2 * min(len(one), len(other)) < _MIN_SAME_ENDS * both:
             return False
-        if 2 * _count_same_ends(one, other) >= _MIN_SAME_ENDS * both:
+        if _have_same_ends(one, other, _MIN_SAME_ENDS * both / 2):
             return True
         self._left_chars -= both
         return self._left_chars > 0 and 2 * _count_common(one, other) >= _MIN_SIMILARITY * both
 
 
-def _count_same_ends(one: str, other: str) -> int:
-    """How many characters at the beginnings and ends of two texts are the same."""
+def _have_same_ends(one: str, other: str, wanted: float) -> bool:
+    """Whether so many characters at the beginnings and ends of two texts are the same."""
+    half = math.ceil(wanted / 2)
+    if one[:half] != other[:half] and one[-half:] != other[-half:]:  # as in most pairs
+        return False
     start = _count_same_beginning(one, other)
-    return start + _count_same_beginning(one[start:][::-1], other[start:][::-1])
+    return start + _count_same_beginning(one[start:][::-1], other[start:][::-1]) >= wanted
 
 
 def _count_same_beginning(one: str, other: str) -> int:
-    if one[:1] != other[:1]:  # as in most pairs
-        return 0
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -193,6 +197,13 @@ def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
             values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
             values |= {"unspoken": line.kind}
     return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
+
+
+def _build_old_match_key(line: ProjectLine) -> _MatchKey:
+    """The match key of a line's `to_dialog_line`."""
+    if line.kind is LineKind.SPEECH:
+        return ("speech", name_key(line.speaker or ""), line.text)
+    return _build_match_key(line.to_dialog_line())
 
 
 def _build_match_key(line: DialogLine) -> _MatchKey:

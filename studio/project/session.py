@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
@@ -34,7 +34,7 @@ from studio.project.line_states import (
     LineView,
     ProjectState,
 )
-from studio.project.ops import Op, SetFields
+from studio.project.ops import Op
 from studio.project.project_renderer import ProjectRenderer
 from studio.project.render_context import ProjectDeps, RenderContext
 from studio.project.render_queue import LineJob, RenderProgress
@@ -156,6 +156,16 @@ class ProjectSession:
             line = self.document.lines.get(line_id)
             return self._state.line_states.build_view(line) if line is not None else None
 
+    def get_views(self, line_ids: Iterable[str]) -> dict[str, LineView | None]:
+        """Lines with their current states, as `get_view`."""
+        with self.lock:
+            states, lines = self._state.line_states, self.document.lines
+            found = {line_id: lines.get(line_id) for line_id in line_ids}
+            return {
+                line_id: states.build_view(line) if line is not None else None
+                for line_id, line in found.items()
+            }
+
     def list_views(self) -> list[LineView]:
         """All lines in order."""
         with self.lock:
@@ -231,27 +241,9 @@ class ProjectSession:
             return self.rev, write_script(dialog), notices
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
-        """Apply edits, as `DocumentEditor.edit`.
-
-        A setting that the backend has must be a number; its range is checked when the line is
-        rendered, as another backend may take what this one doesn't.
-
-        Raises:
-            BadInput: It is something else.
-        """
+        """Apply edits, as `DocumentEditor.edit`."""
         with self._lock_for_change():
-            for one in edits:
-                if isinstance(one, SetFields) and isinstance(one.fields.get("params"), Mapping):
-                    self._check_setting_types(one.line_ids, one.fields["params"])
             return self._follow(self._editor.edit(edits, author, base_rev))
-
-    def _check_setting_types(self, line_ids: Iterable[str], params: Mapping[str, Any]) -> None:
-        lines = [self.document.lines[one] for one in line_ids if one in self.document.lines]
-        for known in self.backend.capabilities.line_params:
-            value = params.get(known.name)
-            # A page sends all settings of a line, also those that an import brought.
-            if value is not None and any(line.params.get(known.name) != value for line in lines):
-                known.check_type(value)
 
     def merge_script(
         self, text: str, author: Author, base_rev: int

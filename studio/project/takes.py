@@ -8,6 +8,7 @@ played or exported. Any other file in the folder is no take.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import wave
@@ -127,7 +128,7 @@ def read_take_record(path: Path) -> Take:
     if take.take_id != path.stem or take.line_id != path.parent.name:
         raise FileDamaged(f"The record of a take, {_show(path)}, is that of another one.")
     audio = path.with_suffix(".wav")
-    if audio.exists() and not _holds_samples(audio, take.samples):
+    if not _holds_samples(audio, take.samples):
         raise FileDamaged(f"The audio of a take, {_show(audio)}, isn't as long as it was.")
     return take
 
@@ -138,13 +139,18 @@ def _show(path: Path) -> str:
 
 
 def _holds_samples(path: Path, samples: int) -> bool:
-    """Whether a WAV has that many samples, judged by its size, or by a longer header."""
+    """Whether a WAV has that many samples, judged by its size, or by a longer header.
+
+    A missing one counts as whole, as it may have been freed.
+    """
     try:
         if path.stat().st_size == _WAV_HEADER_BYTES + 2 * samples:
             return True
         with wave.open(str(path), "rb") as audio:
             shortest = audio.getnframes() * audio.getsampwidth()
             return audio.getnframes() == samples and path.stat().st_size >= shortest
+    except FileNotFoundError:
+        return True
     except (OSError, EOFError, wave.Error):
         return False
 
@@ -199,8 +205,8 @@ class TakeStore:
 
     def list_for_line(self, line_id: str) -> tuple[Take, ...]:
         """A line's takes, the oldest first, including deleted ones."""
-        with self._lock:
-            return tuple(self._of_line.get(line_id, ()))
+        takes = self._of_line.get(line_id)  # which is replaced, never changed
+        return tuple(takes) if takes else ()
 
     def list_for_voice(self, voice: VoiceKey) -> tuple[Take, ...]:
         """The measured takes of a voice, except those that were cut off."""
@@ -374,15 +380,18 @@ class TakeStore:
     def _find_all(self) -> None:
         found: list[tuple[Take, bool]] = []
         for folder in iter_line_folders(self._root):
-            files = {path for path in folder.iterdir() if _TAKE_FILE_PATTERN.fullmatch(path.name)}
-            for record in [path for path in files if path.suffix == ".json"]:
-                audio = record.with_suffix(".wav")
+            # Names, not paths: a project may have 50,000 takes.
+            names = {
+                one.name for one in os.scandir(folder) if _TAKE_FILE_PATTERN.fullmatch(one.name)
+            }
+            for record in [name for name in names if name.endswith(".json")]:
+                audio = record.replace(".json", ".wav")
                 try:
-                    found.append((read_take_record(record), audio in files))
+                    found.append((read_take_record(folder / record), audio in names))
                 except (FileDamaged, FormatNewer) as error:
                     self.problems.append((folder.name, str(error)))
-                files -= {record, audio}
-            self._torn += files
+                names -= {record, audio}
+            self._torn += map(folder.joinpath, names)
         for take, is_there in sorted(found, key=lambda one: (one[0].created_at, one[0].take_id)):
             self._put(take)
             if not is_there:

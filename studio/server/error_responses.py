@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -168,6 +169,14 @@ async def answer_refused(request: Request, error: Exception) -> Response:
     return error_response(path, status, message, kind=kind, headers=error.headers)
 
 
+async def answer_other(request: Request, error: Exception) -> Response:
+    """Exception handler for an `HTTPException` of any route, such as of a malformed form."""
+    if not _is_own(request.url.path):
+        assert isinstance(error, HTTPException)
+        return await http_exception_handler(request, error)  # as Gradio's own page reads it
+    return await answer_refused(request, error)
+
+
 async def answer_invalid(request: Request, error: Exception) -> Response:
     """Exception handler for a body that doesn't fit its schema; reports the first fault only.
 
@@ -224,7 +233,11 @@ _COMMON: Handlers = {
     Exception: answer_fault,
 }
 
-HANDLERS: Handlers = {**_COMMON, 408: answer_refused, 413: answer_refused, 429: answer_refused}
+HANDLERS: Handlers = {
+    **_COMMON,
+    HTTPException: answer_other,
+    **dict.fromkeys((408, 413, 429), answer_refused),
+}
 """The exception handlers of the server; Gradio's own routes keep FastAPI's for other statuses."""
 
 SPEECH_HANDLERS: Handlers = {**_COMMON, HTTPException: answer_refused}
@@ -250,4 +263,8 @@ def _speech_error(
 
 
 def _is_speech(path: str) -> bool:
-    return path == "/v1" or path.startswith("/v1/")
+    return f"{path}/".startswith("/v1/")
+
+
+def _is_own(path: str) -> bool:
+    return _is_speech(path) or f"{path}/".startswith("/studio/")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
 from studio.dialog.directions import describe_effect, find_directions
@@ -22,6 +23,7 @@ from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine, check_audio_name
+from studio.project.ops import Insert, Op, SetFields
 from studio.project.session import ProjectSession
 
 
@@ -39,25 +41,69 @@ def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) 
         BadInput: A setting of a line is out of its range, of another type, or no engine has it; the
             message has the line, the name and the range.
     """
-    own = {param.name: param for param in backend.capabilities.line_params}
-    known = {param.name for one in others for param in one.capabilities.line_params}
+    check = _SettingsCheck(backend, others)
     for line in dialog:
-        if not isinstance(line, Speech):
-            continue
-        for name, value in line.params.items():
-            if name in own or name not in known | _WORDS:
-                _check_setting(backend, line, {name: value})
+        if isinstance(line, Speech):
+            try:
+                check.check(line.params)
+            except BadInput as error:
+                raise BadInput(f"Line {line.line_number}: {error}") from error
 
 
-_WORDS = frozenset({MOOD, INSTRUCT, LINE_ID})
-"""Settings of a line that are no engine's parameters."""
+def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[Backend]) -> None:
+    """Check what edits set for lines, as `check_settings`.
+
+    What a line has already passes: a page sends all settings of a line, also those that fitted
+    another engine or come from an earlier studio, and copies lines with all that they have.
+
+    Raises:
+        BadInput: As `check_settings`, without a line.
+    """
+    lines = session.document.lines
+
+    @cache
+    def get_check() -> _SettingsCheck:  # when there is something to check, as in few edits
+        return _SettingsCheck(session.backend, others)
+
+    @cache
+    def list_known() -> frozenset[tuple[str, ParamValue]]:
+        return frozenset(pair for line in lines.values() for pair in line.params.items())
+
+    for edit in edits:
+        match edit:
+            case SetFields(line_ids=line_ids, fields={"params": Mapping() as params}):
+                had = [line.params if (line := lines.get(one)) else {} for one in line_ids]
+                items = params.items()
+                new = {name: one for name, one in items if any(h.get(name) != one for h in had)}
+                get_check().check(new)
+            case Insert(lines=inserted):
+                for brought in (line.get("params") for line in inserted):
+                    if brought and isinstance(brought, Mapping):
+                        get_check().check(_leave_out(brought, list_known()))
 
 
-def _check_setting(backend: Backend, line: Speech, given: Mapping[str, ParamValue]) -> None:
-    try:
-        backend.capabilities.check_params(backend.title, given)
-    except BadInput as error:
-        raise BadInput(f"Line {line.line_number}: {error}") from error
+def _leave_out(
+    params: Mapping[str, Any], known: Container[tuple[str, ParamValue]]
+) -> dict[str, Any]:
+    def is_known(name: str, value: Any) -> bool:
+        return isinstance(value, str | int | float) and (name, value) in known
+
+    return {name: value for name, value in params.items() if not is_known(name, value)}
+
+
+class _SettingsCheck:
+    """Checks settings of lines for a backend; what only another one has passes."""
+
+    def __init__(self, backend: Backend, others: Iterable[Backend]) -> None:
+        self._title, self._can = backend.title, backend.capabilities
+        known = {param.name for one in others for param in one.capabilities.line_params}
+        own = {param.name for param in self._can.line_params}
+        # Moods, instructions and ids are no engine's parameters.
+        self._passing = (known | {MOOD, INSTRUCT, LINE_ID}) - own
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        judged = {name: value for name, value in params.items() if name not in self._passing}
+        self._can.check_params(self._title, judged)
 
 
 def check_lines(

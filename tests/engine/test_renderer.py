@@ -136,6 +136,22 @@ def test_generation_waits_when_too_much_is_unsaved(
     assert states(job) == ["saved"] * 10
 
 
+def test_generation_waits_when_two_minutes_are_unsaved(open_studio: OpenStudio) -> None:
+    disk_is_free = threading.Event()
+    studio = open_studio(
+        max_concurrency=1,
+        save=lambda path, clip: (disk_is_free.wait(timeout=60), write_wav(path, clip))[1],
+    )
+    minute = Speech("Ida", "All is quiet by the river. " * 37, line_number=1)
+    job = studio.render(Dialog((minute,) * 6))
+    until(job, SegmentState.GENERATED, 2)
+    assert sum(record.samples or 0 for record in job.records) >= 120 * 24_000
+    assert studio.engine.renderer.queued == 4
+    disk_is_free.set()
+    finish(job)
+    assert states(job) == ["saved"] * 6
+
+
 def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
     open_studio: OpenStudio, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from spoken_corpus import HARD, KANJI, SENTENCES, Line, Reader, at
 
+from studio.audio.analysis import measure_levels
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.espeak.backend import DraftBackend
 from studio.quality.checks import (
@@ -219,6 +220,32 @@ def test_made_faults_are_found(sentences, fault, wanted, least, request):
     print(f"{request.node.callspec.id}: {share:.0%} of {len(found)}")
     missed = [line.text[:40] for line, one in zip(sentences, found, strict=True) if not one]
     assert share >= least, missed
+
+
+def in_a_room(samples: np.ndarray, below_db: float) -> Clip:
+    """With hiss so far below the speech, as a voice cloned from such a recording has."""
+    speech_db = measure_levels(at(samples), may_be_noisy=False).speech_db
+    return at(samples + noise(len(samples) / RATE, speech_db - below_db))
+
+
+@pytest.mark.parametrize("below_db", [14, 20, 30])
+def test_a_silence_is_found_in_a_noisy_take(sentences, below_db):
+    found = [
+        bool(kinds(in_a_room(silence_inside(line), below_db), ExpectedSpeech(line.text)) & {"gap"})
+        for line in sentences
+    ]
+    print(f"{below_db} dB: {sum(found)} of {len(found)}")
+    assert sum(found) / len(found) >= 0.95
+
+
+@pytest.mark.parametrize("below_db", [20, 30])
+def test_noise_alone_is_no_issue(sentences, below_db):
+    marked = [
+        line.text
+        for line in sentences
+        if kinds(in_a_room(line.clip.samples, below_db), ExpectedSpeech(line.text))
+    ]
+    assert marked == []
 
 
 def test_one_word_that_goes_on_for_seconds_is_found(reader):

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-import httpx
 import psutil
+
+T = TypeVar("T")
 
 _QUIET_S = 0.25
 
@@ -20,10 +22,12 @@ class Cost:
 
     Attributes:
         cpu_s: Processor time of the server and its children, until they are quiet again.
+        kernel_s: That part of it which the kernel took.
         memory_bytes: The highest memory of all of them together, above that before.
     """
 
     cpu_s: float
+    kernel_s: float
     memory_bytes: int
 
 
@@ -34,40 +38,45 @@ class CostMeter:
         """Measure the process and its children."""
         self._server = psutil.Process(pid)
 
-    def measure(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, Cost]:
+    def measure(self, send: Callable[[], T]) -> tuple[T, Cost]:
         """Send a request and read its whole response; its cost until the server is quiet again."""
         self._settle()
         before = {one.pid: _rss_bytes(one.pid) for one in self._family()}
         for pid in before:
             _reset_peak(pid)
-        begun_s = self._cpu_s()
+        begun = self._cpu_times()
         answer = send()
         self._settle()
         peaks = {}
         for one in self._family():
             with suppress(OSError):  # it has ended
                 peaks[one.pid] = _peak_bytes(one.pid)
-        return answer, Cost(self._cpu_s() - begun_s, _count_growth(before, peaks))
+        total_s, kernel_s = (b - a for a, b in zip(begun, self._cpu_times(), strict=True))
+        return answer, Cost(total_s, kernel_s, _count_growth(before, peaks))
+
+    def measure_cpu_s(self) -> float:
+        """Processor time of all that run and of those that have ended."""
+        return self._cpu_times()[0]
 
     def _family(self) -> list[psutil.Process]:
         return [self._server, *self._server.children(recursive=True)]
 
-    def _cpu_s(self) -> float:
-        """Of all that run and of those that have ended."""
-        spent_s = 0.0
+    def _cpu_times(self) -> tuple[float, float]:
+        """Of all that run and of those that have ended: in all, and in the kernel."""
+        user_s = kernel_s = 0.0
         for one in self._family():
             with suppress(psutil.Error):
                 times = one.cpu_times()
-                spent_s += times.user + times.system
-                spent_s += times.children_user + times.children_system
-        return spent_s
+                user_s += times.user + times.children_user
+                kernel_s += times.system + times.children_system
+        return user_s + kernel_s, kernel_s
 
     def _settle(self) -> None:
         """Wait until the server does nothing any more, so that work after the response counts."""
-        spent_s = self._cpu_s()
+        spent_s = self.measure_cpu_s()
         while True:
             time.sleep(_QUIET_S)
-            now_s = self._cpu_s()
+            now_s = self.measure_cpu_s()
             # On a busy machine it may only wait for its turn.
             if now_s - spent_s < 0.03 and not any(_is_running(one.pid) for one in self._family()):
                 return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
@@ -22,7 +24,8 @@ from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput
 from studio.project.history import Author
 from studio.project.ops import OPS_ADAPTER
-from studio.services.studio import Studio
+from studio.project.session import ProjectSession
+from studio.services.studio import Studio, StudioOptions
 
 LINE = {"input": "Good evening. Did anybody hear the bell?", "response_format": "pcm", "seed": 7}
 
@@ -115,43 +118,93 @@ def test_every_engine_refuses_what_is_out_of_its_ranges(name: str) -> None:
         can.check_params(backend.title, {"warmth": 1.0})
 
 
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[tuple[TestClient, ProjectSession]]:
+    """A page of a studio with all engines, and a project of two lines."""
+    options = StudioOptions(tmp_path / "workspace", "draft", backend_names=tuple(BACKENDS))
+    studio = Studio.open(options, create)
+    studio.start()
+    session = studio.projects.create("Scene", read_dialog_text("Ida: Hello.\nTom: Hi.").dialog)
+    with TestClient(routes_of(front_of(studio, apart=False))) as client:
+        yield client, session
+    studio.close()
+
+
+def edited(page: tuple[TestClient, ProjectSession], *edits: object) -> httpx.Response:
+    client, session = page
+    body = json.dumps({"base_rev": session.rev, "client": "ida", "ops": edits})
+    return client.post(
+        f"/studio/projects/{session.project_id}/edits",
+        content=body,
+        headers={"Content-Type": "application/json"},
+    )
+
+
+def set_params(line_ids: Sequence[str], params: object) -> dict[str, object]:
+    return {"op": "set", "line_ids": line_ids, "fields": {"params": params}}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ('{"speed": "fast"}', "“speed” must be a number from 0.5 to 2."),
-        ('{"pitch": true}', "“pitch” must be a number from -12 to 12."),
-        ('{"pitch": NaN}', "The value of “pitch” is not a number that can be used."),
-        ('{"speed": [1]}', "“speed” must be a number from 0.5 to 2."),
-        ('{"warmth": {}}', "The value of “warmth” can't be used."),
+        ({"speed": "fast"}, "“speed” must be a number from 0.5 to 2."),
+        ({"speed": 2.1}, "“speed” must be a number from 0.5 to 2."),
+        ({"pitch": True}, "“pitch” must be a number from -12 to 12."),
+        ({"pitch": math.nan}, "“pitch” must be a number from -12 to 12."),
+        ({"pitch": -13}, "“pitch” must be a number from -12 to 12."),
+        ({"mood": "sad", "pitch": 12.5}, "“pitch” must be a number from -12 to 12."),
+        ({"speed": [1]}, "“speed” must be a number from 0.5 to 2."),
+        ({"warmth": 1}, "has no parameter “warmth”. It has speed (0.5 to 2), pitch (-12 to 12)"),
+        ({"warmth": {}}, "has no parameter “warmth”."),
     ],
 )
-def test_an_edit_with_a_setting_of_another_type_is_refused_by_name(
-    studio: Studio, given: str, message: str
+@pytest.mark.parametrize("door", ["set", "insert"])
+def test_an_edit_with_a_setting_that_no_engine_can_take_is_refused_by_name(
+    page: tuple[TestClient, ProjectSession], given: object, message: str, door: str
 ) -> None:
-    session = studio.projects.create("Scene", read_dialog_text("Ida: Good evening.").dialog)
-    (line_id,) = session.document.order
-    front = front_of(studio, apart=False)
-    with TestClient(routes_of(front)) as page:
-        path = f"/studio/projects/{session.project_id}/edits"
-        edit = f'{{"op": "set", "line_ids": ["{line_id}"], "fields": {{"params": {given}}}}}'
-        body = f'{{"base_rev": 0, "client": "ida", "ops": [{edit}]}}'
-        answer = page.post(path, content=body, headers={"Content-Type": "application/json"})
+    line_ids = list(page[1].document.order)
+    line = {"line_id": "f" * 12, "speaker": "Ida", "text": "Yes.", "params": given}
+    edits = {
+        "set": set_params(line_ids, given),
+        "insert": {"op": "insert", "after": line_ids[0], "lines": [line]},
+    }
+    answer = edited(page, {"op": "rename", "name": "Another"}, edits[door])
     assert answer.status_code == 400, answer.text
     assert message in answer.json()["error"]["message"]
-    assert session.rev == 0
+    assert page[1].rev == 0
+    assert page[1].document.name == "Scene"
 
 
-def test_a_setting_for_another_engine_is_kept_and_its_range_is_said_when_it_is_spoken(
-    studio: Studio,
+def test_the_range_is_that_of_the_engine_that_the_project_has_now(
+    page: tuple[TestClient, ProjectSession],
 ) -> None:
-    session = studio.projects.create("Scene", read_dialog_text("Ida: Good evening.").dialog)
-    line_id = session.document.order[0]
-    edit = {"pitch": 40, "temperature": 0.7}
-    op = {"op": "set", "line_ids": [line_id], "fields": {"params": edit}}
-    session.edit(OPS_ADAPTER.validate_python([op]), Author("ida"), 0)
-    assert session.document.lines[line_id].params == edit
+    line_ids = list(page[1].document.order)
+    assert edited(page, set_params(line_ids, {"temperature": 40})).is_success
+    to_turbo = {"op": "settings", "fields": {"backend": "chatterbox-turbo"}}
+    assert edited(page, to_turbo).is_success
+    assert edited(page, set_params(line_ids, {"pitch": 40, "temperature": 40})).is_success
+    refused = edited(page, set_params(line_ids, {"temperature": 41}))
+    assert refused.status_code == 400
+    assert "“temperature” must be a number from 0.05 to 2." in refused.json()["error"]["message"]
+
+
+def test_what_a_line_has_from_an_earlier_studio_stays_and_its_range_is_said_when_it_is_spoken(
+    page: tuple[TestClient, ProjectSession],
+) -> None:
+    session = page[1]
+    ida, tom = session.document.order
+    old = {"pitch": 40, "warmth": 1}
+    session.edit(OPS_ADAPTER.validate_python([set_params([ida], old)]), Author("ida"), 0)
+    assert edited(page, set_params([ida], {**old, "temperature": 0.7})).is_success
+    assert session.document.lines[ida].params == {**old, "temperature": 0.7}
+    copy = {"line_id": "f" * 12, "speaker": "Ida", "text": "Hello.", "params": old}
+    assert edited(page, {"op": "insert", "after": tom, "lines": [copy]}).is_success
+    assert edited(page, set_params([tom], old)).status_code == 400
+    assert edited(page, set_params([ida], {"pitch": 41, "warmth": 1})).status_code == 400
+    assert edited(page, set_params([ida], {"warmth": 1})).is_success
+    session.undo(Author("ida"), session.rev)
     rendered(session)
-    (view,) = session.list_views()
+    view = session.list_views()[0]
     assert "“pitch” is 40, but this voice takes -12 to 12." in view.message
 
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from addresses import PAGE_ADDRESSES, filled
 from fastapi.testclient import TestClient
+from route_catalogue import CATALOGUE
 from shared_studio import app_of_front, front_of, visitor_of
 from test_sessions import uploaded
 
@@ -234,3 +235,52 @@ def test_a_fault_on_a_line_names_files_without_their_folders() -> None:
     message = describe_fault("The voice", fault)
     assert "voice.bin" in message
     assert "/srv" not in message
+
+
+FORM = "multipart/form-data"
+BOUNDED = f"{FORM}; boundary=ab"
+PART = b'--ab\r\nContent-Disposition: form-data; name="%s"; filename="a.txt"\r\n\r\nIda: Hi.\r\n'
+MALFORMED_FORMS = {
+    "no boundary": (FORM, PART % b"file"),
+    "another boundary": (f"{FORM}; boundary=cd", PART % b"file" + b"--ab--\r\n"),
+    "no name": (BOUNDED, b"--ab\r\nContent-Disposition: form-data\r\n\r\nIda\r\n--ab--\r\n"),
+    "no disposition": (BOUNDED, b"--ab\r\nA: b\r\n\r\nIda\r\n--ab--\r\n"),
+    "a broken header": (BOUNDED, b"--ab\r\nContent\x00Disposition\r\n\r\nIda\r\n--ab--\r\n"),
+    "cut short": (BOUNDED, PART % b"file"),
+    "two files": (BOUNDED, PART % b"file" + PART % b"other" + b"--ab--\r\n"),
+    "1,100 fields": (
+        BOUNDED,
+        b'--ab\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n' * 1_100 + b"--ab--\r\n",
+    ),
+    "a field of 2 MB": (
+        BOUNDED,
+        b'--ab\r\nContent-Disposition: form-data; name="a"\r\n\r\n%s\r\n--ab--\r\n' % bytes(2**21),
+    ),
+    "an odd charset": (f"{BOUNDED}; charset=no-such", PART % b"\xff" + b"--ab--\r\n"),
+    "nothing": (BOUNDED, b""),
+    "another kind of form": ("application/x-www-form-urlencoded", b"%ff=%&&;=" * 10),
+}
+
+
+@pytest.mark.parametrize("form", MALFORMED_FORMS)
+def test_a_malformed_form_is_refused_in_our_words(client: TestClient, form: str) -> None:
+    content_type, body = MALFORMED_FORMS[form]
+    asked = 0
+    for address in CATALOGUE:
+        method, path = address.split(" ")
+        if method in {"GET", "DELETE"} or not path.startswith(("/studio", "/v1")):
+            continue
+        asked += 1
+        answer = client.request(
+            method, filled(path, {}), content=body, headers={"Content-Type": content_type}
+        )
+        assert answer.status_code < 500 or answer.status_code == 503, (address, answer.text)
+        if answer.is_success:
+            continue
+        error = answer.json()["error"]
+        ours = (
+            {"message", "type", "param", "code"} if path[1] == "v" else {"message", "line", "kind"}
+        )
+        assert error.keys() == ours, (address, error)
+        assert error["message"], address
+    assert asked > 40

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from studio.audio.analysis import measure_levels
+from studio.audio.analysis import measure_levels, measure_peak
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
 from studio.backends.espeak.espeak_voices import (
@@ -71,8 +71,8 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
 
 def _audible(speech: Samples) -> tuple[int, int]:
     """The bounds of the audible part."""
-    loudness = np.abs(speech)
-    audible = loudness > loudness.max() * _AUDIBLE
+    quiet = np.float32(measure_peak(speech) * _AUDIBLE)
+    audible = (speech > quiet) | (speech < -quiet)
     return int(audible.argmax()), len(audible) - int(audible[::-1].argmax())
 
 
@@ -80,7 +80,7 @@ def _normalize_level(speech: Samples) -> Samples:
     """Remove the mean and, unless peaks forbid it, bring speech to `SPEECH_DB`; in place."""
     speech -= speech.mean()
     gain_db = SPEECH_DB - measure_levels(Clip(speech), may_be_noisy=False).speech_db
-    most = 10 ** (PEAK_DB / 20) / float(max(speech.max(), -speech.min()))
+    most = 10 ** (PEAK_DB / 20) / measure_peak(speech)
     speech *= np.float32(min(10 ** (gain_db / 20), most))
     return speech
 

@@ -278,7 +278,7 @@ def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
     values = _document_fields(document)
     changes |= {name: values[name]() for name in news.fields if name in values}
     if news.line_ids:
-        views = {line_id: session.get_view(line_id) for line_id in news.line_ids}
+        views = session.get_views(news.line_ids)
         changes["lines"] = {
             line_id: line_body(view, document) if view else None for line_id, view in views.items()
         }

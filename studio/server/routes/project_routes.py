@@ -45,6 +45,7 @@ from studio.server.routes.bodies import (
     take_body,
 )
 from studio.server.routes.state_feed import StateFeeds
+from studio.services.line_checks import check_edits
 from studio.storage.disk import DiskUsage
 
 _UNNAMED = "Untitled"
@@ -110,8 +111,9 @@ def remove(studio: StudioDep, project_id: str) -> None:
 
 @project_routes.post("/{project_id}/edits")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def edit(project: Project, body: EditsBody) -> dict[str, Any]:
+def edit(studio: StudioDep, project: Project, body: EditsBody) -> dict[str, Any]:
     """Apply edits, all or none."""
+    check_edits(project, body.ops, studio.backends().values())
     return edit_body(project, project.edit(body.ops, body.author(body.group), body.base_rev))
 
 
