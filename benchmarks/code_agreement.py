@@ -3,50 +3,62 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 
 from benchmarks.metrics import EngineMetrics, track_memory
+from benchmarks.synthetic_qwen3 import SyntheticSize, build_random_model
 from studio.backends.batching.decoder_stack import DecoderStack, keep_matrix, linear
 from studio.backends.batching.int8_matrix import Int8Matrix
-from studio.backends.qwen3.qwen3_model import load_model
 from studio.backends.qwen3.talker_weights import TalkerWeights, pack_talker
 
 FRAMES = 250
 _FRAMES_A_SECOND = 12.5
+_DRAWS = 3
 
 
-def measure_agreement(folder: Path, device: str, frames: int = FRAMES) -> EngineMetrics:
-    """Read the same frames of chance with both, each frame after the true ones before it.
+def measure_agreement(
+    size: SyntheticSize, device: str, *, frames: int = FRAMES, draws: int = _DRAWS
+) -> Iterator[EngineMetrics]:
+    """Read frames of chance with both, each frame after the true ones before it; weights of chance.
 
     The best code of all groups counts, which is the hardest question: scores of weights of chance
     lie closer together than those of a trained model, so that less turns them round.
 
     Returns:
-        The notes hold the shares of frames and of codes that are the same.
+        A row for each draw of weights and frames; the notes hold the shares of frames and of codes
+        that are the same.
     """
-    talker = load_model(folder, device, graphs=False).package.talker
-    began_s, cpu_s = time.perf_counter(), time.process_time()
-    with track_memory(device) as memory, torch.inference_mode():
-        full, whole = (
-            pack_talker(talker, FRAMES, pack=pack) for pack in (keep_matrix, Int8Matrix.of)
+    for draw in range(1, draws + 1):
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        with track_memory(device) as memory, torch.inference_mode():
+            same = _draw(size, frames, draw)
+        yield EngineMetrics(
+            f"{NAME}, draw {draw}",
+            frames / _FRAMES_A_SECOND,
+            time.perf_counter() - began_s,
+            (),
+            memory(),
+            lines=1,
+            cpu_s=time.process_time() - cpu_s,
+            notes=f"{same.all(1).float().mean():.1%} of {frames} frames the same, "
+            f"{same.float().mean():.2%} of codes",
         )
-        chance = torch.Generator().manual_seed(frames)
-        codes = torch.randint(0, len(full.rest_heads[0]), (frames, full.groups), generator=chance)
-        same = torch.stack([_best(full, codes) == _best(whole, codes)])[0]  # [frames, groups]
-    return EngineMetrics(
-        "codes, whole numbers against float32",
-        frames / _FRAMES_A_SECOND,
-        time.perf_counter() - began_s,
-        (),
-        memory(),
-        lines=1,
-        cpu_s=time.process_time() - cpu_s,
-        notes=f"{same.all(1).float().mean():.1%} of {frames} frames the same, "
-        f"{same.float().mean():.2%} of codes",
-    )
+
+
+NAME = "codes, whole numbers against float32"
+
+
+def _draw(size: SyntheticSize, frames: int, draw: int) -> torch.Tensor:
+    """Which codes are the same: bool [frames, groups]."""
+    # A checkpoint holds 16 bits, of which the matrices are made in 32.
+    talker = build_random_model(size, seed=draw).to(torch.bfloat16).float().talker
+    full, whole = (pack_talker(talker, frames, pack=pack) for pack in (keep_matrix, Int8Matrix.of))
+    chance = torch.Generator().manual_seed(draw)
+    codes = torch.randint(0, len(full.rest_heads[0]), (frames, full.groups), generator=chance)
+    return _best(full, codes) == _best(whole, codes)
 
 
 def _best(weights: TalkerWeights, codes: torch.Tensor) -> torch.Tensor:

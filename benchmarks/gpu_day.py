@@ -85,7 +85,7 @@ _SWITCHES = ",".join(
 PARTS = (
     Part("GPU tests of the engine", 150, ("test", "-m", "gpu", *_ENGINE_TESTS)),
     Part("0.6B", 200, _engines("0.6B", "ours,waiting,steps", slots="64,32,8,1", lines="200")),
-    Part("switches", 230, _engines("0.6B", _SWITCHES, slots="64", lines="200")),
+    Part("switches", 250, _engines("0.6B", _SWITCHES, slots="64", lines="200")),
     Part("TF32", 75, _engines("0.6B", "codec,ours,tf32", slots="64", lines="200")),
     Part("mixed sampling", 75, _engines("0.6B", "mixed", slots="64", lines="64")),
     Part("leak and soak", 130, _engines("0.6B", "leak,soak", slots="64", lines="64")),

@@ -358,11 +358,12 @@ class _EngineBench:
 
     def codes(self) -> Iterator[tuple[str, MeasureFn]]:
         """How often whole numbers, which a CPU multiplies, make float32's codes."""
-        from benchmarks.code_agreement import measure_agreement
+        from benchmarks.code_agreement import NAME, measure_agreement
+        from benchmarks.synthetic_qwen3 import SIZES
 
         if can_multiply_int8(self.device):
-            measure = partial(measure_agreement, self.folder, self.device)
-            yield "codes, whole numbers against float32", partial(_one, measure)
+            size = SIZES[self.folder.name]
+            yield NAME, partial(measure_agreement, size, self.device)
 
     def leak(self) -> Iterator[tuple[str, MeasureFn]]:
         """This package's engine loaded and unloaded several times."""

@@ -95,7 +95,7 @@ class Qwen3Trial:
             room.layout,
             release=True,
             kernels=kernels,
-            any_sampling=Tuning.ANY_SAMPLING in self.tuning,
+            tuning=self.tuning,
         )
         return runner, room
 

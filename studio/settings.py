@@ -209,8 +209,8 @@ class Settings(BaseSettings):
     """What Qwen3-TTS decodes with besides, separated by commas.
 
     `float32` on an x86 processor; on CUDA `fused`, `compiled`, `fused-sampler`, `flash-decoding`,
-    `any-sampling`, `batched-prefill`. [Graphics cards](gpu.md#tuning) says what each does; no card
-    has measured one yet.
+    `any-sampling`, `batched-prefill`, `captured-prefill`. [Graphics cards](gpu.md#tuning) says what
+    each does; no card has measured one yet.
     """
 
     batch_compile: bool = Field(default=False, validation_alias="TTS_BATCH_COMPILE")

@@ -57,6 +57,9 @@ class Tuning(StrEnum):
     BATCHED_PREFILL = "batched-prefill"
     """Freed slots are refilled several at a time, with one prefill for all of them."""
 
+    CAPTURED_PREFILL = "captured-prefill"
+    """Prompts are read by a graph, too, one launch for the about 430 of a pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:

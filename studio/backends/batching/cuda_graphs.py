@@ -28,7 +28,7 @@ class CudaGraphRunner(Generic[ShapeT]):
 
     At most `max_graphs` are kept: the one that was used longest ago gives way to the next.
 
-    A frame of few lines takes as long as its kernels take to launch (1,501 of Qwen3-TTS's 0.6B
+    A frame of few lines takes as long as its kernels take to launch (1,496 of Qwen3-TTS's 0.6B
     model), and a replay launches them all at once.
     """
 

@@ -42,7 +42,7 @@ def select_kernels(device_type: str, tuning: frozenset[Tuning] = frozenset()) ->
     """The functions for a kind of device: in Triton, compiled or eager, as set and available.
 
     All but whole numbers on a CPU are off by default, as none has been measured on a card. With
-    `FUSED` a frame launches 1,192 kernels instead of 1,501.
+    `FUSED` a frame launches 1,187 kernels instead of 1,496.
     """
     if tuning & _TRITON:
         return select_triton(device_type, tuning & _TRITON)

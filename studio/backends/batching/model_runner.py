@@ -16,6 +16,7 @@ from studio.backends.batching.prefill import (
     CUDA_PREFILL_MULTIPLE,
     CUDA_PREFILL_POSITIONS,
     AdmissionT,
+    CapturedPrefill,
     PrefixCache,
     count_written_positions,
     group_by_length,
@@ -151,19 +152,22 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         usual: SamplingBounds | None = None,
         always: SamplingBounds | None = None,
         own_attention: bool = False,
+        captures_prefill: bool = False,
     ) -> None:
         """Begin with free slots; `stack` reads prompts into them, and `step` advances them.
 
         For `prefill_positions` see `group_by_length`; None is the device's. `usual` is what is
         asked of the choice while no line asks for more; with `always` every step is of it, warming
         captures every window, and no line needs a graph of its own. `own_attention` says that the
-        step reads each line's own positions, whatever the window.
+        step reads each line's own positions, whatever the window; for `captures_prefill` see
+        `CapturedPrefill`.
         """
         device = slots.ints.device
         together = CUDA_PREFILL_POSITIONS if device.type == "cuda" else 0
         self.layout = layout
         self._together = together if prefill_positions is None else prefill_positions
-        self._lengths = CUDA_PREFILL_MULTIPLE if device.type == "cuda" else 1
+        padded = captures_prefill or device.type == "cuda"
+        self._lengths = CUDA_PREFILL_MULTIPLE if padded else 1
         self._usual = always or usual or SamplingBounds()
         self._always = always
         self._stack = stack
@@ -173,6 +177,11 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         kept_bytes = usual_bytes if layout.kept_bytes is None else layout.kept_bytes
         self.prefix_cache = PrefixCache(stack, slots, kept_bytes, lengths=self._lengths)
         self._graphs = CudaGraphRunner(step, device)
+        self._prefill: CapturedPrefill | None = None
+        if captures_prefill:
+            self._prefill = CapturedPrefill(
+                stack, slots, most_lines=layout.slots, lengths=self._lengths
+            )
         self._readback = StatusReadback(slots.ints)
         self._statuses: dict[int, SlotStatus] = {}
         self._dirty = [0] * layout.slots  # positions of each cache that were ever written
@@ -300,22 +309,27 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
         lengths = range(1, self.layout.positions + 1, _CPU_WINDOW_STEP)
         windows = {self._window(positions) for positions in (lengths if self._always else ())}
         windows |= {self._window(positions) for positions in _WARM_POSITIONS}
-        for bucket, window in itertools.product(buckets, sorted(windows)):
-            with torch.inference_mode():
+        with torch.inference_mode():
+            for bucket, window in itertools.product(buckets, sorted(windows)):
                 self._graphs.prepare(StepShape(bucket, window, self._usual))
+            if self._prefill is not None:
+                self._prefill.warm()
 
     def close(self) -> None:
         """Release graphs and state; the runner can't be used afterwards."""
         self._statuses.clear()
         self._graphs.close()
-        del self.prompts
+        if self._prefill is not None:
+            self._prefill.close()
+        del self.prompts, self._prefill
         del self._graphs, self._slots, self._stack, self._readback, self.prefix_cache
 
     def _read(self, lines: Sequence[AdmissionT]) -> None:
         """Prefill prompts of similar length into their slots, a shared prefix once."""
         self.prefix_cache.fill(lines)
         begun = [line.prompt.shared for line in lines]
-        prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
+        if self._prefill is None or not self._prefill.read(lines, begun):
+            prefill(self._stack, self._slots, lines, begun=begun, lengths=self._lengths)
 
     @abstractmethod
     def _put(

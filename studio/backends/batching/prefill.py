@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from cachetools import LRUCache
 from torch.nn.utils.rnn import pad_sequence
 
+from studio.backends.batching.cuda_graphs import CudaGraphRunner
 from studio.backends.batching.decoder_stack import DecoderBackbone, split_kv
 from studio.backends.batching.runner_contract import SlotAdmission
 from studio.backends.batching.slots import SlotTensors, to_device
@@ -62,24 +63,170 @@ def prefill(
     padded position before it is seen.
     """
     starts = [begun] * len(lines) if isinstance(begun, int) else list(begun)
+    batch = _lay_out(lines, starts, ends, lengths)
+    at, first, last = to_device(batch.where, batch.prompts.device)
+    until = max(starts) + batch.prompts.shape[1] if any(starts) else 0
+    until = -(-until // lengths) * lengths  # CUDA's kernels read masks of a multiple of 8
+    _read_prompts(stack, slots, batch.prompts, at, first=first, last=last, until=until)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PromptBatch:
+    """What a pass reads.
+
+    Attributes:
+        prompts: Padded on the right: [lines * rows of a line, positions, hidden].
+        where: Of each line its slot, where it goes on, and where its last position is in
+            `prompts`: int64 [3, lines], on the host.
+    """
+
+    prompts: torch.Tensor
+    where: torch.Tensor
+
+
+def _lay_out(
+    lines: Sequence[SlotAdmission], starts: Sequence[int], ends: Sequence[int] | None, lengths: int
+) -> _PromptBatch:
     ends = [line.prompt.embeds.shape[1] for line in lines] if ends is None else ends
     spans = list(zip(lines, starts, ends, strict=True))
     rows = [row[start:end] for line, start, end in spans for row in line.prompt.embeds]
-    prompts = pad_sequence(rows, batch_first=True)  # [lines * rows of a line, positions, hidden]
+    prompts = pad_sequence(rows, batch_first=True)
     if lengths > 1:
         prompts = F.pad(prompts, (0, 0, 0, -prompts.shape[1] % lengths))
-    at, first, last = to_device(
-        torch.tensor([[line.slot, start, end - start - 1] for line, start, end in spans]),
-        prompts.device,
-    ).unbind(dim=1)
+    where = torch.tensor([[line.slot, start, end - start - 1] for line, start, end in spans])
+    return _PromptBatch(prompts, where.t().contiguous())
+
+
+def _read_prompts(  # noqa: PLR0913 - all are tensors of one pass
+    stack: DecoderBackbone,
+    slots: SlotTensors,
+    prompts: torch.Tensor,
+    at: torch.Tensor,
+    *,
+    first: torch.Tensor,
+    last: torch.Tensor,
+    until: int,
+) -> None:
+    """Read prompts that are laid out; no shape depends on a value, so that it can be captured.
+
+    Args:
+        stack: Reads them.
+        slots: Are written to.
+        prompts: As in `_PromptBatch`.
+        at: Slots: int64 [lines].
+        first: Where each goes on: int64 [lines].
+        last: Of each in `prompts`: int64 [lines].
+        until: Positions of the slots that are looked at, beyond all of these; 0 where every slot
+            is empty.
+    """
+    lines, rows = len(at), len(prompts)
     places = first[:, None] + torch.arange(prompts.shape[1], device=prompts.device)
     places = places.clamp(max=slots.kv_cache.shape[4] - 1)  # only padding reaches so far
-    reading = _PrefillAttention(stack, slots, at, places, until=max(starts) + prompts.shape[1])
-    attend = reading.attend_after_prefix if any(starts) else reading.attend_from_start
-    each = places.repeat_interleave(len(prompts) // len(lines), dim=0)
+    reading = _PrefillAttention(stack, slots, at, places, until=until)
+    attend = reading.attend_after_prefix if until else reading.attend_from_start
+    each = places.repeat_interleave(rows // lines, dim=0)
     x = stack.forward(prompts.flatten(0, 1), each.flatten(), attend)
-    x = x.view(len(lines), -1, prompts.shape[1], x.shape[1])
-    slots.hidden[at] = x[torch.arange(len(lines), device=x.device), :, last].flatten(1)
+    x = x.view(lines, -1, prompts.shape[1], x.shape[1])
+    slots.hidden[at] = x[torch.arange(lines, device=x.device), :, last].flatten(1)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillShape:
+    """What distinguishes two captures of a pass; known on the host.
+
+    Attributes:
+        lines: A power of two.
+        positions: Of each.
+        until: As for `_read_prompts`.
+    """
+
+    lines: int
+    positions: int
+    until: int
+
+
+MAX_CAPTURED_POSITIONS = 4_096
+"""Positions of a pass that is captured, all lines' together. A longer one takes the card longer
+than its kernels take to launch."""
+
+_LEAST_UNTIL = 64  # positions, doubled as far as needed: each number is a graph of its own
+_WARM_LINES = (1, 2, 4)
+
+
+class CapturedPrefill:
+    """Reads prompts from tensors that stay where they are, by a graph for each of few shapes.
+
+    A pass launches about 430 kernels, which halts all frames meanwhile; a graph is one launch. On a
+    device without graphs the same pass runs at once. For models whose prompts have one row a line.
+    """
+
+    def __init__(
+        self, stack: DecoderBackbone, slots: SlotTensors, *, most_lines: int, lengths: int
+    ) -> None:
+        """Capture nothing yet; the first two are used, not copied.
+
+        Positions of a pass are a multiple of `lengths`.
+        """
+        self._stack = stack
+        self._slots = slots
+        self._lengths = lengths
+        like = slots.hidden
+        self._where = torch.zeros(3, _power_of_two(most_lines), dtype=torch.int64).to(like.device)
+        self._prompts = like.new_zeros(MAX_CAPTURED_POSITIONS, like.shape[1])
+        self._graphs: CudaGraphRunner[PrefillShape] = CudaGraphRunner(
+            self._read, like.device, product="prompts"
+        )
+
+    @property
+    def captured(self) -> int:
+        """Shapes that have a captured graph."""
+        return self._graphs.captured
+
+    def read(self, lines: Sequence[SlotAdmission], begun: Sequence[int]) -> bool:
+        """Read prompts as `prefill` does; False where they are too long to be worth it."""
+        # The last line fills the pass up: it writes the same to the same place again.
+        lacking = _power_of_two(len(lines)) - len(lines)
+        lines, begun = [*lines, *[lines[-1]] * lacking], [*begun, *[begun[-1]] * lacking]
+        batch = _lay_out(lines, begun, None, self._lengths)
+        positions = batch.prompts.shape[1]
+        if len(lines) * positions > MAX_CAPTURED_POSITIONS:
+            return False
+        self._prompts[: len(lines) * positions] = batch.prompts.flatten(0, 1)
+        self._where[:, : len(lines)] = to_device(batch.where, self._where.device)
+        needed = _power_of_two(max(begun) + positions)
+        until = max(_LEAST_UNTIL, needed) if any(begun) else 0
+        self._graphs.run(PrefillShape(len(lines), positions, until))
+        return True
+
+    def warm(self) -> None:
+        """Capture what short prompts need, which writes to the first slots; all must be free."""
+        self._where.zero_()
+        for lines in _WARM_LINES:
+            if lines <= self._where.shape[1]:
+                self._where[0, :lines] = torch.arange(lines)
+                self._graphs.prepare(PrefillShape(lines, self._lengths, _LEAST_UNTIL))
+
+    def close(self) -> None:
+        """Release the graphs."""
+        self._graphs.close()
+
+    def _read(self, shape: PrefillShape) -> None:
+        prompts = self._prompts[: shape.lines * shape.positions]
+        at, first, last = self._where[:, : shape.lines]
+        _read_prompts(
+            self._stack,
+            self._slots,
+            prompts.view(shape.lines, shape.positions, -1),
+            at,
+            first=first,
+            last=last,
+            until=shape.until,
+        )
+
+
+def _power_of_two(count: int) -> int:
+    """The next power of two from a count on."""
+    return 1 << (count - 1).bit_length()
 
 
 class _PrefillAttention:

@@ -12,7 +12,7 @@ from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.neural_backend import NeuralBackend
-from studio.backends.options import BackendOptions, Tuning
+from studio.backends.options import BackendOptions
 from studio.backends.qwen3.checkpoint import (
     DEFAULT_SOURCE,
     NEEDS,
@@ -109,7 +109,7 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
             layout,
             release=True,
             kernels=kernels,
-            any_sampling=Tuning.ANY_SAMPLING in self._batch.tuning,
+            tuning=self._batch.tuning,
         )
 
     def _make_codec(self, model: Qwen3Model, plan: MemoryPlan) -> Qwen3CodecWorker:

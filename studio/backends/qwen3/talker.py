@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 
 from studio.backends.batching.decoder_stack import (
-    DecoderStack,
     KernelSet,
     linear,
     run_layers,
@@ -20,6 +19,7 @@ from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
+from studio.backends.options import Tuning
 from studio.backends.qwen3.checkpoint import MIN_FRAMES
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker_slots import (
@@ -42,7 +42,6 @@ class CodePredictor:
         self._weights = weights
         self._slots = slots
         self._sample = weights.talker.kernels.sample
-        self._pair_mask = _pair_mask(weights.predictor, weights.tables)
         positions = torch.arange(PREDICTOR_POSITIONS, device=weights.tables.device)
         self._turns = weights.predictor.turns(positions)
 
@@ -81,13 +80,18 @@ class CodePredictor:
         return x[rows:]
 
     def _attend_pair(self, _index: int, heads: torch.Tensor) -> torch.Tensor:
-        """The first two positions of the predictor; the first doesn't see the second."""
+        """The first two positions of the predictor; the first doesn't see the second.
+
+        It sees itself alone, which is its value: a mask of two positions would be one that CUDA's
+        kernels can't read as it is.
+        """
         group = self._weights.predictor.group
         each = heads.unflatten(1, (2, -1)).movedim(1, 3)  # [2, rows, kv_heads, 2, group + 2, d]
-        keys, values = split_kv(each).unbind(1)
-        queries = each[0][..., :group, :].flatten(2, 3)  # [rows, kv_heads, 2 * group, d]
-        mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self._pair_mask)
-        return mixed.unflatten(2, (2, group)).permute(2, 0, 3, 1, 4).flatten(0, 1).flatten(1)
+        keys, values = split_kv(each).unbind(1)  # [rows, kv_heads, 2, d]
+        second = F.scaled_dot_product_attention(each[0][:, :, 1, :group], keys, values)
+        first = values[:, :, :1].expand_as(second)
+        mixed = torch.stack([first.transpose(1, 2), second.transpose(1, 2)])
+        return mixed.flatten(0, 1).flatten(1)
 
     def _forward_code(self, x: torch.Tensor, position: int, kept: torch.Tensor) -> torch.Tensor:
         stack = self._weights.predictor
@@ -101,13 +105,6 @@ class CodePredictor:
             return mixed.transpose(1, 2).flatten(1)
 
         return run_layers(stack, x, turns, attend, lambda index: places[index])
-
-
-def _pair_mask(stack: DecoderStack, like: torch.Tensor) -> torch.Tensor:
-    """The causal mask of two positions with a group of queries each: [2 * group, 2]."""
-    mask = like.new_zeros(2 * stack.group, 2)
-    mask[: stack.group, 1] = -torch.inf
-    return mask
 
 
 # One frame of all lines in flight, with everything that decides on the device.
@@ -190,12 +187,12 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         prefill_positions: int | None = None,
         release: bool = False,
         kernels: KernelSet | None = None,
-        any_sampling: bool = False,
+        tuning: frozenset[Tuning] = frozenset(),
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        `release` takes the package's own layers away, which can't run afterwards. `any_sampling`
-        makes every step one that suits every line; see `Tuning`.
+        `release` takes the package's own layers away, which can't run afterwards. Of `tuning`
+        it heeds what is no matter of kernels.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
@@ -214,8 +211,9 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             slots,
             step,
             prefill_positions=prefill_positions,
-            always=SamplingBounds(MAX_TOP_K, True, True) if any_sampling else None,
+            always=SamplingBounds(MAX_TOP_K, True, True) if Tuning.ANY_SAMPLING in tuning else None,
             own_attention=self.kernels.attend is not None,
+            captures_prefill=Tuning.CAPTURED_PREFILL in tuning,
         )
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:

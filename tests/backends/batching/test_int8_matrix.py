@@ -43,6 +43,16 @@ def test_each_row_is_near_its_product_in_full(levels):
 
 
 @pytest.mark.parametrize("levels", [127, 63])
+def test_weights_of_16_bits_lose_next_to_nothing(levels):
+    """A checkpoint's are bfloat16, whose scale can be one at which most of them are whole."""
+    released = weight(width=1024).bfloat16().float()
+    x = rows(width=1024)
+    plain = x.double() @ released.double().t()
+    made = linear(x, Int8Matrix.of(released, levels=levels)).double()
+    assert ((made - plain).norm(dim=1) / plain.norm(dim=1)).max() < 2e-5
+
+
+@pytest.mark.parametrize("levels", [127, 63])
 def test_a_row_is_the_same_alone_and_in_any_company(levels):
     matrix = Int8Matrix.of(weight(), levels=levels)
     together = linear(rows(), matrix)

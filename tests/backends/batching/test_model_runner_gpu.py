@@ -131,12 +131,25 @@ def test_sampling_and_attention_are_the_plain_ones_at_full_width(dtype):
 
 
 def test_lines_of_any_sampling_capture_nothing_once_it_is_warm():
-    core = core_on_cuda(any_sampling=True)
+    core = core_on_cuda(tuning=frozenset((Tuning.ANY_SAMPLING,)))
     core.warm([8])
     captured = core._graphs.captured
     ways = (GREEDY, LIVELY, replace(LIVELY, top_p=0.8), replace(LIVELY, top_k=200))
     decoded(core, 8, [admission(core, n, line, ways[n % 4]) for n, line in enumerate(LINES)])
     assert core._graphs.captured == captured
+
+
+def test_prompts_read_by_a_graph_make_the_codes_of_those_read_plainly():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    made = []
+    for tuning in (frozenset(), frozenset((Tuning.CAPTURED_PREFILL,))):
+        core = core_on_cuda(tuning=tuning)
+        lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
+        for _ in range(3):  # plain, captured, replayed
+            codes = decoded(core, 8, lines)
+        made.append(codes)
+    assert core._prefill.captured > 0
+    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
 
 
 def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():
