@@ -1,1 +1,1 @@
-"""What the studio recognises in sound: when each word is said, which words, and patches by them."""
+"""What the studio hears in a take: when each of its words is said."""
