@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from studio.audio.clip import Clip, Samples
 from studio.errors import BadInput, SpeechFailed
+from studio.hearing.word_times import WordTime
 
 _OUTSIDE_S, _INSIDE_S = 0.08, 0.05
 """How far a seam may lie from its word boundary; an aligner's error is hardly ever more."""
@@ -40,31 +40,10 @@ _MAX_GAIN_DB = 12.0
 
 _MIN_WORD_S = 0.03
 _MAX_WORD_S = 3.0
-_MAX_PACE = 2.5
 _MIN_PHRASE_DB = -40.0  # of the speech around it
 
 _Array = npt.NDArray[np.float64]
 _Span = tuple[int, int]
-
-
-class TimedWord(Protocol):
-    """A word of a clip with its place in the text and in time, as an aligner gives it."""
-
-    @property
-    def start(self) -> int:
-        """Its first character in the text."""
-
-    @property
-    def end(self) -> int:
-        """The character after its last."""
-
-    @property
-    def start_s(self) -> float:
-        """When it begins."""
-
-    @property
-    def end_s(self) -> float:
-        """When it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +51,7 @@ class AlignedClip:
     """A clip that reads a text, and its words in order; `clip` is mono."""
 
     clip: Clip
-    words: Sequence[TimedWord]
+    words: Sequence[WordTime]
 
     def find_words(self, start: int, end: int) -> _Span:
         """The words of a part of the text: index of the first, and of the one after the last.
@@ -218,7 +197,7 @@ def _list_places(reading: AlignedClip, at: int, *, is_end: bool) -> npt.NDArray[
     return within
 
 
-def _find_middle_s(word: TimedWord | None, otherwise_s: float) -> float:
+def _find_middle_s(word: WordTime | None, otherwise_s: float) -> float:
     return (word.start_s + word.end_s) / 2 if word else otherwise_s
 
 
@@ -267,7 +246,7 @@ def _level_db(reading: AlignedClip, span: _Span) -> float:
     return _measure_db(reading.clip, around or reading.words)
 
 
-def _measure_db(clip: Clip, words: Sequence[TimedWord]) -> float:
+def _measure_db(clip: Clip, words: Sequence[WordTime]) -> float:
     parts = [
         clip.samples[round(one.start_s * clip.rate_hz) : round(one.end_s * clip.rate_hz)]
         for one in words

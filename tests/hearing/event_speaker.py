@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 import numpy as np
 import soxr
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, from_pcm16
 from studio.backends.espeak.espeak_voices import find_package
+from studio.hearing.word_times import WordTime
 
 _RATE, _PITCH, _RANGE = 1, 3, 4
 
@@ -25,14 +25,6 @@ class _Event(ctypes.Structure):
         ("user_data", ctypes.c_void_p),
         ("id", ctypes.c_char * 8),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    start: int
-    end: int
-    start_s: float
-    end_s: float
 
 
 _Callback = ctypes.CFUNCTYPE(
@@ -56,7 +48,7 @@ class EventSpeaker:
 
     def speak(
         self, text: str, *, voice: str = "en", rate: int = 175, pitch: int = 50, spread: int = 50
-    ) -> tuple[Clip, list[Word]]:
+    ) -> tuple[Clip, list[WordTime]]:
         """Speak ASCII text; a word ends where the next begins, or its clause does."""
         self._pcm, self._events = bytearray(), []
         assert self._espeak.espeak_SetVoiceByName(voice.encode()) == 0
@@ -66,12 +58,18 @@ class EventSpeaker:
         assert self._espeak.espeak_Synth(data, len(data), 0, 1, 0, 1, None, None) == 0
         pcm = from_pcm16(np.frombuffer(bytes(self._pcm), np.int16))
         clip = Clip(soxr.resample(pcm, self._rate_hz, STUDIO_RATE_HZ))
-        return clip, self._words(clip.duration_s)
+        return clip, self._words(text, clip.duration_s)
 
-    def _words(self, duration_s: float) -> list[Word]:
+    def _words(self, text: str, duration_s: float) -> list[WordTime]:
         starts = [at for at, _, _ in self._events] + [duration_s * 1_000]
         return [
-            Word(place, place + length, at / 1_000, max(at, after) / 1_000)
+            WordTime(
+                text[place : place + length],
+                place,
+                place + length,
+                at / 1_000,
+                max(at, after) / 1_000,
+            )
             for (at, place, length), after in zip(self._events, starts[1:], strict=True)
         ]
 

@@ -9,12 +9,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from event_speaker import EventSpeaker, Word
+from event_speaker import EventSpeaker
 from seam_flux import flux_at
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, from_pcm16, to_pcm16
 from studio.errors import BadInput, SpeechFailed
 from studio.hearing.patching import AlignedClip, Patch, lay_patch
+from studio.hearing.word_times import WordTime
 
 SENTENCES = (
     "The lamp is still burning, and nobody has climbed the stairs since Tuesday.",
@@ -52,7 +53,7 @@ def assert_rest_is_the_takes(take: AlignedClip, patch: Patch) -> None:
     assert len(new) == len(old) + patch.end - patch.resumes
 
 
-def shifted(words: list[Word], chance: random.Random, error_s: float) -> list[Word]:
+def shifted(words: list[WordTime], chance: random.Random, error_s: float) -> list[WordTime]:
     """Words whose boundaries an aligner has missed by some milliseconds."""
     starts = [max(0.0, one.start_s + chance.gauss(0, error_s)) for one in words]
     ends = [*starts[1:], words[-1].end_s]
