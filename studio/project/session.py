@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from studio.audio.clip import Clip
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Notice, ParsedScript, spelling_notices
 from studio.dialog.script import write_script
-from studio.errors import FileDamaged
+from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document
 from studio.project.document_editor import DocumentEditor
@@ -34,7 +35,7 @@ from studio.project.line_states import (
     LineView,
     ProjectState,
 )
-from studio.project.ops import Op, SetFields
+from studio.project.ops import Choose, Op, SetFields
 from studio.project.project_renderer import ProjectRenderer
 from studio.project.render_context import ProjectDeps, RenderContext
 from studio.project.render_queue import LineJob, RenderProgress
@@ -235,6 +236,34 @@ class ProjectSession:
             # A page sends all settings of a line, also those that an import brought.
             if value is not None and any(line.params.get(known.name) != value for line in lines):
                 known.check_type(value)
+
+    def add_take(self, take: Take, clip: Clip, author: Author) -> EditEvent:
+        """Add a take that was made outside of the render, and choose it as a step of undo.
+
+        Args:
+            take: For the line as it is now.
+            clip: Its audio, at the studio's rate.
+            author: Who wanted it.
+
+        Raises:
+            NotFound: The line was deleted.
+            Conflict: The line was changed or locked meanwhile; nothing is added.
+            StorageFailed: It can't be written.
+        """
+        with self._lock_for_change():
+            self._check_wants(take)
+        self.take_store.add(take, clip)  # without the lock, as nobody should wait for the disk
+        with self._lock_for_change():
+            self._check_wants(take)
+            choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
+            return self._follow(self._editor.edit([choose], author, self.rev))
+
+    def _check_wants(self, take: Take) -> None:
+        line = self._state.line(take.line_id)
+        if line.locked:
+            raise Conflict("This line is locked. Unlock it first.")
+        if self._state.line_states.get_key(line) != take.key:
+            raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
 
     def merge_script(
         self, text: str, author: Author, base_rev: int

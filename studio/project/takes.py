@@ -35,6 +35,23 @@ _WAV_HEADER_BYTES = 44
 
 
 @dataclass(frozen=True, slots=True)
+class TakePatch:
+    """Which samples of a take are new, and whose the others are.
+
+    Attributes:
+        take_id: The take that all samples outside of the patch come from, bit for bit.
+        start: The first new sample.
+        end: The one after the last new one.
+        resumes: Which sample of that take follows.
+    """
+
+    take_id: str
+    start: int
+    end: int
+    resumes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Take:
     """One generated result of a line.
 
@@ -70,6 +87,7 @@ class Take:
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
     at_s: Mapping[str, float] = field(default_factory=dict)
+    patch: TakePatch | None = None
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -144,7 +162,7 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s")
+_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s", "patch")
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 

@@ -17,7 +17,9 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
+from studio.services.line_patches import LinePatches
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
 from studio.services.voice_library import VoiceLibrary
@@ -75,6 +77,8 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
+        self._aligner = WordAligner()
+        self.patches = LinePatches(self.previews, self._aligner.align)
         self.projects = Projects(
             options.workspace / "projects", engine, self.speakers, lambda: self.backend_name
         )
@@ -125,6 +129,7 @@ class Studio:
     def close(self) -> None:
         """Close the projects, then the engine."""
         self.projects.close()
+        self._aligner.close()
         self.engine.close()
 
     def __enter__(self) -> Studio:

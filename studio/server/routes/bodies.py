@@ -160,6 +160,13 @@ class RenderBody(RequestBody):
     listen_from: LineId | None = None
 
 
+class PatchBody(AuthorBody):
+    """Words of a line to say again, as a part of its text in UTF-16 units, as JavaScript counts."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
 class FocusBody(RequestBody):
     """The line at the play-head."""
 
@@ -220,6 +227,7 @@ def take_body(
         "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
         "locked": take.take_id in document.locked_takes,
         "gone": gone,
+        "patch": asdict(take.patch) if take.patch else None,
     }
 
 
