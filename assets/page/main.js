@@ -11,6 +11,7 @@ import { FindBar } from "./editor/find_bar.js";
 import { GotoBar } from "./editor/goto_bar.js";
 import { LineList } from "./editor/line_list.js";
 import { LinePanel } from "./editor/line_panel.js";
+import { LinePatches } from "./editor/line_patches.js";
 import { LineChecks, WarningBadges } from "./editor/line_warnings.js";
 import { PronunciationLinks } from "./editor/pronunciation_list.js";
 import { Recordings } from "./editor/recordings.js";
@@ -65,6 +66,7 @@ function buildEditor({ project, player, show }) {
   const badges = new WarningBadges({ project, hints, lines, selection, commands, show });
   const recordings = new Recordings({ project, selection });
   const pronunciations = new PronunciationLinks({ project, selection, commands });
+  const patches = new LinePatches({ project, selection, lines, playback });
   const draggedRows = new DraggedRows({ selection, commands });
   new MouseGestures({ lines, selection, commands, playback, speakerMenu, recordings, badges, draggedRows, show });
   new TouchGestures({ lines, draggedRows });
@@ -73,7 +75,7 @@ function buildEditor({ project, player, show }) {
   new CastPanel(project, cast);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());
-  listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast });
+  listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast, patches });
   showSaveStatus(project, commands);
   return { player, timeline, lines, selection, commands, playback, recordings, lineImport };
 }

@@ -57,6 +57,8 @@ export interface Take {
   cut?: boolean;
   /** Whether its audio was freed; it can be rendered again. */
   gone?: boolean;
+  /** Where words were said again: samples `start` to `end` are new, the others those of `take_id`. */
+  patch?: { take_id: string; start: number; end: number; resumes: number } | null;
   /** Quality issues, as the studio measured them. */
   doubts?: { kind: string; message: string }[];
 }
@@ -648,6 +650,7 @@ export interface Parts {
   badges: import("../editor/line_warnings.js").WarningBadges;
   recordings: import("../editor/recordings.js").Recordings;
   pronunciations: import("../editor/pronunciation_list.js").PronunciationLinks;
+  patches: import("../editor/line_patches.js").LinePatches;
   draggedRows: import("../editor/row_gestures.js").DraggedRows;
   gotoBar: import("../editor/goto_bar.js").GotoBar;
   cast: import("../voices/cast_panel.js").CastOrder;
