@@ -70,6 +70,7 @@ CATALOGUE: dict[str, Body] = {
     "POST /studio/projects/{project_id}/focus": Body.JSON,
     "POST /studio/projects/{project_id}/hints": Body.JSON,
     "GET /studio/projects/{project_id}/lines/{line_id}/audio": Body.QUERY,
+    "POST /studio/projects/{project_id}/lines/{line_id}/patch": Body.JSON,
     "GET /studio/projects/{project_id}/peaks": Body.QUERY,
     "PUT /studio/projects/{project_id}/place": Body.JSON,
     "GET /studio/projects/{project_id}/pronunciations/file": Body.QUERY,

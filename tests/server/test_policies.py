@@ -34,6 +34,7 @@ PAGE = {
     "POST /studio/engines/{name}/cancel": "owner",
     "DELETE /studio/engines/{name}/weights": "owner long",
     "POST /studio/projects/{project_id}/try": "guest fill",
+    "POST /studio/projects/{project_id}/lines/{line_id}/patch": "guest fill",
     "POST /studio/projects/import": "guest long fill 100GB upload",
     "GET /studio/projects/{project_id}/export": "guest long",
     "POST /studio/projects/{project_id}/audio": "guest long fill 200MB upload",

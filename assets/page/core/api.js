@@ -126,7 +126,7 @@ export const undo = (id, body) => post(projectPath(id, "/undo"), body);
 export const redo = (id, body) => post(projectPath(id, "/redo"), body);
 /** @param {object} body {line_ids, again, listen_from} */
 export const startRender = (id, body) => post(projectPath(id, "/render"), body);
-/** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal @returns {Promise<EditAnswer>} */
+/** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal */
 export const patchLine = (id, lineId, body, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/patch`), { method: "POST", body, signal });
 export const cancelRender = (id) => json(projectPath(id, "/cancel"), { method: "POST" });
