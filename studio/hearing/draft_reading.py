@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +106,7 @@ class DraftReader:
         reading = _Reading(plain)
         for start, piece in _cut_pieces(plain.text, code):
             utterance = Utterance(piece, voice)
-            speech, rate_hz = self._pool.run(lambda worker, one=utterance: _speak(worker, one))
+            speech, rate_hz = self._pool.run(partial(_speak, utterance))
             reading.add(start, speech, rate_hz)
         return reading.finish()
 
@@ -113,7 +115,7 @@ class DraftReader:
         self._pool.close()
 
 
-def _speak(worker: EspeakWorker, utterance: Utterance) -> tuple[TimedSpeech, int]:
+def _speak(utterance: Utterance, worker: EspeakWorker) -> tuple[TimedSpeech, int]:
     return worker.speak_timed(utterance, timeout_s=_PATIENCE_S), worker.rate_hz
 
 
@@ -211,10 +213,10 @@ class _Reading:
                 word += 1  # in front of a word, such as an opening quotation mark
             first_frames.setdefault(word, frame)
         known = sorted(word for word in first_frames if word < len(spans))
-        for word, following in zip(known, [*known[1:], len(spans)], strict=True):
+        for word, following in pairwise([*known, len(spans)]):
             first = first_frames[word]
             end = self._find_end(first, first_frames.get(following, float(self._frames)), phonemes)
-            shared = spans[word:following]
+            shared = spans[0 if word == known[0] else word : following]
             shares = np.cumsum([0, *(stop - start for start, stop in shared)])
             edges = first + (end - first) * shares / shares[-1]
             for (start, stop), (from_frame, to_frame) in zip(shared, pairwise(edges), strict=True):
@@ -245,7 +247,7 @@ def _shorten(pauses: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _at(places: npt.NDArray[np.float64], frame: float) -> float:
+def _at(places: npt.NDArray[Any], frame: float) -> float:
     """The place of a frame among those kept."""
     return float(np.interp(frame, np.arange(len(places)), places))
 

@@ -1,4 +1,4 @@
-"""When each word of a take is said: the take is aligned to the draft voice's reading of its text."""
+"""When each word of a take is said, by alignment to the draft voice's reading of its text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from studio.audio.clip import Clip
 from studio.hearing.cepstra import STEP_S, compute_cepstra, measure_mel_power, measure_noise
 from studio.hearing.draft_reading import DraftReader, DraftReading
-from studio.hearing.time_warp import Path, warp
+from studio.hearing.time_warp import Path, warp_at_any_pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,8 @@ def align(clip: Clip, text: str, reading: DraftReading) -> Alignment:
     if not len(clip) or not reading.words:
         return Alignment()
     power = measure_mel_power(clip.samples, clip.rate_hz)
-    path = warp(
-        compute_cepstra(power),
-        compute_cepstra(reading.power, noise=measure_noise(power)),
-        reading.pauses,
-    )
+    read = compute_cepstra(reading.power, noise=measure_noise(power))
+    path = warp_at_any_pace(compute_cepstra(power), read, reading.pauses)
     times = _Times(path, clip.duration_s)
     return Alignment(
         tuple(
