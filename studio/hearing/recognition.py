@@ -321,7 +321,7 @@ class Recognisers:
         )
         self._lock = threading.Lock()  # guards the loop's start and end
         self._loop: EngineLoop | None = None
-        self._thread = ThreadPoolExecutor(1, "recognition", initializer=_lower_priority)
+        self._thread = ThreadPoolExecutor(1, "recognition", initializer=lower_priority)
 
     def find(self, language: str | None) -> RecogniserModel | None:
         """The best recogniser on this machine that knows a language; None if there is none.
@@ -398,7 +398,7 @@ class Recognisers:
         return Recogniser(self._catalogue[name])
 
 
-def _lower_priority() -> None:
+def lower_priority() -> None:
     """Let this thread yield to others; only Linux has a priority for each thread."""
     if hasattr(os, "setpriority") and os.uname().sysname == "Linux":
         with suppress(OSError):

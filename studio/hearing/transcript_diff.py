@@ -420,6 +420,11 @@ def _cost(words: _Comparison, step: _Step) -> float:
     return step.distance + (step.n_written + step.n_said - 2) * _JOIN_COST
 
 
+def has_words(text: str) -> bool:
+    """Whether text has words to compare, besides tags, signs and emoji."""
+    return any(not unit.is_optional for unit in _read_text(text, ""))
+
+
 _UNLIKE_SHARE = 0.6
 _UNLIKE_WORDS = 4
 
