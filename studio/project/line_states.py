@@ -40,7 +40,7 @@ class VoiceOutliers:
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself and compared with others."""
-        return take.doubts + self._find_outliers(take)
+        return take.issues + self._find_outliers(take)
 
     def refresh(self) -> list[str]:
         """Update the baselines of voices with new takes, after a render.

@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
+from studio.hearing.recognition import Recognisers
+from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project import folder as layout
 from studio.project.document import (
     MAX_PROJECT_NAME_CHARS,
@@ -208,6 +210,7 @@ class Projects:
         backend_name: Callable[[], str],
         *,
         disk: Disk | None = None,
+        recognisers: Recognisers | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -217,13 +220,23 @@ class Projects:
             library: Has their voices.
             backend_name: The backend of a project that doesn't name one.
             disk: Writes files; replaced in tests.
+            recognisers: Check the words of takes; closed with the projects. None checks nothing.
         """
         self._root = root
         self._disk = disk or Disk()
         self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
         self._lists = ProjectLists()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
-        self._deps = ProjectDeps(engine, library, backend_name, self._threads)
+        self._checks = CheckQueue()
+        self._checker = WordChecker(recognisers) if recognisers else None
+        self._deps = ProjectDeps(
+            engine,
+            library,
+            backend_name,
+            self._threads,
+            checker=self._checker,
+            checks=self._checks,
+        )
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def start_resuming(self) -> None:
@@ -250,6 +263,9 @@ class Projects:
         To be called while the engine is still running.
         """
         self._open.close()
+        self._checks.close()
+        if self._checker is not None:
+            self._checker.close()
         # The loop has delivered its last events; closed sessions ignore any further ones.
         self._deps.engine.drain()
         self._threads.shutdown()

@@ -25,6 +25,7 @@ from studio.dialog.planning import MOOD, plan
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
+from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
@@ -301,6 +302,8 @@ class ProjectDeps:
         backend_name: The backend of a project that doesn't name one.
         threads: Threads in which takes are saved, off the engine's loop.
         now_s: The current time in seconds since 1970.
+        checker: Checks the words of takes; None where nobody does.
+        checks: In which it does so.
     """
 
     engine: SpeechEngine
@@ -308,6 +311,8 @@ class ProjectDeps:
     backend_name: Callable[[], str]
     threads: Executor
     now_s: Callable[[], float] = time.time
+    checker: WordChecker | None = None
+    checks: CheckQueue | None = None
 
 
 class VoiceResolver:

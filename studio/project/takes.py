@@ -25,6 +25,7 @@ from studio.audio.encode import AudioFormat, encode
 from studio.backends.base import canonical_name
 from studio.dialog.model import ParamValue
 from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
+from studio.hearing.word_check import WordCheck
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.storage.disk import Disk, DiskUsage, measure_checksum, storage_errors
@@ -68,6 +69,7 @@ class Take:
             studios that wrote none.
         at_s: When each step of its render was reached, in seconds since that began; empty in
             records of studios that wrote none.
+        recognised: What a recogniser understood; None if none has listened to it.
     """
 
     take_id: str
@@ -87,7 +89,13 @@ class Take:
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
     at_s: Mapping[str, float] = field(default_factory=dict)
+    recognised: WordCheck | None = None
     patch: TakePatch | None = None
+
+    @property
+    def issues(self) -> tuple[QualityIssue, ...]:
+        """Its quality issues, in its sound and in its words."""
+        return self.doubts + (self.recognised.issues if self.recognised else ())
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -162,7 +170,7 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s", "patch")
+_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s", "recognised", "patch")
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 
@@ -301,6 +309,22 @@ class TakeStore:
             self._take_back(target, audio)
             raise
         self._put(take)
+
+    def update(self, take: Take) -> None:
+        """Write a take's record anew, of which only the findings have changed.
+
+        Raises:
+            StorageFailed: It can't be written; nothing changed.
+        """
+        self._disk.write_whole(self.get_audio_path(take).with_suffix(".json"), encode_take(take))
+        with self._lock:
+            self._takes[take.take_id] = take
+            self._of_line[take.line_id] = [
+                take if one.take_id == take.take_id else one for one in self._of_line[take.line_id]
+            ]
+            voice = self._of_voice.get(build_voice_key(take), {})
+            if take.take_id in voice:
+                voice[take.take_id] = take
 
     def _take_back(self, target: Path, audio: Path | Clip) -> None:
         """Leave no audio without a record, and lose none that was generated."""

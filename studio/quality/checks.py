@@ -252,11 +252,18 @@ class IssueKind(StrEnum):
     NOISE = "noise"
     LEVEL = "level"
     PACE = "pace"
+    MISSING = "missing"
+    EXTRA = "extra"
+    REPEATED = "repeated"
+    REPLACED = "replaced"
+    UNLIKE = "unlike"
 
 
 _ISSUE_SCORES: Mapping[str, float] = {
-    IssueKind.SILENT: 5.0,
+    **dict.fromkeys((IssueKind.SILENT, IssueKind.UNLIKE), 5.0),
     **dict.fromkeys((IssueKind.LONG, IssueKind.SHORT, IssueKind.LOOP, IssueKind.NOISE), 3.0),
+    **dict.fromkeys((IssueKind.MISSING, IssueKind.EXTRA), 3.0),
+    **dict.fromkeys((IssueKind.REPEATED, IssueKind.REPLACED), 3.0),
     **dict.fromkeys((IssueKind.GAP, IssueKind.END), 2.0),
 }
 
@@ -269,11 +276,15 @@ class QualityIssue:
         kind: An `IssueKind`; a record from another version of the studio may have others.
         figure: The measured value: seconds, decibels, a share or a ratio, depending on the kind.
         message: A sentence with the value.
+        start: Where in the line's text it is, in characters; None where it is no words.
+        end: The character behind it.
     """
 
     kind: str
     figure: float
     message: str
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.line_patches import LinePatches
@@ -40,6 +41,7 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
+        recognisers: Those that check the words of takes where they are installed, the best first.
     """
 
     workspace: Path
@@ -47,6 +49,7 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
+    recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
 
 
 class Studio:
@@ -58,7 +61,12 @@ class Studio:
     """
 
     def __init__(
-        self, options: StudioOptions, engine: ManagedEngine, disk_quota: DiskQuota | None = None
+        self,
+        options: StudioOptions,
+        engine: ManagedEngine,
+        disk_quota: DiskQuota | None = None,
+        *,
+        recognisers: Recognisers | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -66,6 +74,7 @@ class Studio:
             options: The workspace and the backends.
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
+            recognisers: Check the words of takes; None, as for visitors, checks nothing.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -80,7 +89,11 @@ class Studio:
         self._aligner = WordAligner()
         self.patches = LinePatches(self.previews, self._aligner.align)
         self.projects = Projects(
-            options.workspace / "projects", engine, self.speakers, lambda: self.backend_name
+            options.workspace / "projects",
+            engine,
+            self.speakers,
+            lambda: self.backend_name,
+            recognisers=recognisers,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
@@ -111,16 +124,18 @@ class Studio:
         Raises:
             StorageFailed: The workspace can't be created or written.
         """
+        eviction = eviction or EvictionPolicy()
         engine = Engine(
             create_backend,
-            eviction or EvictionPolicy(),
+            eviction,
             conditioning_folder=ensure_writable(options.workspace) / "conditioning",
             max_concurrency=max_concurrency,
             save=save,
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        return cls(options, engine)
+        recognisers = Recognisers(eviction, catalogue=options.recognisers)
+        return cls(options, engine, recognisers=recognisers)
 
     def start(self) -> None:
         """Start the engine."""

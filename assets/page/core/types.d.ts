@@ -59,8 +59,10 @@ export interface Take {
   gone?: boolean;
   /** Where words were said again: samples `start` to `end` are new, the others those of `take_id`. */
   patch?: { take_id: string; start: number; end: number; resumes: number } | null;
-  /** Quality issues, as the studio measured them. */
-  doubts?: { kind: string; message: string }[];
+  /** Quality issues, as the studio measured them; those of words with their place in the text. */
+  doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
+  /** What a recogniser understood, or why it couldn't; null where none has listened. */
+  recognised?: string | null;
 }
 
 /** A line's own settings: the engine's parameters, `mood` and `instruct`. */

@@ -103,7 +103,8 @@ export class TakesPanel {
     const changed = take.text !== undefined && take.text !== this.#line.text;
     const cut = take.cut ? "Cut off before its end. " : "";
     const doubts = takeIssues(take);
-    const words = [cut + (changed ? `Says: ${take.text}` : ""), this.#patchOf(take), ...doubts];
+    const understood = take.recognised ? `Understood: ${take.recognised}` : "";
+    const words = [cut + (changed ? `Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
     setText(find("text"), words.filter(Boolean).join(" ").trim());
     setHidden(find("fine"), doubts.length === 0);
     this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
