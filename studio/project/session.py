@@ -256,7 +256,9 @@ class ProjectSession:
         with self._lock_for_change():
             self._check_wants(take)
             choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
-            return self._follow(self._editor.edit([choose], author, self.rev))
+            news = self._follow(self._editor.edit([choose], author, self.rev))
+        self._renderer.recognition.add([take])
+        return news
 
     def _check_wants(self, take: Take) -> None:
         line = self._state.line(take.line_id)

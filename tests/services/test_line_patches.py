@@ -18,6 +18,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput, Conflict, NotFound, SpeechFailed
+from studio.hearing.word_check import WordCheck
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore, read_take_record
@@ -142,6 +143,13 @@ def test_it_is_one_step_of_undo_and_both_takes_can_be_compared(studio: Studio) -
     assert view_of(session).take == old
     session.redo(IDA)
     assert view_of(session).take == new
+
+
+def test_what_was_recognised_in_the_earlier_take_isnt_said_of_the_new_one(studio: Studio) -> None:
+    session = project(studio)
+    old = view_of(session).take
+    session.take_store.update(replace(old, recognised=WordCheck("I never said that.", "en")))
+    assert say_again(studio, session, "boat").recognised is None
 
 
 def test_a_caret_in_a_word_marks_it(studio: Studio) -> None:
