@@ -19,6 +19,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
 from studio.audio.guarded_decode import decode_guarded
 from studio.audio.repair import LONG_SILENCE_S
+from studio.audio.voice_count import find_two_voices
 from studio.errors import AudioRejected, BadInput, NotFound, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
 from studio.voices.speaker import Sample
@@ -57,6 +58,7 @@ class SampleProblemCode(StrEnum):
     NOISY = "noisy"
     SILENCES = "silences"
     MUSIC = "music"
+    SPEAKERS = "speakers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ def _find_problems(
     else:
         yield from _check_speech(levels)
         yield from _check_background(levels, clip)
+        yield from _check_speakers(clip)
 
 
 def _check_length(duration_s: float) -> Iterator[SampleProblem]:
@@ -243,6 +246,18 @@ def _check_background(levels: Levels, clip: Clip) -> Iterator[SampleProblem]:
             " along. Take a part without it; if you hear none, go on."
         )
         yield SampleProblem(SampleProblemCode.MUSIC, message)
+
+
+def _check_speakers(clip: Clip) -> Iterator[SampleProblem]:
+    voices = find_two_voices(clip)
+    if voices is None:
+        return
+    low, high = (f"{one.speech_s:.0f} s near {one.pitch_hz:.0f} Hz" for one in voices)
+    message = (
+        f"Two people may be speaking in it: {low}, {high}. Only their pitch was compared, which"
+        " can take one lively voice for two. Choose a part in which one of them speaks."
+    )
+    yield SampleProblem(SampleProblemCode.SPEAKERS, message)
 
 
 MAX_UPLOADS = 20
