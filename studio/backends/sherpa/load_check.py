@@ -69,6 +69,24 @@ def build_recogniser(family: str, files: Mapping[str, str], threads: int) -> Any
     return build(**given, num_threads=threads, **_RECOGNISER_OPTIONS.get(family, {}))
 
 
+def build_denoiser(files: Mapping[str, str], threads: int) -> Any:
+    """Load a denoiser of the GTCRN family; `files` has the path of its `model`.
+
+    Raises:
+        ValueError: The file is missing.
+        RuntimeError: It is broken, or of a format newer than sherpa-onnx's runtime knows.
+    """
+    import sherpa_onnx
+
+    config = sherpa_onnx.OfflineSpeechDenoiserConfig(
+        model=sherpa_onnx.OfflineSpeechDenoiserModelConfig(
+            gtcrn=sherpa_onnx.OfflineSpeechDenoiserGtcrnModelConfig(files["model"]),
+            num_threads=threads,
+        )
+    )
+    return sherpa_onnx.OfflineSpeechDenoiser(config)
+
+
 def main() -> None:
     """Answer on standard output; on standard error sherpa-onnx says what is wrong."""
     asked = json.load(sys.stdin)
@@ -76,6 +94,8 @@ def main() -> None:
     about = {}
     if asked["kind"] == "recogniser":
         build_recogniser(asked["family"], asked["files"], asked["threads"])
+    elif asked["kind"] == "denoiser":
+        build_denoiser(asked["files"], asked["threads"])
     else:
         tts = build_tts(asked["family"], asked["files"], asked["threads"])
         about = {"sample_rate_hz": tts.sample_rate, "voices": tts.num_speakers}
