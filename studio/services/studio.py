@@ -17,6 +17,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
 from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
@@ -41,6 +42,7 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
+        denoiser: Takes noise out of samples.
         recognisers: Those that check the words of takes where they are installed, the best first.
     """
 
@@ -50,6 +52,7 @@ class StudioOptions:
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
     recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
+    denoiser: DenoiserModel = GTCRN
 
 
 class Studio:
@@ -67,6 +70,7 @@ class Studio:
         disk_quota: DiskQuota | None = None,
         *,
         recognisers: Recognisers | None = None,
+        denoiser: Denoiser | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -75,6 +79,7 @@ class Studio:
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
             recognisers: Check the words of takes; None, as for visitors, checks nothing.
+            denoiser: Takes noise out of samples; None, as for visitors, doesn't.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -96,7 +101,12 @@ class Studio:
             recognisers=recognisers,
         )
         uploads = SampleUploads(options.workspace / "uploads")
-        self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
+        self.voices = VoiceLibrary(
+            self.speakers,
+            uploads,
+            find_colour=self.projects.find_colour,
+            denoise=denoiser.denoise if denoiser else None,
+        )
         self.backend_name = options.backend_name
         self.backend_reason = options.backend_reason
 
@@ -135,7 +145,7 @@ class Studio:
         )
         engine.downloads.backend_names = options.backend_names
         recognisers = Recognisers(eviction, catalogue=options.recognisers)
-        return cls(options, engine, recognisers=recognisers)
+        return cls(options, engine, recognisers=recognisers, denoiser=Denoiser(options.denoiser))
 
     def start(self) -> None:
         """Start the engine."""

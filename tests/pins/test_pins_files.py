@@ -46,7 +46,9 @@ ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "patch"
 """Later additions: a format's version, checksums, and of a take its pauses, its steps' times,
 and which samples are a patch."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
-FORMER = {"former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at"}
+FORMER = {
+    "former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at", "original",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -196,6 +196,14 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
     return speaker_body(studio.speakers, speaker)
 
 
+@speaker_routes.get("/{speaker_id}/formers/{version_id}.wav")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+def sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> FileResponse:
+    """Fetch an earlier version of a sample, or the original of a denoised one."""
+    path = studio.speakers.find_version_path(speaker_id, version_id)
+    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
+
+
 @speaker_routes.post("/{speaker_id}/formers/{version_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
