@@ -53,10 +53,13 @@ class TakeRecognition:
             self._queue.wake(self)
 
     def add_chosen(self) -> None:
-        """Check the chosen takes of a project that was opened."""
+        """Check the takes of a project that was opened."""
+        if self._checker is None or not self._checker.is_able:
+            return
         with self._state.lock:
             lines = self._state.line_states
-            chosen = [lines.find_chosen(line) for line in self._state.document]
+            ready = filter(lines.is_ready, self._state.document)
+            chosen = [lines.find_chosen(line) for line in ready]
         self.add(take for take in chosen if take is not None)
 
     def pick(self) -> Callable[[], None] | None:
@@ -102,7 +105,8 @@ class TakeRecognition:
         except (Cancelled, ModelUnavailable) as error:
             log.warning("the words of take %s weren't checked: %s", take_id, error)
             if tries < _MAX_TRIES and not self._is_stopped():
-                self._tries[take_id] = tries
+                with core.lock:
+                    self._tries[take_id] = tries
             return
         with core.lock:
             current = core.take_store.get(take_id)
