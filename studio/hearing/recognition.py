@@ -216,7 +216,7 @@ class Recogniser:
             if np.abs(piece).max(initial=0.0) < _SILENT:
                 continue
             result = self._recognise(recogniser, piece, clip.rate_hz)
-            words += _read_words(result, at_s, at_s + len(piece) / clip.rate_hz)
+            words += read_words(result, at_s, at_s + len(piece) / clip.rate_hz)
             language = language or result.lang.strip("<|>") or None
         return Transcript(_join_words(words), tuple(words), language)
 
@@ -251,8 +251,15 @@ def cut_at_pauses(clip: Clip) -> Iterator[tuple[float, Samples]]:
     yield start / rate_hz, samples[start:]
 
 
-def _read_words(result: Any, start_s: float, end_s: float) -> list[RecognisedWord]:
-    """The words of a piece of a recording between two times."""
+def read_words(result: Any, start_s: float, end_s: float) -> list[RecognisedWord]:
+    """The words of a piece of a recording between two times.
+
+    Args:
+        result: sherpa-onnx's, with `text`, and `tokens` and `timestamps` where the family has them;
+            a token that begins a word begins with a space.
+        start_s: The piece's start in the recording.
+        end_s: Its end.
+    """
     tokens, times = list(result.tokens), list(result.timestamps)
     if not tokens or len(times) != len(tokens):
         return [RecognisedWord(word) for word in split_words(result.text)]

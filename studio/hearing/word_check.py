@@ -43,7 +43,7 @@ class WordCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenText:
+class ExpectedText:
     """What is to be said in a take.
 
     Attributes:
@@ -71,7 +71,7 @@ class WordChecker:
         return self._recognisers.find(None) is not None
 
     def check(
-        self, clip: Clip, spoken: SpokenText, cancelled: Callable[[], bool] = lambda: False
+        self, clip: Clip, spoken: ExpectedText, cancelled: Callable[[], bool] = lambda: False
     ) -> WordCheck:
         """Recognise a take and compare it with its text.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from studio.audio.clip import Clip, from_pcm16
 from studio.errors import Cancelled, ModelUnavailable, StorageFailed
-from studio.hearing.word_check import SpokenText
+from studio.hearing.word_check import ExpectedText
 from studio.project.document import LineKind
 from studio.project.line_states import LineEvent, ProjectState
 from studio.project.takes import Take
@@ -53,10 +53,13 @@ class TakeRecognition:
             self._queue.wake(self)
 
     def add_chosen(self) -> None:
-        """Check the chosen takes of a project that was opened."""
+        """Check the takes of a project that was opened."""
+        if self._checker is None or not self._checker.is_able:
+            return
         with self._state.lock:
             lines = self._state.line_states
-            chosen = [lines.find_chosen(line) for line in self._state.document]
+            ready = filter(lines.is_ready, self._state.document)
+            chosen = [lines.find_chosen(line) for line in ready]
         self.add(take for take in chosen if take is not None)
 
     def pick(self) -> Callable[[], None] | None:
@@ -91,7 +94,7 @@ class TakeRecognition:
             take = core.take_store.get(take_id)
             if core.closed or take is None or not self._is_to_check(take):
                 return
-            spoken = self._build_spoken_text(take)
+            spoken = self._build_expected_text(take)
         assert self._checker is not None
         try:
             clip = _read_clip(core.take_store.get_audio_path(take))
@@ -102,7 +105,8 @@ class TakeRecognition:
         except (Cancelled, ModelUnavailable) as error:
             log.warning("the words of take %s weren't checked: %s", take_id, error)
             if tries < _MAX_TRIES and not self._is_stopped():
-                self._tries[take_id] = tries
+                with core.lock:
+                    self._tries[take_id] = tries
             return
         with core.lock:
             current = core.take_store.get(take_id)
@@ -118,10 +122,10 @@ class TakeRecognition:
     def _is_stopped(self) -> bool:
         return self._state.closed or self._queue is None or self._queue.is_closed
 
-    def _build_spoken_text(self, take: Take) -> SpokenText:
+    def _build_expected_text(self, take: Take) -> ExpectedText:
         line, context = self._state.line(take.line_id), self._state.line_states.context
         language = take.language or context.resolve_language(line)
-        return SpokenText(take.text, language, context.pronouncing.spoken)
+        return ExpectedText(take.text, language, context.pronouncing.spoken)
 
 
 def _read_clip(path: Path) -> Clip:

@@ -1,7 +1,9 @@
 """Recognisers: what they understand and when, how they come, go and fail."""
 
+import inspect
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from draft_ears import FOLDER, catalogue
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
+from studio.backends.sherpa.load_check import build_recogniser
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable, SettingError
 from studio.hearing.recognition import (
@@ -18,6 +21,7 @@ from studio.hearing.recognition import (
     Recogniser,
     Recognisers,
     cut_at_pauses,
+    read_words,
     split_words,
 )
 from studio.voices.speaker import Voice
@@ -159,6 +163,41 @@ def test_a_broken_model_is_refused_in_one_sentence(file, tmp_path):
     with pytest.raises(ModelUnavailable, match=r"The model of Draft ears in .* can't be loaded"):
         recognisers.transcribe(Clip.silence(1.0))
     recognisers.close()
+
+
+@pytest.mark.parametrize("name", RECOGNISERS)
+def test_each_familys_constructor_takes_the_catalogues_files(name, monkeypatch):
+    import sherpa_onnx
+
+    model, built = RECOGNISERS[name], []
+    constructor = f"from_{model.family}"
+    signature = inspect.signature(getattr(sherpa_onnx.OfflineRecognizer, constructor))
+    monkeypatch.setattr(
+        sherpa_onnx.OfflineRecognizer,
+        constructor,
+        lambda **given: built.append(signature.bind(**given)),
+    )
+    located = {role: f"/models/{path}" for one in model.sources for role, path in one.files.items()}
+    build_recogniser(model.family, located, threads=1)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "times", "expected"),
+    [
+        # Parakeet's pieces, with marks; SenseVoice's characters; letters; and Whisper's, untimed.
+        ([" The", " l", "amp", "."], [0.1, 0.4, 0.5, 0.7], [("The", 10.1), ("lamp.", 10.4)]),
+        (["灯", "还", "▁on"], [0.0, 0.2, 0.5], [("灯", 10.0), ("还", 10.2), ("on", 10.5)]),
+        (["a", "▁", "n", "o"], [0.0, 0.1, 0.3, 0.4], [("a", 10.0), ("no", 10.3)]),
+        ([" The", " lamp"], [], [("The", None), ("lamp", None)]),
+    ],
+)
+def test_words_are_read_from_the_tokens_of_each_family(tokens, times, expected):
+    text = "".join(tokens).replace("▁", " ")
+    result = SimpleNamespace(text=text, tokens=tokens, timestamps=times)
+    found = read_words(result, 10.0, 11.0)
+    assert [(word.text, word.start_s) for word in found] == expected
+    assert found[-1].end_s in (11.0, None)
 
 
 def test_each_catalogued_model_says_what_people_ask_first():

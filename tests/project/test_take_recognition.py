@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -138,6 +139,31 @@ def test_takes_from_before_there_was_a_recogniser_are_checked_when_the_project_o
     with reopened(tmp_path, catalogue()) as studio:
         kinds = checked(studio.projects.open(session.project_id))
         assert kinds[1][1] == ["missing"]
+
+
+def test_the_lines_from_the_play_head_on_go_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reopened(tmp_path, {}) as studio:
+        session = project(studio, GOOD, *SLIPS)
+        rendered(session)
+        lengths = [view.samples for view in session.list_views()]
+    order, is_moved = [], threading.Event()
+    transcribe = Recogniser.transcribe
+
+    def waiting(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+        order.append(lengths.index(len(clip)))
+        is_moved.wait(60)
+        return transcribe(self, clip, cancelled)
+
+    monkeypatch.setattr(Recogniser, "transcribe", waiting)
+    with reopened(tmp_path, catalogue()) as studio:
+        session = studio.projects.open(session.project_id)
+        until(lambda: len(order) == 1)
+        session.focus(session.document.order[3])
+        is_moved.set()
+        checked(session)
+    assert order == [0, 3, 4, 1, 2]
 
 
 def test_nothing_is_checked_before_the_line_at_the_play_head(
