@@ -19,6 +19,7 @@ from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
 from studio.hearing.recognition import Recognisers
+from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project import folder as layout
 from studio.project.document import (
@@ -39,6 +40,7 @@ from studio.project.project_lists import ProjectLists, ReclaimableProject
 from studio.project.render_context import ProjectDeps
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
+from studio.project.word_timing import WordTimer
 from studio.storage.disk import Disk, measure_folder
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.library import SpeakerLibrary
@@ -202,7 +204,7 @@ _MAX_ID_CHARS = 64
 class Projects:
     """The projects in a folder; safe from any thread but the engine's own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what listens to takes comes beside what stores them
         self,
         root: Path,
         engine: SpeechEngine,
@@ -211,6 +213,7 @@ class Projects:
         *,
         disk: Disk | None = None,
         recognisers: Recognisers | None = None,
+        aligner: WordAligner | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -221,12 +224,14 @@ class Projects:
             backend_name: The backend of a project that doesn't name one.
             disk: Writes files; replaced in tests.
             recognisers: Check the words of takes; closed with the projects. None checks nothing.
+            aligner: Times the words of takes; None times none.
         """
         self._root = root
         self._disk = disk or Disk()
         self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
         self._lists = ProjectLists()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
+        self._timer = WordTimer(aligner) if aligner is not None else None
         self._checks = CheckQueue()
         self._checker = WordChecker(recognisers) if recognisers else None
         self._deps = ProjectDeps(
@@ -236,6 +241,7 @@ class Projects:
             self._threads,
             checker=self._checker,
             checks=self._checks,
+            word_timer=self._timer,
         )
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
@@ -269,6 +275,8 @@ class Projects:
         # The loop has delivered its last events; closed sessions ignore any further ones.
         self._deps.engine.drain()
         self._threads.shutdown()
+        if self._timer is not None:
+            self._timer.close()
 
     def list_summaries(self) -> list[ProjectSummary]:
         """All projects, the last edited first; a damaged one as far as its history goes."""

@@ -27,6 +27,7 @@ from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
 from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
+from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
 from studio.voices.cast import Cast
@@ -304,6 +305,7 @@ class ProjectDeps:
         now_s: The current time in seconds since 1970.
         checker: Checks the words of takes; None where nobody does.
         checks: In which it does so.
+        word_timer: Times the words of takes; None times none.
     """
 
     engine: SpeechEngine
@@ -313,6 +315,7 @@ class ProjectDeps:
     now_s: Callable[[], float] = time.time
     checker: WordChecker | None = None
     checks: CheckQueue | None = None
+    word_timer: WordTimer | None = None
 
 
 class VoiceResolver:

@@ -182,6 +182,8 @@ def _describe(phrase: _Phrase, patch: Patch) -> Take:
         audio_crc32=None,
         pauses=_shift_pauses(base, patch),
         at_s={},
+        words=None,
+        phonemes=None,
         recognised=None,
         patch=TakePatch(base.take_id, patch.start, patch.end, patch.resumes),
     )

@@ -61,6 +61,7 @@ class Studio:
     Attributes:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
+        aligner: Times the words of takes and renders.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Studio:
         *,
         recognisers: Recognisers | None = None,
         denoiser: Denoiser | None = None,
+        aligner: WordAligner | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -80,6 +82,7 @@ class Studio:
             disk_quota: Limits the workspace's size; None for no limit.
             recognisers: Check the words of takes; None, as for visitors, checks nothing.
             denoiser: Takes noise out of samples; None, as for visitors, doesn't.
+            aligner: Times words, for several studios; None for one of its own.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -89,16 +92,18 @@ class Studio:
         self.disk_quota = disk_quota or DiskQuota(options.workspace, None)
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
+        self._owns_aligner = aligner is None
+        self.aligner = aligner or WordAligner()
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
-        self._aligner = WordAligner()
-        self.patches = LinePatches(self.previews, self._aligner.align)
+        self.patches = LinePatches(self.previews, self.aligner.align_words)
         self.projects = Projects(
             options.workspace / "projects",
             engine,
             self.speakers,
             lambda: self.backend_name,
             recognisers=recognisers,
+            aligner=self.aligner,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.voices = VoiceLibrary(
@@ -153,8 +158,9 @@ class Studio:
 
     def close(self) -> None:
         """Close the projects, then the engine."""
+        if self._owns_aligner:
+            self.aligner.close()
         self.projects.close()
-        self._aligner.close()
         self.engine.close()
 
     def __enter__(self) -> Studio:

@@ -42,9 +42,12 @@ SEGMENT = {
     "start_sample", "n_samples", "file",
 }  # fmt: skip
 SPOKEN = SEGMENT | {"at_s"}
-ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "recognised", "patch"}
-"""Later additions: a format's version, checksums, and of a take its pauses, its steps' times, what
-a recogniser understood and which samples are a patch."""
+ADDED = {
+    "sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes",
+    "recognised", "patch",
+}  # fmt: skip
+"""Later additions: a format's version, checksums, and of a take its pauses, steps and words, what a
+recogniser understood and which samples are a patch."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
 FORMER = {
     "former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at", "original",
