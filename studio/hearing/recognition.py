@@ -364,6 +364,26 @@ class Recognisers:
             )
         return self._running_loop().run(self._transcribe(model.name, clip, cancelled))
 
+    def identify_language(self, clip: Clip) -> str | None:
+        """The BCP-47 code of the language of a recording's first half minute, by Whisper.
+
+        Returns:
+            None where no Whisper is on this machine.
+
+        Raises:
+            ModelUnavailable: Its files are broken.
+            AudioRejected: It fails at this recording.
+            Cancelled: This was closed.
+        """
+        models = (one for one in self._catalogue.values() if one.family == "whisper")
+        model = next((one for one in models if find_folders(one)), None)
+        if model is None:
+            return None
+        try:
+            return self._thread.submit(_identify_language, model, clip).result()
+        except RuntimeError as error:  # no thread any more
+            raise Cancelled("Recognition was stopped.") from error
+
     def unload(self, name: str) -> None:
         """Unload a recogniser now.
 
@@ -403,6 +423,22 @@ class Recognisers:
             offered = ", ".join(self._catalogue)
             raise SettingError(f"There is no recogniser “{name}”; there are: {offered}.")
         return Recogniser(self._catalogue[name])
+
+
+def _identify_language(model: RecogniserModel, clip: Clip) -> str | None:
+    """Load Whisper for one recording: samples come seldom, and it takes hundreds of megabytes."""
+    folders = find_folders(model)
+    try_load(model, folders, family=model.family, kind="language")
+    head = clip.samples[: round(LONGEST_PIECE_S * clip.rate_hz)]
+    samples = np.concatenate([*resample(split_blocks(head), clip.rate_hz, _RATE_HZ)])
+    try:
+        identifier = load_check.build_language_identifier(locate_files(model, folders), threads=1)
+        stream = identifier.create_stream()
+        stream.accept_waveform(_RATE_HZ, samples)
+        code: str = identifier.compute(stream)
+    except (ValueError, RuntimeError) as error:
+        raise AudioRejected(f"{model.title} can't tell the language: {error}") from error
+    return code or None
 
 
 def lower_priority() -> None:

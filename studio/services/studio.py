@@ -24,6 +24,7 @@ from studio.project.projects import Projects
 from studio.services.line_patches import LinePatches
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
+from studio.services.sample_listening import SampleListener
 from studio.services.voice_library import VoiceLibrary
 from studio.storage.workspace import DiskQuota, ensure_writable
 from studio.voices.library import SpeakerLibrary
@@ -106,6 +107,7 @@ class Studio:
             aligner=self.aligner,
         )
         uploads = SampleUploads(options.workspace / "uploads")
+        self.listener = SampleListener(recognisers)
         self.voices = VoiceLibrary(
             self.speakers,
             uploads,

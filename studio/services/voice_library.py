@@ -90,6 +90,11 @@ class VoiceLibrary:
         self._find_colour = find_colour
         self._denoise = denoise
 
+    @property
+    def denoises(self) -> bool:
+        """Whether it can take noise out of recordings."""
+        return self._denoise is not None
+
     def examine(self, cut: TrimSpec) -> SampleCheck:
         """Check a part of an upload, after what the cut asks to be done to it.
 

@@ -226,6 +226,9 @@ export const importVoice = (file) => json("speakers/import", { method: "POST", b
 export const uploadRecording = (recording, name, signal) =>
   json(`uploads?name=${part(name.slice(0, 200))}`, { method: "POST", body: recording, signal });
 export const checkUpload = (id, cut) => json(`${uploadPath(id)}/check`, { method: "POST", body: cut });
+/** What is said in a part of an upload. @param {object} body the part, and `language` if known @returns {Promise<{transcript: string | null, language: string | null, note: string | null}>} */
+export const readUploadWords = (id, body, signal) =>
+  json(`${uploadPath(id)}/words`, { method: "POST", body, signal });
 export const dropUpload = (id) => request(uploadPath(id), { method: "DELETE" });
 
 /** A sentence in a speaker's voice, as audio. */
@@ -236,10 +239,11 @@ export const previewUpload = (id, body, signal) => postForSound(`${uploadPath(id
 export const convertVoice = (id, recording, signal) => postForSound(`${speakerPath(id)}/act`, recording, signal);
 
 export const sampleUrl = (id, sampleId) => `studio/${samplePath(id, sampleId)}.wav`;
+export const sampleVersionUrl = (id, versionId) => `studio/${speakerPath(id)}/formers/${part(versionId)}.wav`;
 export const voiceUrl = (id) => `studio/${speakerPath(id)}/voice`;
 /** A part of an upload, fetched whole: Safari plays from a URL only if the server supports ranges. */
-export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired }, signal) => {
-  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}`;
+export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired, denoised }, signal) => {
+  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}&denoised=${denoised}`;
   return (await request(`${uploadPath(id)}/audio.wav?${cut}`, { signal })).blob();
 };
 

@@ -270,6 +270,8 @@ export interface SampleVersion {
   mood: string | null;
   seconds: number | null;
   removed: boolean;
+  /** Whether it is the other side of a denoised sample. */
+  original: boolean;
   at: string;
 }
 
@@ -297,6 +299,8 @@ export interface EngineOffer {
   described_voices: boolean;
   instructions: boolean;
   voice_conversion: boolean;
+  /** Whether noise can be taken out of samples. */
+  denoising: boolean;
 }
 
 export interface EngineParam {

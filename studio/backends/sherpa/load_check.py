@@ -69,6 +69,22 @@ def build_recogniser(family: str, files: Mapping[str, str], threads: int) -> Any
     return build(**given, num_threads=threads, **_RECOGNISER_OPTIONS.get(family, {}))
 
 
+def build_language_identifier(files: Mapping[str, str], threads: int) -> Any:
+    """Load a Whisper model of several languages to tell which one is spoken.
+
+    Raises:
+        ValueError: A file is missing.
+        RuntimeError: A file is broken, or of a format newer than sherpa-onnx's runtime knows.
+    """
+    import sherpa_onnx
+
+    whisper = sherpa_onnx.SpokenLanguageIdentificationWhisperConfig(
+        files["encoder"], files["decoder"]
+    )
+    config = sherpa_onnx.SpokenLanguageIdentificationConfig(whisper, num_threads=threads)
+    return sherpa_onnx.SpokenLanguageIdentification(config)
+
+
 def build_denoiser(files: Mapping[str, str], threads: int) -> Any:
     """Load a denoiser of the GTCRN family; `files` has the path of its `model`.
 
@@ -94,6 +110,8 @@ def main() -> None:
     about = {}
     if asked["kind"] == "recogniser":
         build_recogniser(asked["family"], asked["files"], asked["threads"])
+    elif asked["kind"] == "language":
+        build_language_identifier(asked["files"], asked["threads"])
     elif asked["kind"] == "denoiser":
         build_denoiser(asked["files"], asked["threads"])
     else:

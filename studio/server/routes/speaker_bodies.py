@@ -39,6 +39,12 @@ class CutBody(RequestBody):
         return TrimSpec(upload_id, self.start_s, self.end_s, self.repaired, self.denoised)
 
 
+class ListenBody(CutBody):
+    """A part of an upload to transcribe, and its language if that is known."""
+
+    language: str | None = Field(None, max_length=100)
+
+
 class SampleBody(CutBody):
     """A part of an upload that becomes a sample; `consent` says that its voice may be cloned."""
 
