@@ -53,7 +53,7 @@ class StudioOptions:
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
     recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
-    denoiser: DenoiserModel = GTCRN
+    denoiser: DenoiserModel = field(default_factory=lambda: GTCRN)
 
 
 class Studio:

@@ -15,11 +15,6 @@ from studio.services import studio
 WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]
 
 if __name__ == "__main__":
-    options = studio.StudioOptions.__init__
-    model = write_gtcrn(WORKSPACE.parent / "model")
-
-    def init(self, *given, **more):
-        options(self, *given, **{"recognisers": catalogue(), "denoiser": model, **more})
-
-    studio.StudioOptions.__init__ = init
+    studio.RECOGNISERS = catalogue()
+    studio.GTCRN = write_gtcrn(WORKSPACE.parent / "model")
     sys.exit(main(["serve", "--port", PORT, "--no-browser", "--workspace", str(WORKSPACE)]))

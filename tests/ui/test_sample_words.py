@@ -27,8 +27,8 @@ def server(server_of):
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory):
-    """The draft voice in a hiss."""
+def recordings(tmp_path_factory):
+    """The draft voice in a quiet room, and in a hiss."""
     backend = DraftBackend(workers=1)
     backend.load(lambda _: None)
     voice = backend.condition(Voice("Ida"))
@@ -36,19 +36,20 @@ def recording(tmp_path_factory):
     backend.unload()
     speech = np.pad(speech, STUDIO_RATE_HZ // 3)
     hiss = np.random.default_rng(4).normal(size=len(speech)) * 0.003
-    path = tmp_path_factory.mktemp("recording") / "ida.wav"
-    soundfile.write(path, speech + hiss, STUDIO_RATE_HZ)
-    return path
+    folder = tmp_path_factory.mktemp("recordings")
+    soundfile.write(folder / "quiet.wav", speech, STUDIO_RATE_HZ)
+    soundfile.write(folder / "noisy.wav", speech + hiss, STUDIO_RATE_HZ)
+    return folder
 
 
 @pytest.fixture
-def choose(page, recording):
-    """Opens the panel of a new voice with the recording."""
+def choose(page, recordings):
+    """Opens the panel of a new voice with a recording."""
 
-    def chosen(name):
-        page.click("#voice-add")
+    def chosen(name, file_name="quiet.wav"):
+        page.click("#voice-new")
         page.fill("#speaker-name", name)
-        page.set_input_files("#sample-source .source-file", recording)
+        page.set_input_files("#sample-source .source-file", recordings / file_name)
         page.wait_for_selector(EDITOR)
 
     yield chosen
@@ -79,7 +80,7 @@ def test_the_words_are_filled_in_and_can_be_edited(page, server, choose):
 
 
 def test_noise_is_taken_out_and_both_recordings_can_be_heard_and_used(page, server, choose):
-    choose("Curlew")
+    choose("Curlew", "noisy.wav")
     page.click("#sample-denoise")
     page.wait_for_selector("#sample-repaired:not([hidden])")
     assert "noise taken out" in page.inner_text("#sample-steps")
