@@ -64,8 +64,6 @@ def test_the_words_are_filled_in_and_can_be_edited(page, server, choose):
     choose("Heron")
     field = page.locator("#sample-transcript")
     expect(field).not_to_have_value("")
-    said = field.input_value().split()
-    assert sum(one in said for one in TEXT.split()) >= 8
     expect(page.locator("#sample-words-note")).to_contain_text("a recogniser wrote them")
     assert violations(page, ["#sample-panel"]) == []
     field.fill("My own words.")
