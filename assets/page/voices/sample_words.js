@@ -22,7 +22,8 @@ export class SampleWords {
       const found = await api.readUploadWords(upload, { ...cut, language }, running.signal);
       if (running !== this.#running) return;
       for (const name of Object.keys(FIELDS)) this.#fill(name, found[name] ?? "");
-      this.#say(found.note ?? "Check the words: a recogniser wrote them.");
+      const advice = found.transcript ? "Check the words: a recogniser wrote them." : "";
+      this.#say([advice, found.note].filter(Boolean).join(" "));
     } catch (error) {
       if (running === this.#running) this.#say(error.name === "AbortError" ? "" : error.message);
     }
