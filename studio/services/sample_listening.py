@@ -57,7 +57,7 @@ class SampleListener:
         if self._recognisers is None or self._recognisers.find(None) is None:
             return SampleWords(language=language, note=_NONE_INSTALLED)
         try:
-            named = language or self._recognisers.identify_language(clip)
+            named: str | None = language or self._recognisers.identify_language(clip)
             if self._recognisers.find(named) is None:
                 note = f"No recogniser that is installed knows “{named}”. Write what is said."
                 return SampleWords(language=named, note=note)
