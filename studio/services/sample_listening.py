@@ -13,6 +13,7 @@ _NONE_INSTALLED = (
     "No recogniser is installed, so write yourself what is said. One comes with: tableread voices"
     " install parakeet."
 )
+_UNKNOWN_LANGUAGE = "No recogniser that is installed knows “{}”. Write what is said."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,9 @@ class SampleListener:
         if self._recognisers is None or self._recognisers.find(None) is None:
             return SampleWords(language=language, note=_NONE_INSTALLED)
         try:
-            named: str | None = language or self._recognisers.identify_language(clip)
+            named = language or self._recognisers.identify_language(clip)
             if self._recognisers.find(named) is None:
-                note = f"No recogniser that is installed knows “{named}”. Write what is said."
-                return SampleWords(language=named, note=note)
+                return SampleWords(language=named, note=_UNKNOWN_LANGUAGE.format(named))
             found = self._recognisers.transcribe(clip, named, cancelled=cancelled)
         except (AudioRejected, ModelUnavailable) as error:
             return SampleWords(language=language, note=str(error))
