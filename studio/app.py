@@ -25,6 +25,8 @@ from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
+from studio.hearing.reference_reading import ReferenceReader
+from studio.hearing.take_check import TakeCheck
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -161,7 +163,7 @@ def _studio(settings: Settings) -> Studio:
         backend_reason=reason,
         voice_names=settings.voice_names,
     )
-    return Studio.open(
+    studio = Studio.open(
         options,
         lambda name: _backend(name, backend_options, lending),
         max_concurrency=settings.max_concurrency,
@@ -172,6 +174,8 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
+    studio.engine.renderer.check = TakeCheck(ReferenceReader().read)
+    return studio
 
 
 def _voice_tools(settings: Settings, engine: str | None) -> VoiceTools:

@@ -20,7 +20,8 @@ from studio.project.render_context import ProjectDeps, RenderContext, VoiceResol
 from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
-from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, find_outliers
+from studio.quality.checks import QualityIssue
+from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 
 _REFRESH_GROWTH = 1.1
 """Growth of a voice's takes after which its outliers are computed again."""
@@ -75,7 +76,10 @@ class VoiceOutliers:
 
     def _build_baseline(self, voice: VoiceKey) -> VoiceBaseline | None:
         takes = self._take_store.list_for_voice(voice)
-        usual = build_baseline([take.figures for take in takes if take.figures is not None])
+        usual = build_baseline(
+            [take.figures for take in takes if take.figures is not None],
+            takes[0].voice if takes and takes[0].voice else "this voice",
+        )
         self._baselines[voice] = (len(takes), usual)
         return usual
 

@@ -65,7 +65,7 @@ def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenS
     assert find_segment_issues(job) == ()
     job = job_of(open_studio, Fading(), *lines, line("The last one is this."))
     assert [(one.line_number, one.message) for one in find_segment_issues(job)] == [
-        (7, "14 dB quieter than this voice’s other takes.")
+        (7, "14 dB quieter than Ida’s other lines.")
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_mood_is_compared_with_itself(open_studio: OpenStudio) -> None:
     assert find_segment_issues(job) == ()
     job = job_of(open_studio, Fading(), *map(line, texts), line(whisper.text))
     assert [one.message for one in find_segment_issues(job)] == [
-        "14 dB quieter than this voice’s other takes."
+        "14 dB quieter than Ida’s other lines."
     ]
 
 

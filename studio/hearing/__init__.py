@@ -1,0 +1,1 @@
+"""What the studio hears in a take: when each of its words is said."""

@@ -1,0 +1,233 @@
+"""Voice drift: where a take sounds unlike the other takes of its voice, and by how much.
+
+Each measure is compared with the median of the voice's takes; what is beyond a margin, and beyond
+what this voice varies by, is an issue. Takes with a mood, an instruction or other settings are
+compared among themselves, so that a whisper that was asked for is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from studio.quality.checks import QUIET_DB, IssueKind, QualityIssue, TakeMetrics
+
+_MIN_BASELINE_TAKES = 8  # with fewer, a median and its spread say little
+# Of the median absolute deviation, scaled to a standard deviation: false alarms of a normal measure
+# stay about one in a hundred for 8 takes and below that for more (20,000 simulated voices).
+_SPREADS, _SPREADS_FEW = 3.0, 12.0
+
+# One voice whispers and shouts: only more than that is a fault.
+_LEVEL_DB = 9.0
+# By letters, a text's duration is known to a fifth; by the draft voice's reading, to a fiftieth.
+_PACE = math.log(1.6)
+_TEMPO = math.log(1.07)
+_SEMITONES = 1.4
+_TIMBRE_DB = 3.5
+
+_FEW_TIMES = 1.5  # below, a percentage says more
+_MIN_TILT_DB = 1.5
+_OCTAVES = 5.0  # from the lowest band to the highest
+_SLOPE_PRIOR = 0.1  # semitones squared: readings that hardly differ say nothing of a slope
+
+_Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The median of a measure over a voice's takes, and how far from it a take stands out."""
+
+    middle: float
+    margin: float
+
+    def measure_apart(self, value: float | None) -> float | None:
+        """How far a value is from the middle, if that is too far; None if it isn't."""
+        if value is None or not abs(value - self.middle) > self.margin:
+            return None
+        return value - self.middle
+
+
+@dataclass(frozen=True, slots=True)
+class Melody:
+    """How a voice's pitch follows that of the draft voice's reading: questions and the like.
+
+    Attributes:
+        reading_pitch: Median of the readings, semitones.
+        slope: Semitones that the voice rises for each that a reading does, 0 to 1.
+    """
+
+    reading_pitch: float
+    slope: float
+
+    def level(self, metrics: TakeMetrics) -> float | None:
+        """A take's pitch as it would be for a text of the usual melody."""
+        if metrics.pitch is None or metrics.reading_pitch is None:
+            return metrics.pitch
+        return metrics.pitch - self.slope * (metrics.reading_pitch - self.reading_pitch)
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceBaseline:
+    """What is usual for one voice; a measure that too few takes have is None.
+
+    Attributes:
+        who: The voice's name in messages.
+        melody: How its pitch follows that of the draft voice's readings.
+        bands_db: Its long-term average spectrum, of which `timbre` is the distance.
+    """
+
+    who: str
+    level_db: Usual
+    pace: Usual | None = None
+    tempo: Usual | None = None
+    pitch: Usual | None = None
+    melody: Melody | None = None
+    timbre: Usual | None = None
+    bands_db: tuple[float, ...] | None = None
+
+    @property
+    def others(self) -> str:
+        """Its other takes, for messages."""
+        return f"{self.who}’s other lines"
+
+
+def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> VoiceBaseline | None:
+    """Compute a voice's baseline from its takes; None if there are fewer than 8.
+
+    Args:
+        others: Its takes' measurements.
+        who: The voice's name, for messages.
+    """
+    level_db = _find_usual([one.level_db for one in others], _LEVEL_DB)
+    if level_db is None:
+        return None
+    melody = _fit_melody(others)
+    bands_db = _find_middle_bands(others)
+    return VoiceBaseline(
+        who,
+        # Not wider for a voice of changing level, as each line of a scene has to be understood.
+        Usual(level_db.middle, _LEVEL_DB),
+        _find_usual([one.pace for one in others], _PACE),
+        _find_usual([one.tempo for one in others], _TEMPO),
+        _find_usual([melody.level(one) for one in others], _SEMITONES),
+        melody,
+        _find_usual([_measure_timbre(one, bands_db) for one in others], _TIMBRE_DB),
+        bands_db,
+    )
+
+
+def find_outliers(metrics: TakeMetrics, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
+    """Find where a take differs too much from the other takes of its voice."""
+    if usual is None or not metrics.level_db >= QUIET_DB:
+        return ()
+    return tuple(
+        issue
+        for find in (_find_level, _find_pace, _find_pitch, _find_timbre)
+        if (issue := find(metrics, usual)) is not None
+    )
+
+
+def _find_level(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
+    apart_db = usual.level_db.measure_apart(metrics.level_db)
+    if apart_db is None:
+        return None
+    how = "louder" if apart_db > 0 else "quieter"
+    message = f"{abs(apart_db):.0f} dB {how} than {usual.others}."
+    return QualityIssue(IssueKind.LEVEL, round(apart_db, 1), message)
+
+
+def _find_pace(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
+    apart = None
+    if usual.tempo is not None and metrics.tempo is not None:
+        apart = usual.tempo.measure_apart(metrics.tempo)
+    elif usual.pace is not None:
+        apart = usual.pace.measure_apart(metrics.pace)
+    if apart is None:
+        return None
+    how, times = "slow" if apart > 0 else "fast", math.exp(abs(apart))
+    message = f"{times:.1f} times as {how} as {usual.others}."
+    if times < _FEW_TIMES:
+        message = f"{how.title()}er by {times - 1:.0%} than {usual.others}."
+    return QualityIssue(IssueKind.PACE, round(math.exp(apart), 2), message)
+
+
+def _find_pitch(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
+    if usual.pitch is None or usual.melody is None:
+        return None
+    apart = usual.pitch.measure_apart(usual.melody.level(metrics))
+    if apart is None:
+        return None
+    how = "Higher" if apart > 0 else "Lower"
+    unit = "a semitone" if round(abs(apart)) == 1 else f"{abs(apart):.0f} semitones"
+    return QualityIssue(IssueKind.PITCH, round(apart, 1), f"{how} by {unit} than {usual.others}.")
+
+
+def _find_timbre(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
+    distance_db = _measure_timbre(metrics, usual.bands_db)
+    if usual.timbre is None or (usual.timbre.measure_apart(distance_db) or 0.0) <= 0:
+        return None
+    assert distance_db is not None
+    message = f"It sounds like another voice: {distance_db:.0f} dB from {usual.others} in colour."
+    if abs(tilt_db := _measure_tilt_db(metrics, usual)) > _MIN_TILT_DB:
+        how = "Brighter" if tilt_db > 0 else "Duller"
+        message = f"{how} by {abs(tilt_db):.0f} dB an octave than {usual.others}."
+    return QualityIssue(IssueKind.TIMBRE, round(distance_db, 1), message)
+
+
+def _find_usual(values: Iterable[float | None], least_margin: float) -> Usual | None:
+    """The usual of a measure; None if fewer than 8 takes have it."""
+    # Records may come from imported files, with values that no sound has.
+    known = np.array([one for one in values if one is not None and math.isfinite(one)])
+    if len(known) < _MIN_BASELINE_TAKES:
+        return None
+    spreads = _SPREADS + _SPREADS_FEW / len(known)
+    return Usual(float(np.median(known)), max(least_margin, spreads * _measure_spread(known)))
+
+
+def _measure_spread(values: _Array) -> float:
+    """Standard deviation of normal values, by the median, so that outliers don't count."""
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+def _fit_melody(others: Sequence[TakeMetrics]) -> Melody:
+    pairs = [
+        (one.pitch, one.reading_pitch)
+        for one in others
+        if one.pitch is not None and one.reading_pitch is not None
+    ]
+    values = np.array([pair for pair in pairs if all(map(math.isfinite, pair))])
+    if len(values) < _MIN_BASELINE_TAKES:
+        return Melody(0.0, 0.0)
+    middle = np.median(values, axis=0)
+    pitch, reading = (values - middle).T
+    most = 2 * _measure_spread(pitch)  # a take that is far off says nothing about melodies
+    pitch = np.clip(pitch, -most, most)
+    slope = float(pitch @ reading) / (float(reading @ reading) + _SLOPE_PRIOR * len(values))
+    return Melody(float(middle[1]), min(1.0, max(0.0, slope)))
+
+
+def _find_middle_bands(others: Sequence[TakeMetrics]) -> tuple[float, ...] | None:
+    bands = [one.bands_db for one in others if one.bands_db is not None]
+    widths = {len(one) for one in bands}
+    if len(bands) < _MIN_BASELINE_TAKES or len(widths) > 1:
+        return None
+    return tuple(float(level) for level in np.median(np.array(bands), axis=0))
+
+
+def _measure_timbre(metrics: TakeMetrics, bands_db: tuple[float, ...] | None) -> float | None:
+    """Distance of a take's long-term average spectrum, decibels RMS over its bands."""
+    if metrics.bands_db is None or bands_db is None or len(metrics.bands_db) != len(bands_db):
+        return None
+    apart = np.subtract(metrics.bands_db, bands_db)
+    return float(np.sqrt(np.mean(np.square(apart))))
+
+
+def _measure_tilt_db(metrics: TakeMetrics, usual: VoiceBaseline) -> float:
+    """How much more a take's spectrum rises, decibels an octave."""
+    apart = np.subtract(metrics.bands_db or (), usual.bands_db or ())
+    octaves = np.linspace(0.0, _OCTAVES, len(apart))
+    return float(np.polyfit(octaves, apart, 1)[0])
