@@ -1,7 +1,7 @@
 """The process in which eSpeak NG speaks; run by path, with the library and its data folder.
 
-It takes one request after another on standard input, to speak text or to tell its phonemes, and
-answers each on standard output: frames of `FRAME` with a payload behind it. It imports the standard
+It takes one request after another on standard input, to speak text, with the times of its words and
+phonemes if they are wanted, or to tell its phonemes, and answers each on standard output: frames of `FRAME` with a payload behind it. It imports the standard
 library only, and ends when its input ends, so it never outlives the studio.
 
 What eSpeak NG says depends on what it said before: pitch flutter, roughness and gain live in
@@ -23,8 +23,8 @@ from typing import IO, Any
 FRAME = struct.Struct("<iII")
 """Error code (0 is success), payload bytes, 1 when the worker ends now."""
 
-REQUEST = struct.Struct("<I")
-"""Bytes of the JSON request that follows."""
+SIZE = struct.Struct("<I")
+"""Bytes of the JSON that follows: a request, or the events of speech."""
 
 MAX_UTTERANCES = 100
 """Then the worker ends and another takes its place, which costs 0.3 ms an utterance: the library
@@ -32,13 +32,39 @@ leaves 2 to 20 KiB behind at each, and 200 KiB where Latin words stand in anothe
 
 _SYNCHRONOUS = 2
 _NO_EXIT = 0x8000  # an error is returned instead of ending the process
+_PHONEME_EVENTS, _AS_IPA = 0x01, 0x02  # they leave the sound as it is
 _BUFFER_MS = 1_000
 _UTF8_PLAIN = 1  # neither SSML (0x10) nor phonemes in brackets (0x100)
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4
 _IPA, _TIED = 0x02, 0x80  # the tie's character stands in the bits above
 _QUIET_ENOUGH = 50  # percent; at 100 loud variants reach eSpeak NG's own limiter, which distorts
 
-_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_WORD_EVENT, _PHONEME_EVENT = 1, 7
+
+
+class _EventId(ctypes.Union):
+    _fields_ = (("name", ctypes.c_void_p), ("phoneme", ctypes.c_char * 8))
+
+
+class _Event(ctypes.Structure):
+    """`espeak_EVENT` of speak_lib.h (1.52); a list ends with type 0."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("unique_identifier", ctypes.c_uint),
+        ("text_position", ctypes.c_int),  # in characters, from 1
+        ("length", ctypes.c_int),
+        ("audio_position", ctypes.c_int),
+        ("sample", ctypes.c_int),
+        ("user_data", ctypes.c_void_p),
+        ("id", _EventId),
+    )
+
+
+_Events = Any  # a ctypes pointer to events
+_Callback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(_Event)
+)
 
 
 class EspeakError(Exception):
@@ -56,10 +82,12 @@ class Library:
             EspeakError: It has no data, or of another version.
         """
         self._pcm = bytearray()
+        self._events: list[tuple[int, int | str]] | None = None
         self._espeak = ctypes.CDLL(path)
         self.is_fresh = self._espeak.espeak_ng_GetSampleRate() == 0
         # The data's own path may be longer than the 160 bytes eSpeak NG keeps, or not ASCII.
-        self.rate_hz = self._espeak.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, b".", _NO_EXIT)
+        options = _NO_EXIT | _PHONEME_EVENTS | _AS_IPA
+        self.rate_hz = self._espeak.espeak_Initialize(_SYNCHRONOUS, _BUFFER_MS, b".", options)
         if self.rate_hz <= 0:
             raise EspeakError(self.rate_hz, "initialise")
         self._callback = _Callback(self._take)
@@ -72,16 +100,19 @@ class Library:
         version: bytes = self._espeak.espeak_Info(None)
         return version.decode()
 
-    def speak(self, request: dict[str, Any]) -> bytearray:
+    def speak(self, request: dict[str, Any]) -> bytes:
         """Speak one request.
 
         Returns:
-            Little-endian 16-bit mono PCM at `rate_hz`.
+            Little-endian 16-bit mono PCM at `rate_hz`. If `with_events`, before it the size of a
+            JSON list as `SIZE`, and the list: the first sample of a word with its offset in the
+            text in characters, or of a phoneme with its IPA, which is empty for silence.
 
         Raises:
             EspeakError: The voice isn't known, or the synthesis failed.
         """
         voice = request["voice"]
+        self._events = [] if request["with_events"] else None
         self._check(self._espeak.espeak_SetVoiceByName(voice.encode()), voice)
         settings = {
             _RATE: request["words_per_minute"],
@@ -94,7 +125,10 @@ class Library:
         text = request["text"].encode() + b"\0"
         status = self._espeak.espeak_Synth(text, len(text), 0, 1, 0, _UTF8_PLAIN, None, None)
         self._check(status, "speak")
-        return self._pcm
+        if self._events is None:
+            return bytes(self._pcm)
+        events = json.dumps(self._events).encode()
+        return SIZE.pack(len(events)) + events + self._pcm
 
     def read(self, request: dict[str, Any]) -> bytes:
         """Tell how sentences are pronounced, without speaking them.
@@ -137,10 +171,23 @@ class Library:
         else:
             _ctypes.dlclose(handle)
 
-    def _take(self, samples: int | None, n_samples: int, _events: int | None) -> int:
+    def _take(self, samples: int | None, n_samples: int, events: _Events) -> int:
         if samples and n_samples > 0:
             self._pcm += ctypes.string_at(samples, 2 * n_samples)
+        if self._events is not None:
+            self._take_events(events, self._events)
         return 0
+
+    @staticmethod
+    def _take_events(events: _Events, found: list[tuple[int, int | str]]) -> None:
+        at = 0
+        while (event := events[at]).type:
+            if event.type == _WORD_EVENT:
+                found.append((event.sample, event.text_position - 1))
+            elif event.type == _PHONEME_EVENT:
+                # Eight bytes at most, which may end within a character.
+                found.append((event.sample, event.id.phoneme.decode(errors="ignore")))
+            at += 1
 
     @staticmethod
     def _check(status: int, what: str) -> None:
@@ -163,7 +210,7 @@ def serve(library_path: str, requests: IO[bytes], answers: IO[bytes]) -> None:
             return
         try:
             answer = library.read(request) if "sentences" in request else library.speak(request)
-            payload, code = bytes(answer), 0
+            payload, code = answer, 0
         except EspeakError as error:
             payload, code = str(error.args[1]).encode(), error.args[0]
         _answer(answers, payload, code=code, last=spoken == limit)
@@ -172,10 +219,10 @@ def serve(library_path: str, requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def _next_request(requests: IO[bytes]) -> dict[str, Any] | None:
-    head = requests.read(REQUEST.size)
-    if len(head) < REQUEST.size:
+    head = requests.read(SIZE.size)
+    if len(head) < SIZE.size:
         return None
-    body = requests.read(*REQUEST.unpack(head))
+    body = requests.read(*SIZE.unpack(head))
     request: dict[str, Any] = json.loads(body)
     return request
 

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from studio.backends.espeak import espeak_worker as worker_program
 from studio.backends.espeak.espeak_voices import PACKAGE, Package
-from studio.backends.espeak.espeak_worker import FRAME, REQUEST
+from studio.backends.espeak.espeak_worker import FRAME, SIZE
 from studio.errors import ModelUnavailable, SpeechFailed
 
 START_TIMEOUT_S = 20.0
@@ -52,6 +52,7 @@ class Utterance:
         words_per_minute: 80 to 450.
         pitch: 0 to 99; 50 is the variant's own.
         pitch_range: 0 (monotonous) to 99; 50 is the variant's own.
+        with_events: Whether the times of words and phonemes are wanted, too.
     """
 
     text: str
@@ -59,6 +60,23 @@ class Utterance:
     words_per_minute: int = 175
     pitch: int = 50
     pitch_range: int = 50
+    with_events: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSpeech:
+    """Speech with the times of its parts, exact to the sample.
+
+    Attributes:
+        pcm: int16 [samples], mono, at the worker's rate.
+        words: First sample of a word, and its offset in the text in characters. eSpeak NG says some
+            neighbours as one word, such as "of the", and a number as several at one offset.
+        phonemes: First sample of a phoneme, and its IPA with stress marks; empty for silence.
+    """
+
+    pcm: npt.NDArray[np.int16]
+    words: tuple[tuple[int, int], ...]
+    phonemes: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +143,22 @@ class EspeakWorker:
         """
         return np.frombuffer(self._answer_to(utterance, timeout_s), dtype="<i2")
 
+    def speak_timed(self, utterance: Utterance, *, timeout_s: float) -> TimedSpeech:
+        """Speak one utterance, and say when each of its words and phonemes begins.
+
+        Raises:
+            SpeechFailed: As `speak`.
+            WorkerKilled: The process was ended from outside.
+        """
+        payload = self._answer_to(replace(utterance, with_events=True), timeout_s)
+        end = SIZE.size + SIZE.unpack_from(payload)[0]
+        events = json.loads(payload[SIZE.size : end])
+        return TimedSpeech(
+            np.frombuffer(payload, dtype="<i2", offset=end),
+            tuple((sample, what) for sample, what in events if isinstance(what, int)),
+            tuple((sample, what) for sample, what in events if isinstance(what, str)),
+        )
+
     def read(self, reading: Reading, *, timeout_s: float) -> list[list[tuple[str, str]]]:
         """How sentences are pronounced.
 
@@ -187,7 +221,7 @@ class EspeakWorker:
         stdin = self._process.stdin
         assert stdin is not None
         try:
-            stdin.write(REQUEST.pack(len(body)) + body)
+            stdin.write(SIZE.pack(len(body)) + body)
             stdin.flush()
         except OSError:  # it ended while it was idle
             return None

@@ -1,0 +1,266 @@
+"""The draft voice's reading of a text, with the exact time of each word and phoneme."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from studio.audio.clip import from_pcm16
+from studio.backends.espeak.backend import plain_text
+from studio.backends.espeak.espeak_voices import Languages, find_package, language_of_text
+from studio.backends.espeak.worker_pool import EspeakWorker, TimedSpeech, Utterance, WorkerPool
+from studio.dialog.planning import split_text
+from studio.dialog.tags import strip_tags
+from studio.errors import SpeechFailed
+from studio.hearing.cepstra import N_BANDS, STEP_S, Frames, measure_mel_power
+
+MAX_CHARS = 600  # of a piece that is read at once; half a minute
+_PATIENCE_S = 20.0
+_VARIANT = "m3"
+_PAUSE_S = 0.06  # a pause is as long as this in a reading; the take's own may last
+
+_WORD = regex.compile(r"\S+")
+_EDGE = regex.compile(r"^[\p{P}\p{C}]+|[\p{P}\p{C}]+$")
+_LETTER = regex.compile(r"[\p{L}\p{N}]")
+_SYMBOL = regex.compile(r"[\p{So}\p{Sk}\p{Cn}\p{Co}\p{Cs}\uFE0F\u200D]")
+_UNSPACED = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """A word's first offset in the text and the one after its last, and its frames likewise."""
+
+    start: int
+    end: int
+    first_frame: float
+    end_frame: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPhoneme:
+    """A phoneme in IPA with stress marks, its first frame and the one after its last."""
+
+    ipa: str
+    first_frame: float
+    end_frame: float
+
+
+@dataclass(frozen=True, slots=True)
+class DraftReading:
+    """A reading of a text.
+
+    Attributes:
+        power: The power in mel bands, [frames, bands], with short pauses.
+        pauses: Whether each frame is a pause, [frames].
+        words: In order; none that has no letter or digit.
+        phonemes: In order, without pauses.
+    """
+
+    power: Frames
+    pauses: npt.NDArray[np.bool_]
+    words: tuple[ReadWord, ...]
+    phonemes: tuple[ReadPhoneme, ...]
+
+
+class DraftReader:
+    """Reads texts with eSpeak NG, in a process of its own; from any thread."""
+
+    def __init__(self, *, workers: int = 1) -> None:
+        """Find eSpeak NG; its process starts with the first text.
+
+        Raises:
+            ModelUnavailable: Its package is missing or broken.
+        """
+        package = find_package()
+        self._languages = Languages(package.folder / "espeak-ng-data")
+        self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)
+
+    def read(self, text: str, language: str | None = None) -> DraftReading:
+        """Read a text, whose tags and pauses become short pauses.
+
+        Args:
+            text: Of any length; it is read in pieces of half a minute.
+            language: A BCP-47 code; None, or one that eSpeak NG doesn't know, for that of most of
+                the text's letters.
+
+        Raises:
+            SpeechFailed: eSpeak NG stopped, or was stopped.
+            ModelUnavailable: Its process doesn't start.
+        """
+        plain = _PlainText(text)
+        code = language or language_of_text(text)
+        found = self._languages.find(code) or self._languages.find(language_of_text(text))
+        if found is None:
+            raise SpeechFailed(f"eSpeak NG can't read the language “{code}”.")
+        voice = f"{found.voice_file}+{_VARIANT}"
+        reading = _Reading(plain)
+        for start, piece in _cut_pieces(plain.text, code):
+            utterance = Utterance(piece, voice)
+            speech, rate_hz = self._pool.run(lambda worker, one=utterance: _speak(worker, one))
+            reading.add(start, speech, rate_hz)
+        return reading.finish()
+
+    def close(self) -> None:
+        """End the process."""
+        self._pool.close()
+
+
+def _speak(worker: EspeakWorker, utterance: Utterance) -> tuple[TimedSpeech, int]:
+    return worker.speak_timed(utterance, timeout_s=_PATIENCE_S), worker.rate_hz
+
+
+class _PlainText:
+    """A text as eSpeak NG gets it, and the place of each of its characters in the text.
+
+    A tag is a comma here, so that eSpeak NG pauses there.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.written = text
+        chars: list[tuple[str, int]] = []
+        end = 0
+        for start, stop in strip_tags(text):
+            if start > end:
+                chars.append((",", end))
+            chars += [(char, at) for at, char in enumerate(text[start:stop], start)]
+            end = stop
+        kept = [(self._plain(char), at) for char, at in chars]
+        self.text = "".join(char for char, _ in kept)
+        self.places = [at for char, at in kept for _ in char]
+
+    @staticmethod
+    def _plain(char: str) -> str:
+        if _SYMBOL.match(char) and char != "\u200d":
+            return " "  # eSpeak NG says emoji by their names; others are silent
+        return plain_text(char) or (" " if char.isspace() else "")
+
+
+def _cut_pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
+    """Pieces to read, each with its offset."""
+    at = 0
+    for piece in split_text(text, MAX_CHARS, language):
+        at = text.index(piece, at)
+        if _LETTER.search(piece):
+            yield at, piece
+        at += len(piece)
+
+
+class _Reading:
+    """A reading that is put together from pieces."""
+
+    def __init__(self, plain: _PlainText) -> None:
+        self._plain = plain
+        self._power: list[Frames] = []
+        self._pauses: list[npt.NDArray[np.bool_]] = []
+        self._frames = 0
+        self._words: list[tuple[int, float]] = []  # place in the text, first frame
+        self._phonemes: list[tuple[str, float]] = []
+
+    def add(self, start: int, speech: TimedSpeech, rate_hz: int) -> None:
+        """Add a piece that starts at an offset of the plain text."""
+        edge = round(_PAUSE_S * rate_hz)
+        samples = np.pad(from_pcm16(speech.pcm), edge)
+        power = measure_mel_power(samples, rate_hz)
+        per_frame = STEP_S * rate_hz
+        phonemes = [("", 0.0), *((ipa, (edge + at) / per_frame) for at, ipa in speech.phonemes)]
+        phonemes.append(("", (edge + len(speech.pcm)) / per_frame))
+        pauses = _find_pauses(phonemes, len(power))
+        kept = _shorten(pauses)
+        place = self._frames + np.cumsum(kept) - 1.0
+        self._phonemes += [(ipa, float(_at(place, frame))) for ipa, frame in phonemes]
+        for at, offset in speech.words:
+            where = min(start + max(0, offset), len(self._plain.places) - 1)
+            frame = float(_at(place, (edge + at) / per_frame))
+            self._words.append((self._plain.places[where], frame))
+        self._power.append(power[kept])
+        self._pauses.append(pauses[kept])
+        self._frames += int(kept.sum())
+
+    def finish(self) -> DraftReading:
+        """The whole reading."""
+        ends = [frame for _, frame in self._phonemes[1:]]
+        phonemes = tuple(
+            ReadPhoneme(ipa, first, end)
+            for (ipa, first), end in zip(self._phonemes, ends, strict=False)
+            if ipa and end > first
+        )
+        nothing = np.zeros((0, N_BANDS), dtype=np.float32)
+        return DraftReading(
+            np.concatenate([nothing, *self._power]),
+            np.concatenate([np.zeros(0, dtype=bool), *self._pauses]),
+            tuple(self._place_words(phonemes)),
+            phonemes,
+        )
+
+    def _place_words(self, phonemes: Sequence[ReadPhoneme]) -> Iterator[ReadWord]:
+        """The text's words; those that eSpeak NG says as one share its time by their letters."""
+        spans = list(_find_words(self._plain, [at for at, _ in self._words]))
+        starts = [start for start, _ in spans]
+        first_frames: dict[int, float] = {}  # of each word that has an event
+        for at, frame in self._words:
+            word = bisect_right(starts, at) - 1
+            if word < 0 or at >= spans[word][1]:
+                word += 1  # in front of a word, such as an opening quotation mark
+            first_frames.setdefault(word, frame)
+        known = sorted(word for word in first_frames if word < len(spans))
+        for word, following in zip(known, [*known[1:], len(spans)], strict=True):
+            first = first_frames[word]
+            end = self._find_end(first, first_frames.get(following, float(self._frames)), phonemes)
+            shared = spans[word:following]
+            shares = np.cumsum([0, *(stop - start for start, stop in shared)])
+            edges = first + (end - first) * shares / shares[-1]
+            for (start, stop), (from_frame, to_frame) in zip(shared, pairwise(edges), strict=True):
+                yield ReadWord(start, stop, float(from_frame), float(to_frame))
+
+    @staticmethod
+    def _find_end(first: float, following: float, phonemes: Sequence[ReadPhoneme]) -> float:
+        """The end of the last phoneme before the next word, which a pause may follow."""
+        last = bisect_left(phonemes, following, key=lambda one: one.first_frame) - 1
+        end = phonemes[last].end_frame if last >= 0 else first
+        return max(first, min(following, end))
+
+
+def _find_pauses(phonemes: Sequence[tuple[str, float]], n_frames: int) -> npt.NDArray[np.bool_]:
+    """Whether each frame is silent; between the last phoneme's start and the end it is."""
+    pauses = np.ones(n_frames, dtype=bool)
+    for (ipa, first), (_, end) in pairwise(phonemes):
+        if ipa:
+            pauses[round(first) : max(round(first) + 1, round(end))] = False
+    return pauses
+
+
+def _shorten(pauses: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which frames to keep, so that no pause is longer than `_PAUSE_S`."""
+    numbers = np.arange(len(pauses))
+    latest_speech = np.maximum.accumulate(np.where(pauses, -1, numbers))
+    kept: npt.NDArray[np.bool_] = numbers - latest_speech <= round(_PAUSE_S / STEP_S)
+    return kept
+
+
+def _at(places: npt.NDArray[np.float64], frame: float) -> float:
+    """The place of a frame among those kept."""
+    return float(np.interp(frame, np.arange(len(places)), places))
+
+
+def _find_words(plain: _PlainText, events: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The words of the text as offsets; without spaces between them, a word is what is said so."""
+    text = plain.written
+    for stretch in strip_tags(text):
+        for match in _WORD.finditer(text, *stretch):
+            edges = [match.start(), match.end()]
+            if _UNSPACED.search(match[0]):
+                edges[1:1] = sorted({at for at in events if edges[0] < at < edges[1]})
+            for start, end in pairwise(edges):
+                piece = text[start:end]
+                if _LETTER.search(piece):
+                    inner = _EDGE.sub("", piece)
+                    first = start + piece.index(inner)
+                    yield first, first + len(inner)
