@@ -163,6 +163,12 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         help=f"how often a doubtful line is spoken, 1 to {_MAX_TRIES}; the best is kept (default: "
         "1)",
     )
+    parser.add_argument(
+        "--keep-tries",
+        metavar="DIR",
+        type=Path,
+        help="copy all tries of such lines there, to listen to them",
+    )
 
 
 def _add_sound(parser: argparse.ArgumentParser) -> None:

@@ -48,7 +48,7 @@ from studio.engine.job import (
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.services.line_checks import check_settings
 from studio.services.studio import RenderOptions, Studio
-from studio.storage.disk import open_atomic
+from studio.storage.disk import open_atomic, storage_errors
 
 _CUT = "What was made of it isn't whole and is left out."
 _RESPOKEN = "It was begun again with another seed, and came to its end."
@@ -122,6 +122,20 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "segments": len(job.records),
         "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.list_failures()],
         "second_tries": [_entry(again) for again in job.list_retries()],
+        "tries": [
+            {
+                "segment_idx": record.segment.segment_idx,
+                "line": record.segment.line_number,
+                "seed": one.seed,
+                "score": one.score,
+                "kinds": [issue.kind for issue in one.issues],
+                "message": one.message,
+                "used": number == record.best_try,
+            }
+            for record in job.records
+            if len(record.tries) > 1
+            for number, one in enumerate(record.tries)
+        ],
         "doubtful": [
             _entry(one) | {"kinds": [issue.kind for issue in one.issues]}
             for one in find_segment_issues(job)
@@ -174,6 +188,7 @@ class RenderArguments:
     speed: float | None = None
     audio_format: str = "wav"
     quiet: bool = False
+    keep_tries: Path | None = None
 
     @classmethod
     def check(cls, arguments: argparse.Namespace) -> RenderArguments:
@@ -205,6 +220,7 @@ class RenderArguments:
             arguments.speed,
             arguments.format,
             arguments.quiet,
+            _check_tries_folder(arguments.keep_tries),
         )
 
     def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
@@ -272,6 +288,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         notice(job.spec.plan.notices)
         _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
         _check_saved(job, folder)
+        if arguments.keep_tries is not None:
+            _copy_tries(job, arguments.keep_tries)
         captions = partial(write_captions, job, dialog, pronouncing.spoken)
         written = _write(job, arguments, folder, captions)
     report(job, len(parsed.dialog), written, arguments)
@@ -394,6 +412,27 @@ def _check_saved(job: Job, folder: Path) -> None:
             f"The render was stopped after {saved} of {len(job.records)} segments: "
             f"{job.fatal_message} Those that were made are in {folder}."
         )
+
+
+def _copy_tries(job: Job, folder: Path) -> None:
+    """Copy the tries of lines that were spoken several times, named by line and number.
+
+    Raises:
+        StorageFailed: They can't be written.
+    """
+    for record in job.records:
+        for number, one in enumerate(record.tries if len(record.tries) > 1 else (), start=1):
+            if one.path is not None:
+                segment = record.segment
+                name = f"{segment.line_number:04d}-{segment.segment_idx:05d}-try{number}.wav"
+                with storage_errors(folder):
+                    shutil.copyfile(one.path, folder / name)
+
+
+def _check_tries_folder(folder: Path | None) -> Path | None:
+    if folder is not None and not folder.is_dir():
+        raise SettingError(f"--keep-tries {folder} can't be used: it must be a folder there is.")
+    return folder
 
 
 def _write(

@@ -81,6 +81,11 @@ class SegmentTry:
     score: float
     path: Path | None
 
+    @property
+    def message(self) -> str:
+        """All issues as one text."""
+        return " ".join(issue.message for issue in self.issues)
+
 
 @dataclass(slots=True)
 class SegmentRecord:

@@ -59,6 +59,8 @@ export interface Take {
   gone?: boolean;
   /** Quality issues, as the studio measured them. */
   doubts?: { kind: string; message: string }[];
+  /** Of its issues; the try with the lowest is used, 0 is without a fault. */
+  score?: number;
 }
 
 /** A line's own settings: the engine's parameters, `mood` and `instruct`. */

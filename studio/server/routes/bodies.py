@@ -30,7 +30,7 @@ from studio.project.line_states import (
 from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
-from studio.quality.checks import QualityIssue
+from studio.quality.checks import QualityIssue, score_issues
 
 
 class RequestBody(BaseModel):
@@ -218,6 +218,7 @@ def take_body(
     return list_plain_fields(take) | {
         "params": dict(take.params),
         "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
+        "score": score_issues(doubts),
         "locked": take.take_id in document.locked_takes,
         "gone": gone,
     }
