@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -13,7 +13,7 @@ import soxr
 
 from studio.audio.clip import Clip, Samples
 from studio.audio.encode import change_tempo
-from studio.quality.checks import ExpectedSpeech, TakeMetrics
+from studio.quality.checks import ExpectedSpeech
 
 _FADE_S = 0.005
 _SEMITONES = 2.0
@@ -52,22 +52,20 @@ class PlantableTake:
     """A good take, into which faults are planted.
 
     Attributes:
-        clip: At the studio's rate.
+        load: Reads its sound, at the studio's rate; all takes of a project may not fit in memory.
         said: What is said in it.
         voice: The voice's name.
-        language: BCP-47 code; None if unknown.
-        metrics: As its record has them.
-        words: When its words are said, in order; empty where nobody knows.
+        language: BCP-47 code as the take has it; None where its line names none.
         group: Takes of one group should sound alike.
+        words: When its words are said, in order; empty where nobody knows.
     """
 
-    clip: Clip
+    load: Callable[[], Clip]
     said: ExpectedSpeech
     voice: str
-    language: str | None
-    metrics: TakeMetrics
+    language: str | None = None
+    group: Hashable = None
     words: Sequence[WordSpan] = ()
-    group: object = None
 
 
 def plant_fault(
@@ -85,85 +83,84 @@ def plant_fault(
         At the take's rate; None where the fault can't be planted: without word times, or without
         another line or voice to take it from.
     """
-    return _PLANTERS[fault](take, [one for one in others if one is not take], rng)
+    return _PLANTERS[fault](_Plot(take, take.load(), others, rng))
 
 
-Planter = Callable[[PlantableTake, Sequence[PlantableTake], random.Random], Clip | None]
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """What a fault is planted into, and what it may take."""
+
+    take: PlantableTake
+    clip: Clip
+    others: Sequence[PlantableTake]
+    rng: random.Random
+
+    def choose_other(self, *, same_voice: bool) -> PlantableTake | None:
+        fits = [
+            one
+            for one in self.others
+            if one is not self.take and (one.voice == self.take.voice) is same_voice
+        ]
+        return self.rng.choice(fits) if fits else None
 
 
-def _cut_word(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    word = _choose_word(take, rng)
-    return None if word is None else _splice(take.clip, word, np.zeros(0, dtype=np.float32))
+def _cut_word(plot: _Plot) -> Clip | None:
+    word = _choose_word(plot.take, plot.rng)
+    return None if word is None else _splice(plot.clip, word, np.zeros(0, dtype=np.float32))
 
 
-def _double_word(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    word = _choose_word(take, rng)
+def _double_word(plot: _Plot) -> Clip | None:
+    word = _choose_word(plot.take, plot.rng)
     if word is None:
         return None
-    said = _cut_span(take.clip, word)
-    return _splice(take.clip, word, np.concatenate([said, said]))
+    said = _cut_span(plot.clip, word)
+    return _splice(plot.clip, word, np.concatenate([said, said]))
 
 
-def _exchange_word(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    word, lender = _choose_word(take, rng), _choose_other(take, others, rng, same_voice=True)
-    lent = None if lender is None else _choose_word(lender, rng)
+def _exchange_word(plot: _Plot) -> Clip | None:
+    word, lender = _choose_word(plot.take, plot.rng), plot.choose_other(same_voice=True)
+    lent = None if lender is None else _choose_word(lender, plot.rng)
     if word is None or lender is None or lent is None:
         return None
-    return _splice(take.clip, word, _cut_span(lender.clip, lent))
+    return _splice(plot.clip, word, _cut_span(lender.load(), lent))
 
 
-def _cut_end(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    if len(take.words) < 2:
+def _cut_end(plot: _Plot) -> Clip | None:
+    if len(plot.take.words) < 2:
         return None
-    last = take.words[-1]
-    end_s = last.start_s + rng.uniform(*_KEPT_OF_LAST_WORD) * (last.end_s - last.start_s)
-    return Clip(take.clip.samples[: round(end_s * take.clip.rate_hz)], take.clip.rate_hz)
+    last = plot.take.words[-1]
+    end_s = last.start_s + plot.rng.uniform(*_KEPT_OF_LAST_WORD) * (last.end_s - last.start_s)
+    return Clip(plot.clip.samples[: round(end_s * plot.clip.rate_hz)], plot.clip.rate_hz)
 
 
-def _add_tail(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    lender = _choose_other(take, others, rng, same_voice=True)
+def _add_tail(plot: _Plot) -> Clip | None:
+    lender = plot.choose_other(same_voice=True)
     if lender is None:
         return None
-    rate_hz = take.clip.rate_hz
-    length = min(len(lender.clip), round(rng.uniform(*_TAIL_S) * rate_hz))
-    start = rng.randint(0, len(lender.clip) - length)
-    tail = _fade(lender.clip.samples[start : start + length].copy(), rate_hz)
-    return Clip(np.concatenate([take.clip.samples, tail]), rate_hz)
+    lent, rate_hz = lender.load(), plot.clip.rate_hz
+    length = min(len(lent), round(plot.rng.uniform(*_TAIL_S) * rate_hz))
+    start = plot.rng.randint(0, len(lent) - length)
+    tail = _fade(lent.samples[start : start + length].copy(), rate_hz)
+    return Clip(np.concatenate([plot.clip.samples, tail]), rate_hz)
 
 
-def _take_other_speaker(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    lender = _choose_other(take, others, rng, same_voice=False)
-    return None if lender is None else lender.clip
+def _take_other_speaker(plot: _Plot) -> Clip | None:
+    lender = plot.choose_other(same_voice=False)
+    return None if lender is None else lender.load()
 
 
-def _move_pitch(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    ratio = 2 ** (rng.choice((-1, 1)) * _SEMITONES / 12)
-    rate_hz = take.clip.rate_hz
-    moved = soxr.resample(take.clip.samples, rate_hz * ratio, rate_hz)
+def _move_pitch(plot: _Plot) -> Clip | None:
+    ratio = 2 ** (plot.rng.choice((-1, 1)) * _SEMITONES / 12)
+    rate_hz = plot.clip.rate_hz
+    moved = soxr.resample(plot.clip.samples, rate_hz * ratio, rate_hz)
     return _change_tempo(Clip(moved.astype(np.float32), rate_hz), 1 / ratio)
 
 
-def _move_tempo(
-    take: PlantableTake, others: Sequence[PlantableTake], rng: random.Random
-) -> Clip | None:
-    return _change_tempo(take.clip, _TEMPO ** rng.choice((-1, 1)))
+def _move_tempo(plot: _Plot) -> Clip | None:
+    return _change_tempo(plot.clip, _TEMPO ** plot.rng.choice((-1, 1)))
 
 
-_PLANTERS: dict[Fault, Planter] = {
+_PLANTERS: dict[Fault, Callable[[_Plot], Clip | None]] = {
     Fault.WORD_CUT: _cut_word,
     Fault.WORD_DOUBLED: _double_word,
     Fault.WORD_EXCHANGED: _exchange_word,
@@ -183,17 +180,6 @@ def _choose_word(take: PlantableTake, rng: random.Random) -> WordSpan | None:
     """A word of a take; the first and the last one only where there is no other."""
     words = take.words[1:-1] or take.words
     return rng.choice(words) if len(take.words) > 1 else None
-
-
-def _choose_other(
-    take: PlantableTake,
-    others: Sequence[PlantableTake],
-    rng: random.Random,
-    *,
-    same_voice: bool,
-) -> PlantableTake | None:
-    fits = [one for one in others if (one.voice == take.voice) is same_voice]
-    return rng.choice(fits) if fits else None
 
 
 def _cut_span(clip: Clip, word: WordSpan) -> Samples:

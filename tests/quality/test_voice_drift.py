@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from spoken_lines import LANGUAGES, VOICES, SpokenLine, VoiceReader
@@ -45,6 +46,10 @@ def reference() -> Iterator[ReferenceReader]:
         reader.close()
 
 
+def same(clip: Clip) -> Clip:
+    return clip
+
+
 def measured(line: SpokenLine, clip: Clip, reference: ReferenceReader) -> TakeMetrics:
     reading = reference.read(line.text, line.language)
     return check_take(clip, ExpectedSpeech(line.text), reading).metrics
@@ -66,22 +71,17 @@ def rates(
             for number, (voice, count) in enumerate(voices.items())
         }
         takes = [
-            PlantableTake(
-                line.clip,
-                ExpectedSpeech(line.text),
-                voice,
-                language,
-                measured(line, line.clip, reference),
-            )
-            for voice, ones in lines.items()
+            PlantableTake(partial(same, line.clip), ExpectedSpeech(line.text), line.voice)
+            for ones in lines.values()
             for line in ones
         ]
         for voice, ones in lines.items():
             own = [take for take in takes if take.voice == voice]
-            usual = build_baseline([take.metrics for take in own], voice)
+            metrics = [measured(line, line.clip, reference) for line in ones]
+            usual = build_baseline(metrics, voice)
             rng = random.Random(seed)
+            alarms += [bool(find_outliers(one, usual)) for one in metrics]
             for line, take in zip(ones, own, strict=True):
-                alarms.append(bool(find_outliers(take.metrics, usual)))
                 for fault, kinds in FOUND_BY.items():
                     clip = plant_fault(fault, take, takes, rng)
                     assert clip is not None
