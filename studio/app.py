@@ -19,6 +19,7 @@ from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
+from studio.cli.judge import run_judge
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.cli.voices import VoiceTools, run_voices
@@ -83,6 +84,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_convert(arguments)
         case "voices":
             return run_voices(arguments, _voice_tools(settings, arguments.engine))
+        case "judge":
+            return run_judge(arguments, lambda: _studio(settings))
         case "completion":
             return _print_completion(arguments.shell)
         case "bench":

@@ -359,8 +359,11 @@ class ProgressBar:
     It has no colour, so there is nothing for NO_COLOR to take away.
     """
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False, width: int = 30) -> None:
-        """Show it on a stream, as wide as that many signs."""
+    def __init__(
+        self, stream: TextIO, *, quiet: bool = False, width: int = 30, of: str = "segments"
+    ) -> None:
+        """Show it on a stream, as wide as that many signs; `of` is what is counted."""
+        self._of = of
         self._stream = stream
         self._shown = stream.isatty() and not quiet
         self._width = width
@@ -371,7 +374,7 @@ class ProgressBar:
             return
         filled = "#" * (self._width * done // total)
         rest = "" if not remaining_s else f", {describe_duration(remaining_s)} left"
-        text = f"[{filled:.<{self._width}}] {done} of {total} segments{rest}"
+        text = f"[{filled:.<{self._width}}] {done} of {total} {self._of}{rest}"
         end = "\n" if done == total else ""
         self._stream.write(f"\r{text:<{self._width + 60}}{end}")
         self._stream.flush()

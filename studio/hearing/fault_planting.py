@@ -34,6 +34,23 @@ class Fault(StrEnum):
     PITCH = "pitch"
     TEMPO = "tempo"
 
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Fault.WORD_CUT: "a word left out",
+    Fault.WORD_DOUBLED: "a word said twice",
+    Fault.WORD_EXCHANGED: "a word of another line",
+    Fault.END_CUT: "cut off in its last word",
+    Fault.TAIL: "babble of another line after its end",
+    Fault.OTHER_SPEAKER: "another speaker",
+    Fault.PITCH: f"{_SEMITONES:.0f} semitones higher or lower",
+    Fault.TEMPO: f"{_TEMPO - 1:.0%} faster or slower",
+}
+
 
 class WordSpan(Protocol):
     """When a word is said in a take."""

@@ -128,6 +128,15 @@ class CheckFigures:
         """
         return self.alarms.hits > 0 and not self.found.exceeds(self.alarms)
 
+    def describe_off(self) -> str:
+        """Why it is switched off, as a sentence."""
+        place = f" in {self.language}" if self.language else ""
+        return (
+            f"The mark “{self.kind}” is switched off for {self.voice}{place}: it found "
+            f"{self.found.hits} of {self.found.trials} planted faults, and marked "
+            f"{self.alarms.hits} of {self.alarms.trials} good takes."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:

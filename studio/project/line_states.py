@@ -30,7 +30,11 @@ _SHOWN_SPOKEN_CHARS = 300
 
 
 class VoiceOutliers:
-    """Finds outliers among the takes of each voice of a project. Under the session's lock."""
+    """Finds outliers among the takes of each voice of a project. Under the session's lock.
+
+    Attributes:
+        checks_off: Kinds of issues that aren't marked, each with its voice and language.
+    """
 
     def __init__(self, take_store: TakeStore) -> None:
         """Start with no baselines."""
@@ -38,10 +42,15 @@ class VoiceOutliers:
         self._baselines: dict[VoiceKey, tuple[int, VoiceBaseline | None]] = {}
         self._refreshed_counts: dict[VoiceKey, int] = {}
         self._known_outliers: set[str] = set()
+        self.checks_off: frozenset[tuple[str, str | None, str]] = frozenset()
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself and compared with others."""
-        return take.doubts + self._find_outliers(take)
+        found = take.doubts + self._find_outliers(take)
+        if not self.checks_off:
+            return found
+        voice, language = take.voice, take.language
+        return tuple(one for one in found if (voice, language, one.kind) not in self.checks_off)
 
     def refresh(self) -> list[str]:
         """Update the baselines of voices with new takes, after a render.

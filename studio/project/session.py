@@ -26,6 +26,7 @@ from studio.project.folder import (
     import_audio,
 )
 from studio.project.history import Author, EntryKind, build_closed_error
+from studio.project.judgement import ProjectJudge
 from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
@@ -73,6 +74,7 @@ class ProjectSession:
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)
         self._renderer = ProjectRenderer(core, self._editor, self._autosave)
+        self.judge = ProjectJudge(core)
 
     @property
     def document(self) -> Document:
@@ -396,6 +398,7 @@ class ProjectSession:
                 return
             self._autosave.flush(self._autosave.create_task(now=True))
             self._state.closed = True
+            self.judge.stop()
             self._renderer.close()
             self._autosave.close()
             self.folder.close()
