@@ -19,7 +19,7 @@ from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
-from studio.cli.judge import run_judge
+from studio.cli.judge_command import run_judge
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.cli.voices import VoiceTools, run_voices

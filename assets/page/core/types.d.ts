@@ -657,3 +657,24 @@ export interface Parts {
   /** Brings a view into sight. */
   show: (view: string) => void;
 }
+
+/** So many of so many; the rate and the ends of its interval of 95 % are of a hundred. */
+export interface JudgedShare {
+  hits: number;
+  trials: number;
+  rate: number;
+  low: number;
+  high: number;
+}
+
+/** How far judging is, and what the checks find in this project's takes; `judged_at` is null before the first time. */
+export interface Judgement {
+  state: "none" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  total: number;
+  message: string | null;
+  judged_at: string | null;
+  faults: { voice: string; language: string | null; fault: string; label: string; found: JudgedShare; alarms: JudgedShare }[];
+  off: { voice: string; language: string | null; kind: string; message: string }[];
+  too_few: { voice: string; language: string | null; takes: number }[];
+}
