@@ -18,13 +18,13 @@ _KEPT_READINGS = 16  # a line's tries are compared with the same one
 
 
 class ReferenceReader:
-    """Reads with the draft voice, in a process of its own; from any thread."""
+    """Reads with the draft voice, in a few processes of its own; from any thread."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        # Guards the start and the end of the process.
+        # Guards the start and the end of the processes.
         self._lock = threading.Lock()
-        self._backend = DraftBackend(workers=1)
+        self._backend = DraftBackend()
         self._conditioning: Conditioning | None = None
         self._is_unavailable = False
         self._read = lru_cache(maxsize=_KEPT_READINGS)(self._read_fresh)
@@ -43,7 +43,7 @@ class ReferenceReader:
         return self._read(text, language)
 
     def close(self) -> None:
-        """End the process; the next reading starts it again."""
+        """End the processes; the next reading starts one again."""
         with self._lock:
             self._conditioning = None
             self._backend.unload()
