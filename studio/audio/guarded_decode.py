@@ -76,7 +76,7 @@ def decode_guarded(
                 [sys.executable, "-m", "studio.audio.guarded_decode"],
                 input=json.dumps(order).encode(),
                 cwd=Path(__file__).parents[2],
-                env=_build_environment(),
+                env=build_child_environment(),
                 stderr=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 timeout=2 * bounds.cpu_s,
@@ -107,7 +107,7 @@ def _build_limit_error(name: str) -> AudioRejected:
     )
 
 
-def _build_environment() -> dict[str, str]:
+def build_child_environment() -> dict[str, str]:
     """The variables that Python needs, without keys or tokens; libraries get one thread each."""
     kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "HOME", "LANG", "LD_LIBRARY_PATH")
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -85,6 +85,22 @@ def split_text(
     return [text[start:end] for start, end in spans]
 
 
+def split_sentences(text: str, max_chars: int, language: str | None = None) -> Iterator[Span]:
+    """The sentences of a text by their offsets, without white space around them.
+
+    One that is longer than `max_chars` is split further, at clauses, then words; a longer word
+    stays whole.
+    """
+    masked = _mask(text)
+    room = _Room(max_chars, range(len(text) + 1))
+    for start, end in _sentences(masked, language):
+        try:
+            spans = list(_packed(iter([(0, end - start)]), masked[start:end], room))
+        except ScriptError:
+            spans = [(0, end - start)]
+        yield from ((start + first, start + last) for first, last in spans)
+
+
 @dataclass(frozen=True, slots=True)
 class _Room:
     """How much fits into a piece; `weights[i]` is the weight of the text's first i characters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -52,12 +53,14 @@ def _fft_samples(rate_hz: int) -> int:
 @lru_cache(maxsize=4)
 def _mel_filters(rate_hz: int) -> Frames:
     """Triangles that are equally wide in mel: [bins, bands]."""
-    mels = np.linspace(*(1127 * np.log1p(np.array([_LOWEST_HZ, _HIGHEST_HZ]) / 700)), N_BANDS + 2)
+    lowest, highest = (1127 * math.log1p(hz / 700) for hz in (_LOWEST_HZ, _HIGHEST_HZ))
+    mels = np.linspace(lowest, highest, N_BANDS + 2)
     edges = 700 * np.expm1(mels / 1127)
     bins = np.fft.rfftfreq(_fft_samples(rate_hz), 1 / rate_hz)[:, None]
     rising = (bins - edges[:-2]) / (edges[1:-1] - edges[:-2])
     falling = (edges[2:] - bins) / (edges[2:] - edges[1:-1])
-    return np.maximum(0, np.minimum(rising, falling)).astype(np.float32)
+    triangles: Frames = np.maximum(0, np.minimum(rising, falling)).astype(np.float32)
+    return triangles
 
 
 def compute_cepstra(power: Frames, *, noise: Frames | None = None) -> Frames:
@@ -89,14 +92,15 @@ def _speech_power(power: Frames) -> float:
 def _cosines() -> Frames:
     """The discrete cosine transform: [bands, cepstra]."""
     bands, orders = np.arange(N_BANDS) + 0.5, np.arange(_CEPSTRA)
-    return np.cos(np.pi / N_BANDS * bands[:, None] * orders).astype(np.float32)
+    cosines: Frames = np.cos(np.pi / N_BANDS * bands[:, None] * orders).astype(np.float32)
+    return cosines
 
 
 def _slopes(cepstra: Frames) -> Frames:
     """How fast each cepstrum rises, over five frames."""
     padded = np.pad(cepstra, ((2, 2), (0, 0)), mode="edge")
-    rises: Frames = (2 * (padded[4:] - padded[:-4]) + padded[3:-1] - padded[1:-3]) / 10
-    return rises
+    rises = 2 * (padded[4:] - padded[:-4]) + padded[3:-1] - padded[1:-3]
+    return (rises / 10).astype(np.float32)
 
 
 def _normalize(columns: Frames) -> Frames:

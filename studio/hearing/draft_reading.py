@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ from studio.backends.espeak.espeak_voices import Languages, find_package, langua
 from studio.backends.espeak.worker_pool import EspeakWorker, TimedSpeech, Utterance, WorkerPool
 from studio.dialog.planning import split_text
 from studio.dialog.tags import strip_tags
-from studio.errors import SpeechFailed
+from studio.errors import ScriptError, SpeechFailed
 from studio.hearing.cepstra import N_BANDS, STEP_S, Frames, measure_mel_power
 
 MAX_CHARS = 600  # of a piece that is read at once; half a minute
@@ -104,7 +106,7 @@ class DraftReader:
         reading = _Reading(plain)
         for start, piece in _cut_pieces(plain.text, code):
             utterance = Utterance(piece, voice)
-            speech, rate_hz = self._pool.run(lambda worker, one=utterance: _speak(worker, one))
+            speech, rate_hz = self._pool.run(partial(_speak, utterance))
             reading.add(start, speech, rate_hz)
         return reading.finish()
 
@@ -113,7 +115,7 @@ class DraftReader:
         self._pool.close()
 
 
-def _speak(worker: EspeakWorker, utterance: Utterance) -> tuple[TimedSpeech, int]:
+def _speak(utterance: Utterance, worker: EspeakWorker) -> tuple[TimedSpeech, int]:
     return worker.speak_timed(utterance, timeout_s=_PATIENCE_S), worker.rate_hz
 
 
@@ -146,11 +148,18 @@ class _PlainText:
 def _cut_pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
     """Pieces to read, each with its offset."""
     at = 0
-    for piece in split_text(text, MAX_CHARS, language):
+    for piece in _split(text, language):
         at = text.index(piece, at)
         if _LETTER.search(piece):
             yield at, piece
         at += len(piece)
+
+
+def _split(text: str, language: str) -> list[str]:
+    try:
+        return split_text(text, MAX_CHARS, language)
+    except ScriptError:  # a word of a thousand letters
+        return [text[start : start + MAX_CHARS] for start in range(0, len(text), MAX_CHARS)]
 
 
 class _Reading:
@@ -202,7 +211,7 @@ class _Reading:
 
     def _place_words(self, phonemes: Sequence[ReadPhoneme]) -> Iterator[ReadWord]:
         """The text's words; those that eSpeak NG says as one share its time by their letters."""
-        spans = list(_find_words(self._plain, [at for at, _ in self._words]))
+        spans = find_words(self._plain.written, [at for at, _ in self._words])
         starts = [start for start, _ in spans]
         first_frames: dict[int, float] = {}  # of each word that has an event
         for at, frame in self._words:
@@ -211,10 +220,10 @@ class _Reading:
                 word += 1  # in front of a word, such as an opening quotation mark
             first_frames.setdefault(word, frame)
         known = sorted(word for word in first_frames if word < len(spans))
-        for word, following in zip(known, [*known[1:], len(spans)], strict=True):
+        for word, following in pairwise([*known, len(spans)]):
             first = first_frames[word]
             end = self._find_end(first, first_frames.get(following, float(self._frames)), phonemes)
-            shared = spans[word:following]
+            shared = spans[0 if word == known[0] else word : following]
             shares = np.cumsum([0, *(stop - start for start, stop in shared)])
             edges = first + (end - first) * shares / shares[-1]
             for (start, stop), (from_frame, to_frame) in zip(shared, pairwise(edges), strict=True):
@@ -245,14 +254,22 @@ def _shorten(pauses: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _at(places: npt.NDArray[np.float64], frame: float) -> float:
+def _at(places: npt.NDArray[Any], frame: float) -> float:
     """The place of a frame among those kept."""
     return float(np.interp(frame, np.arange(len(places)), places))
 
 
-def _find_words(plain: _PlainText, events: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The words of the text as offsets; without spaces between them, a word is what is said so."""
-    text = plain.written
+def find_words(text: str, events: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """The words of a text by their offsets, without tags and the marks around them.
+
+    Args:
+        text: As it is written.
+        events: Offsets that begin a word in text without spaces between words.
+    """
+    return list(_iter_words(text, events))
+
+
+def _iter_words(text: str, events: Sequence[int]) -> Iterator[tuple[int, int]]:
     for stretch in strip_tags(text):
         for match in _WORD.finditer(text, *stretch):
             edges = [match.start(), match.end()]

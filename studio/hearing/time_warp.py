@@ -10,13 +10,41 @@ from studio.hearing.cepstra import Frames
 _WINDOW_ROWS = 3_000  # 30 s of the take are warped at once
 _KEPT_ROWS = 2_000  # the rest is warped again, with more behind it
 _HALF_BAND = 750  # frames of the reading to both sides of the way expected
-_STEPS = (0, 1, 2, 3)
-_COSTS = np.array([0.3, 0.0, 0.3, 0.6], dtype=np.float32)
+_MOST_SLOPE = 2.5  # of a band, which may move by as many frames in a row as there are costs
+_FREE = np.array([0.0, 0.0, 1.0, 2.0], dtype=np.float32)
+_STEADY = np.array([3.0, 0.0, 3.0, 6.0], dtype=np.float32)
+_PACES = (0.4, 2.5)
+_FIRST_STRIDE = 3  # frames; a pace is found from fewer
 
-Path = npt.NDArray[np.int64]
+Path = npt.NDArray[np.float64]
+_Costs = npt.NDArray[np.float32]
 
 
-def warp(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
+def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
+    """As `warp`, of a reading that is brought to the pace of the take.
+
+    A first warp, to which any pace is as good as another, finds the pace; the second holds to it.
+    """
+    few = slice(None, None, _FIRST_STRIDE)
+    pace = _measure_pace(warp(take[few], reading[few], pauses[few], _FREE), pauses[few])
+    at = np.arange(0, len(reading) - 1 + pace, pace).clip(max=len(reading) - 1)
+    numbers = at.astype(np.int64)
+    share = (at - numbers).astype(np.float32)[:, None]
+    following = np.minimum(numbers + 1, len(reading) - 1)
+    paced = reading[numbers] * (1 - share) + reading[following] * share
+    return at[warp(take, paced, pauses[np.rint(at).astype(np.int64)], _STEADY)]
+
+
+def _measure_pace(path: npt.NDArray[np.int64], pauses: npt.NDArray[np.bool_]) -> float:
+    """Frames of the reading that are said in a frame of the take, pauses apart."""
+    said = int((~pauses).sum())
+    rows = int((~pauses[path]).sum())
+    return min(_PACES[1], max(_PACES[0], said / max(1, rows)))
+
+
+def warp(
+    take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_], costs: _Costs
+) -> npt.NDArray[np.int64]:
     """The frame of the reading that each frame of the take says, [take frames], never falling.
 
     Memory doesn't grow with the recordings: 30 s are warped at once, in a band of 15 s.
@@ -25,6 +53,7 @@ def warp(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
         take: Cepstra, [frames, n].
         reading: Cepstra of another voice's reading of the same text, [frames, n].
         pauses: Whether each frame of the reading is a pause, in which a take may stay.
+        costs: Of 0 to 3 frames of the reading in one of the take.
     """
     path = np.zeros(len(take), dtype=np.int64)
     row = column = 0
@@ -33,7 +62,7 @@ def warp(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
         is_last = row + len(rows) == len(take)
         slope = (len(reading) - column) / (len(take) - row)
         band = _Band(column, slope, len(reading))
-        found = _warp_window(rows, reading, pauses, band, is_last=is_last)
+        found = _warp_window(rows, reading, pauses, costs, band, is_last=is_last)
         kept = len(rows) if is_last else _KEPT_ROWS
         path[row : row + kept] = found[:kept]
         column = int(found[kept - 1])
@@ -46,7 +75,7 @@ class _Band:
 
     def __init__(self, first: int, slope: float, n_columns: int) -> None:
         self.first = first
-        self._slope = min(slope, _STEPS[-1] - 0.5)
+        self._slope = min(slope, _MOST_SLOPE)
         self.width = min(2 * _HALF_BAND, n_columns)
         self._last_start = n_columns - self.width
 
@@ -56,39 +85,45 @@ class _Band:
 
 
 def _warp_window(
-    rows: Frames, reading: Frames, pauses: npt.NDArray[np.bool_], band: _Band, *, is_last: bool
-) -> Path:
-    steps = np.empty((len(rows), band.width), dtype=np.int8)
-    staying = np.where(pauses, 0, _COSTS[0]).astype(np.float32)
+    rows: Frames,
+    reading: Frames,
+    pauses: npt.NDArray[np.bool_],
+    costs: _Costs,
+    band: _Band,
+    *,
+    is_last: bool,
+) -> npt.NDArray[np.int64]:
+    steps = np.zeros((len(rows), band.width), dtype=np.int8)
+    staying = np.where(pauses, 0, costs[0]).astype(np.float32)
     squares = np.einsum("ij,ij->i", reading, reading)
-    margin = len(_STEPS) - 1
+    margin = len(costs) - 1
     starts = [band.start(row) for row in range(len(rows))]
     # total[margin + c] is the cheapest way to column starts[row] + c; what lies outside is closed.
     total = np.full(band.width + 2 * margin, np.inf, dtype=np.float32)
     total[margin + band.first - starts[0]] = 0
+    best, option, distance = np.empty((3, band.width), dtype=np.float32)
+    is_better = np.empty(band.width, dtype=bool)
     for row, start in enumerate(starts):
-        before = starts[max(0, row - 1)]
-        moved = min(start - before, margin)
-        options = np.stack(
-            [total[margin + moved - step :][: band.width] for step in _STEPS]
-        )
-        options[1:] += _COSTS[1:, None]
-        options[0] += staying[start : start + band.width]
-        columns = reading[start : start + band.width]
-        distance = squares[start : start + band.width] - 2 * (columns @ rows[row])
+        place = margin + start - starts[max(0, row - 1)]
+        columns = slice(start, start + band.width)
+        np.add(total[place : place + band.width], staying[columns], out=best)
+        for step in range(1, len(costs)):
+            np.add(total[place - step :][: band.width], costs[step], out=option)
+            np.less(option, best, out=is_better)
+            np.copyto(steps[row], step, where=is_better)
+            np.minimum(best, option, out=best)
+        np.dot(reading[columns], -2 * rows[row], out=distance)
+        distance += squares[columns]
         distance += rows[row] @ rows[row]
-        best = options.argmin(axis=0)
-        steps[row] = best
-        total[margin : margin + band.width] = options[best, np.arange(band.width)] + np.sqrt(
-            np.maximum(distance, 0)
-        )
+        np.sqrt(np.maximum(distance, 0, out=distance), out=distance)
+        np.add(best, distance, out=total[margin : margin + band.width])
     ways = total[margin : margin + band.width]
     # A take that ends far too early, such as one of silence, can't reach the end of the text.
     reached = np.flatnonzero(np.isfinite(ways))
     return _trace(steps, starts, int(reached[-1] if is_last else ways.argmin()))
 
 
-def _trace(steps: npt.NDArray[np.int8], starts: list[int], end: int) -> Path:
+def _trace(steps: npt.NDArray[np.int8], starts: list[int], end: int) -> npt.NDArray[np.int64]:
     path = np.empty(len(steps), dtype=np.int64)
     column = starts[-1] + end
     for row in range(len(steps) - 1, -1, -1):

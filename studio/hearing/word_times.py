@@ -1,15 +1,16 @@
-"""When each word of a take is said: the take is aligned to the draft voice's reading of its text."""
+"""When each word of a take is said, by alignment to the draft voice's reading of its text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from studio.audio.clip import Clip
+from studio.audio.clip import Clip, Pcm16, Samples
 from studio.hearing.cepstra import STEP_S, compute_cepstra, measure_mel_power, measure_noise
 from studio.hearing.draft_reading import DraftReader, DraftReading
-from studio.hearing.time_warp import Path, warp
+from studio.hearing.time_warp import Path, warp_at_any_pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,19 @@ def align(clip: Clip, text: str, reading: DraftReading) -> Alignment:
     Returns:
         Words and phonemes in order, with times that never fall, within the clip.
     """
-    if not len(clip) or not reading.words:
+    return align_samples(clip.samples, clip.rate_hz, text, reading)
+
+
+def align_samples(
+    samples: Samples | Pcm16, rate_hz: int, text: str, reading: DraftReading
+) -> Alignment:
+    """As `align`, of samples that may be mapped from a file: [samples], mono."""
+    if not len(samples) or not reading.words:
         return Alignment()
-    power = measure_mel_power(clip.samples, clip.rate_hz)
-    path = warp(
-        compute_cepstra(power),
-        compute_cepstra(reading.power, noise=measure_noise(power)),
-        reading.pauses,
-    )
-    times = _Times(path, clip.duration_s)
+    power = measure_mel_power(samples, rate_hz)
+    read = compute_cepstra(reading.power, noise=measure_noise(power))
+    path = warp_at_any_pace(compute_cepstra(power), read, reading.pauses)
+    times = _Times(path, len(samples) / rate_hz)
     return Alignment(
         tuple(
             WordTime(
@@ -111,3 +116,33 @@ class _Times:
         """Seconds from the take's start, to the millisecond."""
         row = float(np.interp(frame, self._frames, self._rows))
         return round(min(self._duration_s, row * STEP_S), 3)
+
+
+PackedWords = tuple[tuple[int, int, int, int], ...]
+"""Words as takes keep them: offsets in the text, and milliseconds."""
+
+
+def pack_words(words: Sequence[WordTime]) -> PackedWords:
+    """Words as takes keep them."""
+    return tuple((one.start, one.end, _to_ms(one.start_s), _to_ms(one.end_s)) for one in words)
+
+
+def pack_phonemes(phonemes: Sequence[PhonemeTime]) -> str:
+    """Phonemes as takes keep them: "h 100 162;ə 162 209", in milliseconds."""
+    return ";".join(f"{one.ipa} {_to_ms(one.start_s)} {_to_ms(one.end_s)}" for one in phonemes)
+
+
+def unpack(text: str, words: PackedWords, phonemes: str) -> Alignment:
+    """Words of a text and its phonemes from their packed forms."""
+    parts = (one.rsplit(" ", 2) for one in phonemes.split(";") if one)
+    return Alignment(
+        tuple(
+            WordTime(text[a:b], a, b, from_ms / 1000, to_ms / 1000)
+            for a, b, from_ms, to_ms in words
+        ),
+        tuple(PhonemeTime(ipa, int(a) / 1000, int(b) / 1000) for ipa, a, b in parts),
+    )
+
+
+def _to_ms(at_s: float) -> int:
+    return round(1000 * at_s)

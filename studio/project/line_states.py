@@ -20,6 +20,7 @@ from studio.project.render_context import ProjectDeps, RenderContext, VoiceResol
 from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
+from studio.project.word_timing import WordTiming
 from studio.quality.checks import QualityIssue
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 
@@ -346,6 +347,7 @@ class ProjectState:
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
         self.voice_resolver = VoiceResolver(tools)
         self.render_queue = RenderQueue()
+        self.word_timing = WordTiming(tools.word_timer, self.take_store, self.render_queue)
         self.outliers = VoiceOutliers(self.take_store)
         # The cached key of each line, with the line and the context that it is for.
         self.keys: dict[str, tuple[ProjectLine, RenderContext, str]] = {}

@@ -223,6 +223,7 @@ class ProjectRenderer:
         run = self._queue.end_if_idle()
         if run is None:
             return
+        self._state.word_timing.pump()
         self._engine.report_render(run.wall_s, run.first_audio_s)
         log.info(
             "project %s: the render %s: %d of %d lines, %.1f s of audio in %.2f s, device busy "
@@ -400,8 +401,7 @@ class ProjectRenderer:
 
     def _save_take(self, line_job: LineJob) -> None:
         """Save a line's take, or record why there is none. Writes without the lock."""
-        core, line_id = self._state, line_job.line_id
-        message = line_job.message
+        core, message = self._state, line_job.message
         try:
             if line_job.take is None and (message is None or line_job.is_cut):
                 line_job.take = write_take(line_job, core.take_store)
@@ -413,6 +413,16 @@ class ProjectRenderer:
         if line_job.take is not None and message is not None:
             message = f"{message} {_PARTIAL_TAKE_MESSAGE}"
         line_job.remove_segments()
+        self._finish_line(line_job, message)
+        take, spec = line_job.take, line_job.spec
+        if take is not None and spec.line.kind is LineKind.SPEECH:
+            spoken = spec.pronounce(take.text) if spec.pronounce is not None else take.text
+            core.word_timing.add(take, spoken)
+        core.word_timing.pump()
+
+    def _finish_line(self, line_job: LineJob, message: str | None) -> None:
+        """Take a line out of the queue, and go on with others."""
+        core, line_id = self._state, line_job.line_id
         with core.lock:
             if core.closed or not self._choose_new(line_job):
                 return

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
+from studio.hearing.word_aligner import WordAligner
 from studio.project import folder as layout
 from studio.project.document import (
     MAX_PROJECT_NAME_CHARS,
@@ -37,6 +38,7 @@ from studio.project.project_lists import ProjectLists, ReclaimableProject
 from studio.project.render_context import ProjectDeps
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
+from studio.project.word_timing import WordTimer
 from studio.storage.disk import Disk, measure_folder
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.library import SpeakerLibrary
@@ -208,6 +210,7 @@ class Projects:
         backend_name: Callable[[], str],
         *,
         disk: Disk | None = None,
+        aligner: WordAligner | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -217,13 +220,17 @@ class Projects:
             library: Has their voices.
             backend_name: The backend of a project that doesn't name one.
             disk: Writes files; replaced in tests.
+            aligner: Times the words of takes; None times none.
         """
         self._root = root
         self._disk = disk or Disk()
         self.trash = TrashFolder(root / _TRASH_FOLDER, self._disk, _DELETED)
         self._lists = ProjectLists()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
-        self._deps = ProjectDeps(engine, library, backend_name, self._threads)
+        self._timer = WordTimer(aligner) if aligner is not None else None
+        self._deps = ProjectDeps(
+            engine, library, backend_name, self._threads, word_timer=self._timer
+        )
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def start_resuming(self) -> None:
@@ -253,6 +260,8 @@ class Projects:
         # The loop has delivered its last events; closed sessions ignore any further ones.
         self._deps.engine.drain()
         self._threads.shutdown()
+        if self._timer is not None:
+            self._timer.close()
 
     def list_summaries(self) -> list[ProjectSummary]:
         """All projects, the last edited first; a damaged one as far as its history goes."""

@@ -26,6 +26,7 @@ from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
+from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
 from studio.voices.cast import Cast
@@ -301,6 +302,7 @@ class ProjectDeps:
         backend_name: The backend of a project that doesn't name one.
         threads: Threads in which takes are saved, off the engine's loop.
         now_s: The current time in seconds since 1970.
+        word_timer: Times the words of takes; None times none.
     """
 
     engine: SpeechEngine
@@ -308,6 +310,7 @@ class ProjectDeps:
     backend_name: Callable[[], str]
     threads: Executor
     now_s: Callable[[], float] = time.time
+    word_timer: WordTimer | None = None
 
 
 class VoiceResolver:

@@ -31,10 +31,13 @@ from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
 from studio.dialog.model import Dialog, Notice
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
+from studio.hearing.timing_files import TimedLine, place_in_scene
+from studio.hearing.word_times import Alignment
 from studio.project.document import LineKind
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore
+from studio.project.word_timing import read_words
 from studio.storage.workspace import ensure_writable
 
 
@@ -102,6 +105,39 @@ def export_script(
     n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
     message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
     return data, (*notices, Notice(message, silent[0]))
+
+
+def time_lines(session: ProjectSession) -> tuple[list[TimedLine], float, list[str]]:
+    """What is said when in a scene; words that aren't timed yet are timed now.
+
+    Returns:
+        The lines that are spoken, with times of the scene; its length in seconds; and why lines
+        have no words, if any have none.
+
+    Raises:
+        Conflict: Nothing was spoken yet.
+    """
+    scene = build_scene(session)
+    views, found, problems = session.list_views(), [], []
+    for entry in scene.timeline.entries:
+        view = views[entry.segment_idx] if entry.segment_idx < len(views) else None
+        if view is None or view.take is None or view.line.kind is not LineKind.SPEECH:
+            continue
+        said = Alignment()
+        try:
+            said = read_words(session.time_words(view.take))
+        except StudioError as error:
+            problems.append(f"Line {entry.segment_idx + 1} has no words: {error}")
+        line = TimedLine(
+            entry.segment_idx + 1,
+            view.line.speaker or "",
+            view.take.text,
+            entry.start_s,
+            entry.start_s + entry.duration_s,
+            language=view.take.language,
+        )
+        found.append(place_in_scene(line, said))
+    return found, scene.timeline.duration_s, problems
 
 
 def _find_pauses(take_store: TakeStore, take: Take) -> list[PauseSpan]:

@@ -16,7 +16,7 @@ from studio.dialog.model import Notice, ParsedScript, spelling_notices
 from studio.dialog.script import write_script
 from studio.errors import FileDamaged
 from studio.project import folder as layout
-from studio.project.document import Document
+from studio.project.document import Document, LineKind
 from studio.project.document_editor import DocumentEditor
 from studio.project.folder import (
     FrozenFolder,
@@ -198,6 +198,21 @@ class ProjectSession:
         """The quality issues of a take."""
         with self.lock:
             return self._state.outliers.find_issues(take)
+
+    def time_words(self, take: Take) -> Take:
+        """A take with the times of its words, which are found now if they aren't kept with it.
+
+        Raises:
+            SpeechFailed, ModelUnavailable, StorageFailed: They can't be found.
+        """
+        if take.words is not None:
+            return take
+        with self.lock:
+            line = self.document.lines.get(take.line_id)
+            if line is None or line.kind is not LineKind.SPEECH:
+                return take
+            spoken = self._state.line_states.context.pronouncing.spoken(take.text)
+        return self._state.word_timing.time_now(take, spoken)
 
     def get_line_job(self, line_id: str) -> LineJob | None:
         """The running job of a line; None if there is none."""
@@ -399,6 +414,7 @@ class ProjectSession:
             self._autosave.flush(self._autosave.create_task(now=True))
             self._state.closed = True
             self.judge.stop()
+            self._state.word_timing.close()
             self._renderer.close()
             self._autosave.close()
             self.folder.close()

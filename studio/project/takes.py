@@ -51,6 +51,9 @@ class Take:
             studios that wrote none.
         at_s: When each step of its render was reached, in seconds since that began; empty in
             records of studios that wrote none.
+        words: For each word its first offset in the text and the one after its last, its first
+            millisecond and the one after its last; None until they are timed.
+        phonemes: What is said, as `write_phonemes` has it; None until it is timed.
     """
 
     take_id: str
@@ -70,6 +73,8 @@ class Take:
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
     at_s: Mapping[str, float] = field(default_factory=dict)
+    words: tuple[tuple[int, int, int, int], ...] | None = None
+    phonemes: str | None = None
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -144,7 +149,7 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s")
+_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s", "words", "phonemes")
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 
@@ -283,6 +288,33 @@ class TakeStore:
             self._take_back(target, audio)
             raise
         self._put(take)
+
+    def set_words(
+        self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
+    ) -> Take | None:
+        """Keep the times of a take's words and phonemes with it; None if it isn't there any more.
+
+        Raises:
+            StorageFailed: The record can't be written; it stays as it was.
+        """
+        with self._lock:
+            take = self._takes.get(take_id)
+            if take is None:
+                return None
+            timed = replace(take, words=words, phonemes=phonemes)
+            record = self.get_audio_path(take).with_suffix(".json")
+            # Under the lock, so that no other change of the record is written over.
+            self._disk.write_whole(record, encode_take(timed))
+            self._replace(timed)
+        return timed
+
+    def _replace(self, take: Take) -> None:
+        self._takes[take.take_id] = take
+        own = self._of_line[take.line_id]
+        self._of_line[take.line_id] = [take if one.take_id == take.take_id else one for one in own]
+        alike = self._of_voice.get(build_voice_key(take), {})
+        if take.take_id in alike:
+            alike[take.take_id] = take
 
     def _take_back(self, target: Path, audio: Path | Clip) -> None:
         """Leave no audio without a record, and lose none that was generated."""

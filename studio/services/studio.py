@@ -17,6 +17,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
@@ -53,10 +54,16 @@ class Studio:
     Attributes:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
+        aligner: Times the words of takes and renders.
     """
 
     def __init__(
-        self, options: StudioOptions, engine: ManagedEngine, disk_quota: DiskQuota | None = None
+        self,
+        options: StudioOptions,
+        engine: ManagedEngine,
+        disk_quota: DiskQuota | None = None,
+        *,
+        aligner: WordAligner | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -64,6 +71,7 @@ class Studio:
             options: The workspace and the backends.
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
+            aligner: Times words, for several studios; None for one of its own.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -73,10 +81,16 @@ class Studio:
         self.disk_quota = disk_quota or DiskQuota(options.workspace, None)
         self.speakers = SpeakerLibrary(options.workspace / "speakers")
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
+        self._owns_aligner = aligner is None
+        self.aligner = aligner or WordAligner()
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
         self.projects = Projects(
-            options.workspace / "projects", engine, self.speakers, lambda: self.backend_name
+            options.workspace / "projects",
+            engine,
+            self.speakers,
+            lambda: self.backend_name,
+            aligner=self.aligner,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
@@ -124,6 +138,8 @@ class Studio:
 
     def close(self) -> None:
         """Close the projects, then the engine."""
+        if self._owns_aligner:
+            self.aligner.close()
         self.projects.close()
         self.engine.close()
 

@@ -310,7 +310,8 @@ class VisitorSessions:
         shared = self.owner.studio
         remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
-        studio = Studio(options, MeteredEngine(shared.engine, rate_limits), quota)
+        metered = MeteredEngine(shared.engine, rate_limits)
+        studio = Studio(options, metered, quota, aligner=shared.aligner)
         self._prepare(studio)
         return studio
 

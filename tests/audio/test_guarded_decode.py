@@ -125,7 +125,7 @@ def test_a_decoder_without_memory_does_not_call_the_file_broken(
 def test_the_child_sees_no_secret(monkeypatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_canary")
     monkeypatch.setenv("TABLEREAD_API_KEY", "canary")
-    assert "canary" not in str(guarded_decode._build_environment())
+    assert "canary" not in str(guarded_decode.build_child_environment())
     assert os.environ["HF_TOKEN"] == "hf_canary"
 
 

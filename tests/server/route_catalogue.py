@@ -86,6 +86,7 @@ CATALOGUE: dict[str, Body] = {
     "GET /studio/projects/{project_id}/takes/{line_id}": Body.QUERY,
     "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/audio.wav": Body.QUERY,
     "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/peaks": Body.QUERY,
+    "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/words": Body.QUERY,
     "POST /studio/projects/{project_id}/try": Body.JSON,
     "POST /studio/projects/{project_id}/undo": Body.JSON,
     "POST /studio/setup/start": Body.JSON,

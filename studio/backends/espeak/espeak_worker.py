@@ -1,8 +1,9 @@
 """The process in which eSpeak NG speaks; run by path, with the library and its data folder.
 
 It takes one request after another on standard input, to speak text, with the times of its words and
-phonemes if they are wanted, or to tell its phonemes, and answers each on standard output: frames of `FRAME` with a payload behind it. It imports the standard
-library only, and ends when its input ends, so it never outlives the studio.
+phonemes if they are wanted, or to tell its phonemes, and answers each on standard output: frames of
+`FRAME` with a payload behind it. It imports the standard library only, and ends when its input
+ends, so it never outlives the studio.
 
 What eSpeak NG says depends on what it said before: pitch flutter, roughness and gain live in
 static variables that neither `espeak_Terminate` nor `espeak_Initialize` resets (1.52). So every
@@ -62,9 +63,7 @@ class _Event(ctypes.Structure):
 
 
 _Events = Any  # a ctypes pointer to events
-_Callback = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(_Event)
-)
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(_Event))
 
 
 class EspeakError(Exception):

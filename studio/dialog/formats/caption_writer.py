@@ -113,7 +113,7 @@ def _iter_timed(
     for idx, (line, duration_s) in enumerate(zip(dialog, durations_s, strict=True)):
         if isinstance(line, Speech):
             for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
-                begin, end = (_format_time(start_s + at_s, point) for at_s in (from_s, to_s))
+                begin, end = (format_time(start_s + at_s, point) for at_s in (from_s, to_s))
                 yield f"{begin} --> {end}", replace(line, text=words)
         start_s += duration_s
 
@@ -160,17 +160,19 @@ def _format_srt(line: Speech) -> str:
 
 
 def _format_vtt(line: Speech) -> str:
-    text = _escape(paragraph(line.text))
+    text = escape_vtt(paragraph(line.text))
     if line.language is not None:
         text = f"<lang {line.language}>{text}</lang>"
-    return f"<v {_escape(clean_name(line.speaker))}>{text}</v>"
+    return f"<v {escape_vtt(clean_name(line.speaker))}>{text}</v>"
 
 
-def _escape(text: str) -> str:
+def escape_vtt(text: str) -> str:
+    """Text as it stands in a cue of WebVTT."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _format_time(at_s: float, point: str) -> str:
+def format_time(at_s: float, point: str) -> str:
+    """A time of a cue; `point` stands before the milliseconds."""
     seconds, ms = divmod(round(1000 * at_s), 1000)
     minutes, s = divmod(seconds, 60)
     hours, m = divmod(minutes, 60)

@@ -24,6 +24,7 @@ from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
+from studio.hearing.timing_files import TimingFormat, write_timing
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, is_archive, write_archive
 from studio.project.scene_export import (
@@ -34,6 +35,7 @@ from studio.project.scene_export import (
     build_scene,
     describe_left_out,
     export_script,
+    time_lines,
 )
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.policies import (
@@ -108,9 +110,12 @@ project_file_routes = APIRouter(prefix="/studio/projects")
 ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
     "wav", "flac", "mp3", "zip", "tracks",
+    "words.json", "TextGrid", "rhubarb.tsv", "rhubarb.zip", "words.vtt", "sentences.vtt",
+    "words.srt", "sentences.srt",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
+_TIMINGS = frozenset(TimingFormat)
 _UNPACKED = 2
 """How many times its limit an archive may take unpacked; audio is stored in it uncompressed."""
 
@@ -197,7 +202,7 @@ def export(
     *,
     deleted: bool = True,
 ) -> Response:
-    """Export a project as one file, its lines as a script, or its audio.
+    """Export a project as one file, its lines as a script, its audio, or what is said when.
 
     A project's file contains its deleted takes unless `deleted` is false. Audio is as rendered
     unless `loudness` and `even_voices` say otherwise.
@@ -206,6 +211,11 @@ def export(
     if suffix in _SCRIPTS:
         data, notices = export_script(project, Format(suffix))
         headers = _export_headers(f"{name}.{suffix}", [notice.message for notice in notices])
+        return Response(data, media_type="application/octet-stream", headers=headers)
+    if suffix in _TIMINGS:
+        lines, duration_s, problems = time_lines(project)
+        data = write_timing(lines, TimingFormat(suffix), duration_s)
+        headers = _export_headers(f"{name}.{suffix}", problems)
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return make_file(

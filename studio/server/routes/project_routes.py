@@ -375,6 +375,17 @@ def take_peaks(
     return {"peaks": compute_peaks(path, bins)}
 
 
+@project_audio_routes.get("/takes/{line_id}/{take_id}/words")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+def take_words(project: Project, line_id: str, take_id: str) -> dict[str, Any]:
+    """When each word of a take is said: offsets in its text, and milliseconds.
+
+    They are found now if they aren't kept with the take.
+    """
+    take = project.time_words(_take(project, line_id, take_id))
+    return {"text": take.text, "words": take.words or ()}
+
+
 @project_audio_routes.get("/peaks")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG)
 async def many_peaks(

@@ -1,0 +1,51 @@
+"""The words of a line as they are written, timed by those that are spoken in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from studio.hearing.draft_reading import find_words
+from studio.hearing.word_times import WordTime
+
+
+def place_in_written(words: Sequence[WordTime], spoken: str, written: str) -> tuple[WordTime, ...]:
+    """Words of the spoken form of a text as words of the text as it is written.
+
+    Where a pronunciation replaces words, those that are written share the time of those that are
+    spoken, by their letters. A word that isn't spoken at all has no time, and is left out.
+
+    Args:
+        words: With offsets in the spoken form.
+        spoken: The text after pronunciations.
+        written: The text before them.
+    """
+    if spoken == written or not words:
+        return tuple(words)
+    shown = find_words(written)
+    matcher = SequenceMatcher(
+        None, [written[start:end] for start, end in shown], [one.word for one in words], False
+    )
+    placed: list[WordTime] = []
+    for kind, from_shown, to_shown, from_said, to_said in matcher.get_opcodes():
+        block, said = shown[from_shown:to_shown], words[from_said:to_said]
+        if kind == "equal" or len(block) == len(said):
+            pairs = zip(said, block, strict=True)
+            placed += [replace(one, start=a, end=b, word=written[a:b]) for one, (a, b) in pairs]
+        elif block and said:
+            placed += _share(block, said, written)
+    return tuple(placed)
+
+
+def _share(
+    block: Sequence[tuple[int, int]], said: Sequence[WordTime], written: str
+) -> Iterator[WordTime]:
+    chars = sum(end - start for start, end in block)
+    begin_s, length_s = said[0].start_s, said[-1].end_s - said[0].start_s
+    done = 0
+    for start, end in block:
+        first_s = begin_s + length_s * done / chars
+        done += end - start
+        last_s = begin_s + length_s * done / chars
+        yield WordTime(written[start:end], start, end, round(first_s, 3), round(last_s, 3))
