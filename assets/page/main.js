@@ -20,6 +20,7 @@ import { listenForShortcuts } from "./editor/shortcuts.js";
 import { SpeakerMenu } from "./editor/speaker_menu.js";
 import { TakesPanel } from "./editor/takes_panel.js";
 import { TextEditor } from "./editor/text_editor.js";
+import { WordMarks } from "./editor/word_marks.js";
 import { EnginePanel, ProjectEngine } from "./panels/engine_panel.js";
 import { Exports } from "./panels/exports.js";
 import { FileDrop } from "./panels/file_drop.js";
@@ -64,6 +65,7 @@ function buildEditor({ project, player, show }) {
   const find = new FindBar({ project, lines, selection, show });
   const hints = new LineChecks(project);
   const badges = new WarningBadges({ project, hints, lines, selection, commands, show });
+  new WordMarks({ project, lines });
   const recordings = new Recordings({ project, selection });
   const pronunciations = new PronunciationLinks({ project, selection, commands });
   const draggedRows = new DraggedRows({ selection, commands });

@@ -221,6 +221,9 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a name that `voices list` shows, such as kitten",
     )
+    parser.add_argument(
+        "--recognisers", action="store_true", help="list: only the recognisers, which check words"
+    )
     parser.add_argument("--json", action="store_true", help="list: as one JSON array")
     parser.add_argument("--yes", action="store_true", help="remove: without a question")
     parser.add_argument("--text", metavar="TEXT", help="try: the sentence")

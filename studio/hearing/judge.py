@@ -27,12 +27,18 @@ MAX_TAKES = 40
 
 _Z = 1.96  # of a normal distribution, for intervals of 95 %
 
-_WORD_KINDS = frozenset({IssueKind.WORDS, IssueKind.SHORT, IssueKind.LONG, IssueKind.LOOP})
+_RECOGNISED = frozenset(
+    {
+        *(IssueKind.MISSING, IssueKind.EXTRA, IssueKind.REPEATED),
+        *(IssueKind.REPLACED, IssueKind.UNLIKE),
+    }
+)
+_WORD_KINDS = _RECOGNISED | {IssueKind.SHORT, IssueKind.LONG, IssueKind.LOOP}
 FOUND_BY: Mapping[Fault, frozenset[IssueKind]] = {
     Fault.WORD_CUT: _WORD_KINDS,
     Fault.WORD_DOUBLED: _WORD_KINDS,
     Fault.WORD_EXCHANGED: _WORD_KINDS,
-    Fault.END_CUT: frozenset({IssueKind.END, IssueKind.SHORT, IssueKind.WORDS}),
+    Fault.END_CUT: _RECOGNISED | {IssueKind.END, IssueKind.SHORT},
     Fault.TAIL: _WORD_KINDS | {IssueKind.TAIL},
     Fault.OTHER_SPEAKER: frozenset({IssueKind.PITCH, IssueKind.TIMBRE}),
     Fault.PITCH: frozenset({IssueKind.PITCH}),

@@ -47,7 +47,7 @@ class VoiceOutliers:
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself and compared with others."""
-        found = take.doubts + self._find_outliers(take)
+        found = take.issues + self._find_outliers(take)
         if not self.checks_off:
             return found
         voice, language = take.voice, take.language

@@ -38,6 +38,7 @@ from studio.project.line_states import (
 )
 from studio.project.render_context import choose_stable_seed
 from studio.project.render_queue import LineJob, LineJobSpec, RenderProgress, write_take
+from studio.project.take_recognition import TakeRecognition
 from studio.project.takes import Take
 from studio.quality.checks import score_issues
 
@@ -73,6 +74,7 @@ class ProjectRenderer:
         # By line, its request for further takes; and the requests that have made their step.
         self._requests: dict[str, str] = {}
         self._requests_in_history: set[str] = set()
+        self.recognition = TakeRecognition(core)
         self._disk_wait = DiskWait(
             core, save=self._save_take, drop=self._drop_job, submit=self.submit_lines
         )
@@ -426,6 +428,8 @@ class ProjectRenderer:
         with core.lock:
             if core.closed or not self._choose_new(line_job):
                 return
+            if line_job.take is not None:
+                self.recognition.add([line_job.take])
             if self._queue.line_jobs.get(line_id) is line_job:
                 self._complete(line_job, message)
             self.submit_lines()

@@ -310,6 +310,7 @@ class ProjectSession:
         """Resume a render that the end of the studio interrupted."""
         with self.lock:
             self._renderer.resume()
+            self._renderer.recognition.add_chosen()
 
     def cancel(self) -> None:
         """Stop the render, as `ProjectRenderer.cancel`."""

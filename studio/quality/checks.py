@@ -259,39 +259,22 @@ class IssueKind(StrEnum):
     PACE = "pace"
     PITCH = "pitch"
     TIMBRE = "timbre"
-    WORDS = "words"
+    MISSING = "missing"
+    EXTRA = "extra"
+    REPEATED = "repeated"
+    REPLACED = "replaced"
+    UNLIKE = "unlike"
 
 
-class Check(StrEnum):
-    """What is checked; each kind of issue belongs to one, and one score weighs them all."""
-
-    WORDS = "words"
-    VOICE = "voice"
-    ENDS = "ends"
-    SILENCE = "silence"
-    LOUDNESS = "loudness"
-
-
-_CHECKS: Mapping[str, tuple[Check, float]] = {
-    IssueKind.WORDS: (Check.WORDS, 2.0),
-    IssueKind.LONG: (Check.WORDS, 3.0),
-    IssueKind.SHORT: (Check.WORDS, 3.0),
-    IssueKind.LOOP: (Check.WORDS, 3.0),
-    IssueKind.PITCH: (Check.VOICE, 2.0),
-    IssueKind.TIMBRE: (Check.VOICE, 2.0),
-    IssueKind.PACE: (Check.VOICE, 1.0),
-    IssueKind.END: (Check.ENDS, 2.0),
-    IssueKind.BEGIN: (Check.ENDS, 1.0),
-    IssueKind.TAIL: (Check.ENDS, 1.0),
-    IssueKind.SILENT: (Check.SILENCE, 5.0),
-    IssueKind.NOISE: (Check.SILENCE, 3.0),
-    IssueKind.GAP: (Check.SILENCE, 2.0),
-    IssueKind.LEVEL: (Check.LOUDNESS, 1.0),
-    IssueKind.CLIPPED: (Check.LOUDNESS, 1.0),
+_ISSUE_SCORES: Mapping[str, float] = {
+    **dict.fromkeys((IssueKind.SILENT, IssueKind.UNLIKE), 5.0),
+    **dict.fromkeys((IssueKind.LONG, IssueKind.SHORT, IssueKind.LOOP, IssueKind.NOISE), 3.0),
+    **dict.fromkeys((IssueKind.MISSING, IssueKind.EXTRA), 3.0),
+    **dict.fromkeys((IssueKind.REPEATED, IssueKind.REPLACED), 3.0),
+    **dict.fromkeys((IssueKind.PITCH, IssueKind.TIMBRE), 2.0),
+    **dict.fromkeys((IssueKind.GAP, IssueKind.END), 2.0),
 }
-"""The check of each kind of issue, and its weight."""
-
-_MOST_WORDS = 8.0  # that count, each by its own
+"""Of words, voice, ends, silence and loudness; what isn't here counts 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +285,15 @@ class QualityIssue:
         kind: An `IssueKind`; a record from another version of the studio may have others.
         figure: The measured value: seconds, decibels, a share or a ratio, depending on the kind.
         message: A sentence with the value.
+        start: Where in the line's text it is, in characters; None where it is no words.
+        end: The character behind it.
     """
 
     kind: str
     figure: float
     message: str
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,22 +401,9 @@ def _measure_base_pitch(clip: Clip) -> float | None:
 def score_issues(issues: Sequence[QualityIssue]) -> float:
     """Sum the weights of a take's issues, to choose the best of several takes; 0 is without any.
 
-    Of wrong words each counts, as a take with one is better than a take with five.
+    Each wrong word is an issue, so that a take with one is better than a take with five.
     """
-    return sum(_score_issue(issue) for issue in issues)
-
-
-def _score_issue(issue: QualityIssue) -> float:
-    weight = _CHECKS[issue.kind][1] if issue.kind in _CHECKS else 1.0
-    if issue.kind != IssueKind.WORDS or not issue.figure > 1:
-        return weight
-    return weight + min(issue.figure, _MOST_WORDS) - 1
-
-
-def find_check(issue: QualityIssue) -> Check | None:
-    """The check that an issue belongs to; None for a kind that another studio knows."""
-    known = _CHECKS.get(issue.kind)
-    return known[0] if known else None
+    return sum(_ISSUE_SCORES.get(issue.kind, 1.0) for issue in issues)
 
 
 def merge_reports(parts: Sequence[QualityReport]) -> QualityReport:

@@ -17,6 +17,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.previews import VoicePreviews
@@ -39,6 +40,7 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
+        recognisers: Those that check the words of takes where they are installed, the best first.
     """
 
     workspace: Path
@@ -46,6 +48,7 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
+    recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
 
 
 class Studio:
@@ -64,6 +67,7 @@ class Studio:
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,
+        recognisers: Recognisers | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -72,6 +76,7 @@ class Studio:
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
             aligner: Times words, for several studios; None for one of its own.
+            recognisers: Check the words of takes; None, as for visitors, checks nothing.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -91,6 +96,7 @@ class Studio:
             self.speakers,
             lambda: self.backend_name,
             aligner=self.aligner,
+            recognisers=recognisers,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
@@ -121,16 +127,18 @@ class Studio:
         Raises:
             StorageFailed: The workspace can't be created or written.
         """
+        eviction = eviction or EvictionPolicy()
         engine = Engine(
             create_backend,
-            eviction or EvictionPolicy(),
+            eviction,
             conditioning_folder=ensure_writable(options.workspace) / "conditioning",
             max_concurrency=max_concurrency,
             save=save,
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        return cls(options, engine)
+        recognisers = Recognisers(eviction, catalogue=options.recognisers)
+        return cls(options, engine, recognisers=recognisers)
 
     def start(self) -> None:
         """Start the engine."""

@@ -32,7 +32,8 @@ OPTIONS = {
     "doctor": {"-h", "--help"},
 }  # fmt: skip
 REPORT = {
-    "backend", "lines", "segments", "failed", "second_tries", "tries", "doubtful", "audio_s", "wall_s",
+    "backend", "lines", "segments", "failed", "second_tries", "tries", "doubtful", "audio_s",
+    "wall_s",
     "first_audio_s", "max_in_flight", "device_busy_s", "timestamps", "out", "loudness_lufs",
     "true_peak_db",
 }  # fmt: skip

@@ -43,8 +43,12 @@ SEGMENT = {
     "start_sample", "n_samples", "file",
 }  # fmt: skip
 SPOKEN = SEGMENT | {"at_s"}
-ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes"}
-"""Later additions: a format's version, checksums, and of a take its pauses, steps and words."""
+ADDED = {
+    "sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes",
+    "recognised",
+}  # fmt: skip
+"""Later additions: a format's version, checksums, and of a take its pauses, steps, words, and what
+a recogniser understood."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
 FORMER = {"former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at"}
 

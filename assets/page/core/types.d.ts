@@ -57,10 +57,12 @@ export interface Take {
   cut?: boolean;
   /** Whether its audio was freed; it can be rendered again. */
   gone?: boolean;
-  /** Quality issues, as the studio measured them. */
-  doubts?: { kind: string; message: string }[];
+  /** Quality issues, as the studio measured them; those of words with their place in the text. */
+  doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
   /** Of its issues; the try with the lowest is used, 0 is without a fault. */
   score?: number;
+  /** What a recogniser understood, or why it couldn't; null where none has listened. */
+  recognised?: string | null;
 }
 
 /** A line's own settings: the engine's parameters, `mood` and `instruct`. */

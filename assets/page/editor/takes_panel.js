@@ -105,7 +105,8 @@ export class TakesPanel {
     const changed = take.text !== undefined && take.text !== this.#line.text;
     const cut = take.cut ? "Cut off before its end. " : "";
     const doubts = takeIssues(take);
-    setText(find("text"), [cut + (changed ? `Says: ${take.text}` : ""), ...doubts].join(" ").trim());
+    const understood = take.recognised ? `Understood: ${take.recognised}` : "";
+    setText(find("text"), [cut + (changed ? `Says: ${take.text}` : ""), ...doubts, understood].join(" ").trim());
     setHidden(find("fine"), doubts.length === 0);
     this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
     this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));

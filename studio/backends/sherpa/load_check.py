@@ -2,8 +2,8 @@
 
 sherpa-onnx ends the whole process, without a word to Python, where a model's metadata or voices
 aren't what it expects. So each model is loaded once in this process before the studio loads it. It
-takes JSON from standard input, of `paths` to import from, `family`, `files` and `threads`, and
-answers with JSON of what the model says about itself. It imports nothing else of the studio.
+takes JSON from standard input, of `paths` to import from, `kind`, `family`, `files` and `threads`,
+and answers with JSON of what the model says about itself. It imports nothing else of the studio.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -38,12 +39,46 @@ def build_tts(family: str, files: Mapping[str, str], threads: int) -> Any:
     return sherpa_onnx.OfflineTts(config)
 
 
+_RECOGNISER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "whisper": {"language": ""},  # which it finds by itself
+    "sense_voice": {"use_itn": True},  # marks and digits, as people write
+    "transducer": {"model_type": "nemo_transducer"},
+}
+
+
+def build_recogniser(family: str, files: Mapping[str, str], threads: int) -> Any:
+    """Load a recogniser.
+
+    Args:
+        family: As in the name of `OfflineRecognizer`'s constructor for it.
+        files: Path by what that constructor calls the file.
+        threads: That one recording is computed with.
+
+    Raises:
+        ValueError: A file is missing.
+        RuntimeError: A file is broken, or of a format newer than sherpa-onnx's runtime knows.
+    """
+    import sherpa_onnx
+
+    given = dict(files)
+    if family == "qwen3_asr":  # which takes the folder of its tokenizer's files
+        given["tokenizer"] = str(Path(given["tokenizer"]).parent)
+        for name in ("merges", "tokenizer_config"):
+            given.pop(name, None)
+    build = getattr(sherpa_onnx.OfflineRecognizer, f"from_{family}")
+    return build(**given, num_threads=threads, **_RECOGNISER_OPTIONS.get(family, {}))
+
+
 def main() -> None:
     """Answer on standard output; on standard error sherpa-onnx says what is wrong."""
     asked = json.load(sys.stdin)
     sys.path[:] = asked["paths"]
-    tts = build_tts(asked["family"], asked["files"], asked["threads"])
-    about = {"sample_rate_hz": tts.sample_rate, "voices": tts.num_speakers}
+    about = {}
+    if asked["kind"] == "recogniser":
+        build_recogniser(asked["family"], asked["files"], asked["threads"])
+    else:
+        tts = build_tts(asked["family"], asked["files"], asked["threads"])
+        about = {"sample_rate_hz": tts.sample_rate, "voices": tts.num_speakers}
     print(json.dumps(about))  # noqa: T201 -- its answer
 
 

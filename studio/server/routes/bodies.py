@@ -217,8 +217,12 @@ def take_body(
     """A take and its quality issues; `gone` if its audio has been deleted."""
     return list_plain_fields(take) | {
         "params": dict(take.params),
-        "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
+        "doubts": [
+            {"kind": one.kind, "message": one.message, "start": one.start, "end": one.end}
+            for one in doubts
+        ],
         "score": score_issues(doubts),
+        "recognised": (take.recognised.text or take.recognised.note) if take.recognised else None,
         "locked": take.take_id in document.locked_takes,
         "gone": gone,
     }
