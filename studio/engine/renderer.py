@@ -51,6 +51,8 @@ from studio.errors import (
 )
 from studio.quality.checks import (
     CheckTake,
+    ExpectedSpeech,
+    FindWordIssues,
     QualityReport,
     build_expected_speech,
     check_take,
@@ -68,6 +70,8 @@ class Renderer:
 
     Attributes:
         check: Checks takes, in threads.
+        find_word_issues: Compares the words of tries with their text, in threads; None without a
+            recogniser.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Renderer:
         self._save = save
         self._speeds = speeds or SpeechSpeeds(None, "cpu")
         self.check: CheckTake = check_take
+        self.find_word_issues: FindWordIssues | None = None
         self._queues: dict[str, BackendQueue] = {}
         self._jobs: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -324,7 +329,7 @@ class Renderer:
         """Check a try, and keep what was found with its audio."""
         job, record = turn.job, turn.record
         said = build_expected_speech(record.segment)
-        report = await asyncio.to_thread(self.check, spoken.clip, said)
+        report = await asyncio.to_thread(self._check_words, spoken.clip, said)
         issues = find_try_issues(job, record, report)
         path = job.try_path(record, len(record.tries) + 1) if job.spec.tries > 1 else None
         if path is not None:
@@ -335,6 +340,17 @@ class Renderer:
                 path = None
         record.tries.append(SegmentTry(seed, issues, score_issues(issues), path))
         return replace(spoken, report=report), record.tries[-1]
+
+    def _check_words(self, clip: Clip, said: ExpectedSpeech) -> QualityReport:
+        """Check the sound and the words of a try; runs in a thread."""
+        report = self.check(clip, said)
+        if self.find_word_issues is None:
+            return report
+        try:
+            return replace(report, issues=report.issues + self.find_word_issues(clip, said))
+        except StudioError as error:
+            log.warning("the words of a try weren't checked: %s", error)
+            return report
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
         loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -37,7 +37,8 @@ from studio.hearing.word_times import WordTime, align_words
 from studio.project.document import LineKind, ProjectLine
 from studio.project.line_states import ProjectState
 from studio.project.takes import build_voice_key
-from studio.quality.checks import ExpectedSpeech
+from studio.project.word_timing import read_words
+from studio.quality.checks import ExpectedSpeech, QualityReport
 from studio.storage.disk import Disk
 from studio.storage.records import RecordFormat
 
@@ -231,7 +232,7 @@ class ProjectJudge:
 
         def judge(align: AlignWords | None) -> JudgeReport:
             return Judge(
-                self._state.deps.engine.renderer.check,
+                self._check,
                 align,
                 progress=report,
                 cancelled=self._stopped.is_set,
@@ -243,6 +244,14 @@ class ProjectJudge:
             return judge(None)  # faults of words can't be planted then
         with closing(reader):
             return judge(partial(_align, reader))
+
+    def _check(self, clip: Clip, said: ExpectedSpeech) -> QualityReport:
+        """Check sound and words, as takes are checked."""
+        deps = self._state.deps
+        report = deps.engine.renderer.check(clip, said)
+        if deps.checker is None:
+            return report
+        return replace(report, issues=report.issues + deps.checker.find_issues(clip, said))
 
     def _apply(self) -> None:
         checks = () if self.judgement is None else self.judgement.checks_off
@@ -283,6 +292,7 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
         take.voice,
         take.language,
         build_voice_key(take),
+        read_words(take).words,
     )
 
 

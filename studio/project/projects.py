@@ -204,7 +204,7 @@ _MAX_ID_CHARS = 64
 class Projects:
     """The projects in a folder; safe from any thread but the engine's own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all projects of a workspace share
         self,
         root: Path,
         engine: SpeechEngine,
@@ -243,6 +243,8 @@ class Projects:
             checker=self._checker,
             checks=self._checks,
         )
+        if self._checker is not None:
+            engine.renderer.find_word_issues = self._checker.find_issues
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def start_resuming(self) -> None:

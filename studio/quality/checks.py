@@ -372,6 +372,9 @@ def check_take(clip: Clip, said: ExpectedSpeech, reading: Clip | None = None) ->
 CheckTake = Callable[[Clip, ExpectedSpeech], QualityReport]
 """Checks a take, as `check_take` does, perhaps with more to compare it with."""
 
+FindWordIssues = Callable[[Clip, ExpectedSpeech], tuple[QualityIssue, ...]]
+"""Compares the words of a take with its text."""
+
 
 def _measure(clip: Clip, frames: SoundFrames, said: ExpectedSpeech) -> TakeMetrics:
     usual_s = estimate_duration(said).typical_s
