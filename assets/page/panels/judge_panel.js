@@ -73,7 +73,7 @@ export class JudgePanel {
 
 /** @param {Judgement} judgement @returns {string} one or more sentences */
 function describe({ state, message, judged_at: at, faults, off, too_few: few }) {
-  if (state === "running") return "Faults are planted into copies of your takes; this takes a minute or two.";
+  if (state === "running") return "Faults are planted into copies of your takes; this takes a few seconds for each voice.";
   if (state === "failed") return message ?? "";
   if (!at) return state === "cancelled" ? "Stopped." : "";
   const found = faults.reduce((sum, one) => sum + one.found.hits, 0);
