@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, resample, write_wav
 from studio.audio.decode import decode
@@ -54,15 +56,22 @@ from studio.quality.checks import (
     ExpectedSpeech,
     FindWordIssues,
     QualityReport,
+    TakeMetrics,
     build_expected_speech,
     check_take,
     score_issues,
 )
+from studio.quality.voice_drift import compare_with_sample
 
 log = logging.getLogger(__name__)
 
 SaveClip = Callable[[Path, Clip], None]
 """Writes a clip; called in threads."""
+
+CheckClip = Callable[[Clip], QualityReport]
+"""Checks the clip of a segment of speech; called in threads."""
+
+_KEPT_SAMPLES = 256
 
 
 class Renderer:
@@ -99,6 +108,9 @@ class Renderer:
         self._speeds = speeds or SpeechSpeeds(None, "cpu")
         self.check: CheckTake = check_take
         self.find_word_issues: FindWordIssues | None = None
+        # Guards the measurements of samples, by the digests of their files.
+        self._samples_lock = threading.Lock()
+        self._samples: LRUCache[str, TakeMetrics] = LRUCache(_KEPT_SAMPLES)
         self._queues: dict[str, BackendQueue] = {}
         self._jobs: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -204,7 +216,8 @@ class Renderer:
     async def _save_or_stop(self, job: Job, record: SegmentRecord, spoken: SynthesisResult) -> None:
         """Save a segment; the first for which the disk has no room stops its job."""
         try:
-            await save_segment(job, record, spoken, save=self._save, check=self.check)
+            check = partial(self._check_segment, job, record)
+            await save_segment(job, record, spoken, save=self._save, check=check)
         except DiskFull as error:
             if job.fatal_message is not None:
                 job.advance(record, SegmentState.CANCELLED)
@@ -328,8 +341,7 @@ class Renderer:
     ) -> tuple[SynthesisResult, SegmentTry]:
         """Check a try, and keep what was found with its audio."""
         job, record = turn.job, turn.record
-        said = build_expected_speech(record.segment)
-        report = await asyncio.to_thread(self._check_words, spoken.clip, said)
+        report = await asyncio.to_thread(self._check_try, job, record, spoken.clip)
         issues = find_try_issues(job, record, report)
         path = job.try_path(record, len(record.tries) + 1) if job.spec.tries > 1 else None
         if path is not None:
@@ -341,16 +353,40 @@ class Renderer:
         record.tries.append(SegmentTry(seed, issues, score_issues(issues), path))
         return replace(spoken, report=report), record.tries[-1]
 
-    def _check_words(self, clip: Clip, said: ExpectedSpeech) -> QualityReport:
+    def _check_segment(self, job: Job, record: SegmentRecord, clip: Clip) -> QualityReport:
+        """Check a segment's speech, and compare it with its sample; runs in a thread."""
+        report = self.check(clip, build_expected_speech(record.segment))
+        sample = self._measure_sample(job, record)
+        if sample is None:
+            return report
+        return replace(report, metrics=compare_with_sample(report.metrics, sample))
+
+    def _measure_sample(self, job: Job, record: SegmentRecord) -> TakeMetrics | None:
+        """The measurements of the sample that a segment's voice is cloned from."""
+        segment = record.segment
+        assert isinstance(segment, SpeechSegment)
+        try:
+            sample = job.spec.cast.load_voice(segment.speaker, segment.mood).sample
+        except StudioError:  # it was removed meanwhile
+            return None
+        if sample is None:
+            return None
+        with self._samples_lock:
+            if sample.sha256 not in self._samples:
+                self._samples[sample.sha256] = self.check(sample.clip, ExpectedSpeech("")).metrics
+            return self._samples[sample.sha256]
+
+    def _check_try(self, job: Job, record: SegmentRecord, clip: Clip) -> QualityReport:
         """Check the sound and the words of a try; runs in a thread."""
-        report = self.check(clip, said)
+        report = self._check_segment(job, record, clip)
         if self.find_word_issues is None:
             return report
         try:
-            return replace(report, issues=report.issues + self.find_word_issues(clip, said))
+            found = self.find_word_issues(clip, build_expected_speech(record.segment))
         except StudioError as error:
             log.warning("the words of a try weren't checked: %s", error)
             return report
+        return replace(report, issues=report.issues + found)
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
         loop = asyncio.get_running_loop()
@@ -491,7 +527,7 @@ def _generate_chunks(backend: Backend, request: SpeechRequest, speed: float) -> 
 
 
 async def save_segment(
-    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckTake
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckClip
 ) -> None:
     """Write generated audio to disk in a thread; a segment that was cut off is saved and fails.
 
@@ -524,7 +560,7 @@ async def save_segment(
 
 
 def _keep_and_check(
-    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckTake
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckClip
 ) -> QualityReport | None:
     """Write a clip, or keep it in memory, and check its quality; runs in a thread."""
     try:
@@ -540,7 +576,7 @@ def _keep_and_check(
         record.clip = spoken.clip
     if spoken.cut_error is not None or not isinstance(record.segment, SpeechSegment):
         return None
-    return spoken.report or check(spoken.clip, build_expected_speech(record.segment))
+    return spoken.report or check(spoken.clip)
 
 
 async def decode_audio_segment(

@@ -22,7 +22,12 @@ from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.project.word_timing import WordTiming
 from studio.quality.checks import QualityIssue
-from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
+from studio.quality.voice_drift import (
+    VoiceBaseline,
+    build_baseline,
+    describe_distance,
+    find_outliers,
+)
 
 _REFRESH_GROWTH = 1.1
 """Growth of a voice's takes after which its outliers are computed again."""
@@ -52,6 +57,11 @@ class VoiceOutliers:
             return found
         voice, language = take.voice, take.language
         return tuple(one for one in found if (voice, language, one.kind) not in self.checks_off)
+
+    def describe_distance(self, take: Take) -> str:
+        """How far a take is from its voice's other takes and from its sample; "" if unknown."""
+        usual = self._baselines.get(build_voice_key(take), (0, None))[1]
+        return "" if take.figures is None else describe_distance(take.figures, usual)
 
     def refresh(self) -> list[str]:
         """Update the baselines of voices with new takes, after a render.

@@ -214,6 +214,11 @@ class ProjectSession:
             spoken = self._state.line_states.context.pronouncing.spoken(take.text)
         return self._state.word_timing.time_now(take, spoken)
 
+    def describe_distance(self, take: Take) -> str:
+        """How far a take is from its voice's other takes and from its sample; "" if unknown."""
+        with self.lock:
+            return self._state.outliers.describe_distance(take)
+
     def get_line_job(self, line_id: str) -> LineJob | None:
         """The running job of a line; None if there is none."""
         with self.lock:

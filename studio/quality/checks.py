@@ -308,6 +308,10 @@ class TakeMetrics:
         bands_db: Its long-term average spectrum, see `SoundFrames.average_bands_db`.
         reading_s: Duration of the draft voice's speech of the same text, at the take's speed.
         reading_pitch: Base of that melody, semitones above 100 Hz.
+        voiceprint: Its speaker embedding, as `VoiceEmbedder` packs it; only takes of one model are
+            compared.
+        sample_pitch: Base of the melody of the sample that the voice is cloned from.
+        sample_timbre_db: Distance from that sample's long-term average spectrum, decibels RMS.
 
     What is None wasn't measured, or says nothing: records of older studios, sound tags.
     """
@@ -319,6 +323,9 @@ class TakeMetrics:
     bands_db: tuple[float, ...] | None = None
     reading_s: float | None = None
     reading_pitch: float | None = None
+    voiceprint: str | None = None
+    sample_pitch: float | None = None
+    sample_timbre_db: float | None = None
 
     @property
     def pace(self) -> float | None:
@@ -424,6 +431,9 @@ def merge_reports(parts: Sequence[QualityReport]) -> QualityReport:
         bands_db=bands,
         reading_s=sum(readings_s) if len(readings_s) == len(metrics) else None,
         reading_pitch=_average_one([(one.speech_s, one.reading_pitch) for one in metrics]),
+        voiceprint=max(metrics, key=lambda one: one.speech_s).voiceprint,
+        sample_pitch=metrics[0].sample_pitch,
+        sample_timbre_db=_average_one([(one.speech_s, one.sample_timbre_db) for one in metrics]),
     )
     return QualityReport(merged, tuple(dict.fromkeys(one for part in parts for one in part.issues)))
 

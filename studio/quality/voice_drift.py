@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,9 @@ _PACE = math.log(1.6)
 _TEMPO = math.log(1.07)
 _SEMITONES = 1.4
 _TIMBRE_DB = 3.5
+_SAMPLE_SEMITONES = 7.0
 
+_MOST = 1_000.0  # decibels, semitones or a logarithm: no sound is that far from another
 _FEW_TIMES = 1.5  # below, a percentage says more
 _MIN_TILT_DB = 1.5
 _OCTAVES = 5.0  # from the lowest band to the highest
@@ -45,8 +47,11 @@ class Usual:
     margin: float
 
     def measure_apart(self, value: float | None) -> float | None:
-        """How far a value is from the middle, if that is too far; None if it isn't."""
-        if value is None or not abs(value - self.middle) > self.margin:
+        """How far a value is from the middle, if that is too far; None if it isn't.
+
+        None also for impossible values, because records may come from imported files.
+        """
+        if value is None or not self.margin < abs(value - self.middle) < _MOST:
             return None
         return value - self.middle
 
@@ -121,14 +126,61 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
 
 
 def find_outliers(metrics: TakeMetrics, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
-    """Find where a take differs too much from the other takes of its voice."""
-    if usual is None or not metrics.level_db >= QUIET_DB:
+    """Find where a take differs too much from its sample and the other takes of its voice."""
+    if not metrics.level_db >= QUIET_DB:
         return ()
-    return tuple(
-        issue
-        for find in (_find_level, _find_pace, _find_pitch, _find_timbre)
-        if (issue := find(metrics, usual)) is not None
+    found = [_find_other_pitch(metrics)]
+    if usual is not None:
+        finders = (_find_level, _find_pace, _find_pitch, _find_timbre)
+        found += [find(metrics, usual) for find in finders]
+    return tuple(issue for issue in found if issue is not None)
+
+
+def compare_with_sample(metrics: TakeMetrics, sample: TakeMetrics) -> TakeMetrics:
+    """A take's measurements with its distance from the sample that its voice is cloned from."""
+    distance_db = _measure_timbre(metrics, sample.bands_db)
+    return replace(
+        metrics,
+        sample_pitch=sample.pitch,
+        sample_timbre_db=None if distance_db is None else round(distance_db, 1),
     )
+
+
+def describe_distance(metrics: TakeMetrics, usual: VoiceBaseline | None) -> str:
+    """How far a take is from its voice's other takes and from its sample; empty if unknown."""
+    parts = []
+    if usual is not None:
+        pitch = usual.melody.level(metrics) if usual.melody else None
+        measured = (
+            _describe_apart(usual.pitch, pitch, "semitones"),
+            _describe_apart(usual.tempo, metrics.tempo, "% in pace", 100),
+            _describe_apart(usual.timbre, _measure_timbre(metrics, usual.bands_db), "dB in colour"),
+        )
+        if known := [one for one in measured if one]:
+            parts.append(f"From {usual.others}: {', '.join(known)}.")
+    if metrics.pitch is not None and metrics.sample_pitch is not None:
+        parts.append(f"From its sample: {metrics.pitch - metrics.sample_pitch:+.1f} semitones.")
+    return " ".join(parts)
+
+
+def _describe_apart(
+    usual: Usual | None, value: float | None, unit: str, scale: float = 1
+) -> str | None:
+    if usual is None or value is None:
+        return None
+    return f"{scale * (value - usual.middle):+.{0 if scale > 1 else 1}f} {unit}"
+
+
+def _find_other_pitch(metrics: TakeMetrics) -> QualityIssue | None:
+    """A take in quite another pitch than its sample; one voice hardly does that in reading."""
+    if metrics.pitch is None or metrics.sample_pitch is None:
+        return None
+    apart = metrics.pitch - metrics.sample_pitch
+    if not _SAMPLE_SEMITONES < abs(apart) < _MOST:
+        return None
+    how = "Higher" if apart > 0 else "Lower"
+    message = f"{how} by {abs(apart):.0f} semitones than its sample."
+    return QualityIssue(IssueKind.PITCH, round(apart, 1), message)
 
 
 def _find_level(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
@@ -180,8 +232,7 @@ def _find_timbre(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | N
 
 def _find_usual(values: Iterable[float | None], least_margin: float) -> Usual | None:
     """The usual of a measure; None if fewer than 8 takes have it."""
-    # Records may come from imported files, with values that no sound has.
-    known = np.array([one for one in values if one is not None and math.isfinite(one)])
+    known = np.array([one for one in values if one is not None and abs(one) < _MOST])
     if len(known) < _MIN_BASELINE_TAKES:
         return None
     spreads = _SPREADS + _SPREADS_FEW / len(known)
@@ -199,7 +250,7 @@ def _fit_melody(others: Sequence[TakeMetrics]) -> Melody:
         for one in others
         if one.pitch is not None and one.reading_pitch is not None
     ]
-    values = np.array([pair for pair in pairs if all(map(math.isfinite, pair))])
+    values = np.array([pair for pair in pairs if max(map(abs, pair)) < _MOST])
     if len(values) < _MIN_BASELINE_TAKES:
         return Melody(0.0, 0.0)
     middle = np.median(values, axis=0)
@@ -222,8 +273,9 @@ def _measure_timbre(metrics: TakeMetrics, bands_db: tuple[float, ...] | None) ->
     """Distance of a take's long-term average spectrum, decibels RMS over its bands."""
     if metrics.bands_db is None or bands_db is None or len(metrics.bands_db) != len(bands_db):
         return None
-    apart = np.subtract(metrics.bands_db, bands_db)
-    return float(np.sqrt(np.mean(np.square(apart))))
+    with np.errstate(all="ignore"):  # impossible values of imported records
+        apart = np.subtract(metrics.bands_db, bands_db)
+        return float(np.sqrt(np.mean(np.square(apart))))
 
 
 def _measure_tilt_db(metrics: TakeMetrics, usual: VoiceBaseline) -> float:

@@ -31,7 +31,10 @@ TAKE = {
     "language", "params", "cut", "doubts", "figures",
 }  # fmt: skip
 FIGURES = {"speech_s", "level_db", "usual_s"}
-ADDED_FIGURES = {"pitch", "bands_db", "reading_s", "reading_pitch"}
+ADDED_FIGURES = {
+    "pitch", "bands_db", "reading_s", "reading_pitch", "voiceprint", "sample_pitch",
+    "sample_timbre_db",
+}  # fmt: skip
 ENTRY = {"rev", "at", "client", "kind", "below", "delta"}
 SPEAKER = {
     "version", "name", "has_sample", "transcript", "language", "preset", "description", "colour",

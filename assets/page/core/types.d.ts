@@ -61,6 +61,8 @@ export interface Take {
   doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
   /** Of its issues; the try with the lowest is used, 0 is without a fault. */
   score?: number;
+  /** How far it is from its voice's other takes and from its sample; only in a line's list of takes. */
+  distance?: string;
   /** What a recogniser understood, or why it couldn't; null where none has listened. */
   recognised?: string | null;
 }
