@@ -28,6 +28,7 @@ from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
 from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.take_check import TakeCheck
+from studio.hearing.voice_embedding import VoiceEmbedder
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -177,7 +178,7 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
-    studio.engine.renderer.check = TakeCheck(ReferenceReader().read)
+    studio.engine.renderer.check = TakeCheck(ReferenceReader().read, VoiceEmbedder().embed)
     return studio
 
 

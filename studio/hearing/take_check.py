@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.audio.clip import Clip
 from studio.quality.checks import ExpectedSpeech, QualityReport, check_take
@@ -18,10 +18,15 @@ class TakeCheck:
 
     Attributes:
         read: The draft voice's reading, with which pace and melody are compared.
+        embed: A take's speaker embedding; None where there is no model of it.
     """
 
     read: ReadText
+    embed: Callable[[Clip], str | None] = lambda clip: None
 
     def __call__(self, clip: Clip, said: ExpectedSpeech) -> QualityReport:
         """Check a take."""
-        return check_take(clip, said, self.read(said.text, said.language))
+        report = check_take(clip, said, self.read(said.text, said.language))
+        if report.metrics.bands_db is None:  # it says too little of the voice
+            return report
+        return replace(report, metrics=replace(report.metrics, voiceprint=self.embed(clip)))

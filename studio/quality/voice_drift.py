@@ -7,6 +7,7 @@ compared among themselves, so that a whisper that was asked for is none.
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ _TEMPO = math.log(1.07)
 _SEMITONES = 1.4
 _TIMBRE_DB = 3.5
 _SAMPLE_SEMITONES = 7.0
+_LIKENESS = 0.15
 
 _MOST = 1_000.0  # decibels, semitones or a logarithm: no sound is that far from another
 _FEW_TIMES = 1.5  # below, a percentage says more
@@ -83,6 +85,7 @@ class VoiceBaseline:
         who: The voice's name in messages.
         melody: How its pitch follows that of the draft voice's readings.
         bands_db: Its long-term average spectrum, of which `timbre` is the distance.
+        voiceprint: The middle of its speaker embeddings, of which `likeness` is the cosine.
     """
 
     who: str
@@ -93,6 +96,8 @@ class VoiceBaseline:
     melody: Melody | None = None
     timbre: Usual | None = None
     bands_db: tuple[float, ...] | None = None
+    likeness: Usual | None = None
+    voiceprint: _Array | None = None
 
     @property
     def others(self) -> str:
@@ -112,6 +117,7 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
         return None
     melody = _fit_melody(others)
     bands_db = _find_middle_bands(others)
+    voiceprint = _find_middle_voiceprint(others)
     return VoiceBaseline(
         who,
         # Not wider for a voice of changing level, as each line of a scene has to be understood.
@@ -122,6 +128,8 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
         melody,
         _find_usual([_measure_timbre(one, bands_db) for one in others], _TIMBRE_DB),
         bands_db,
+        _find_usual([_measure_likeness(one, voiceprint) for one in others], _LIKENESS),
+        voiceprint,
     )
 
 
@@ -219,6 +227,14 @@ def _find_pitch(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | No
 
 
 def _find_timbre(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
+    """A take that sounds like another voice: by its embedding, where there is one."""
+    likeness = _measure_likeness(metrics, usual.voiceprint)
+    if usual.likeness is not None and likeness is not None:
+        if (usual.likeness.measure_apart(likeness) or 0.0) >= 0:
+            return None
+        message = f"It sounds like another voice than {usual.others}: likeness {likeness:.2f}, "
+        message += f"where {usual.likeness.middle:.2f} is usual."
+        return QualityIssue(IssueKind.TIMBRE, round(likeness, 2), message)
     distance_db = _measure_timbre(metrics, usual.bands_db)
     if usual.timbre is None or (usual.timbre.measure_apart(distance_db) or 0.0) <= 0:
         return None
@@ -276,6 +292,34 @@ def _measure_timbre(metrics: TakeMetrics, bands_db: tuple[float, ...] | None) ->
     with np.errstate(all="ignore"):  # impossible values of imported records
         apart = np.subtract(metrics.bands_db, bands_db)
         return float(np.sqrt(np.mean(np.square(apart))))
+
+
+def _find_middle_voiceprint(others: Sequence[TakeMetrics]) -> _Array | None:
+    directions = [one for metrics in others if (one := _unpack_voiceprint(metrics)) is not None]
+    if len(directions) < _MIN_BASELINE_TAKES or len({len(one) for one in directions}) > 1:
+        return None
+    middle = np.median(np.array(directions), axis=0)
+    length = float(np.linalg.norm(middle))
+    return middle / length if length else None
+
+
+def _measure_likeness(metrics: TakeMetrics, voiceprint: _Array | None) -> float | None:
+    """Cosine of a take's speaker embedding with another one, -1 to 1."""
+    own = _unpack_voiceprint(metrics)
+    if own is None or voiceprint is None or len(own) != len(voiceprint):
+        return None
+    return float(own @ voiceprint)
+
+
+def _unpack_voiceprint(metrics: TakeMetrics) -> _Array | None:
+    """The direction of a speaker embedding, of length 1; the reverse of `pack_voiceprint`."""
+    try:
+        data = base64.b64decode((metrics.voiceprint or "").partition(":")[2], validate=True)
+    except ValueError:
+        return None
+    steps = np.frombuffer(data, dtype=np.int8).astype(np.float64)
+    length = float(np.linalg.norm(steps))
+    return steps / length if length else None
 
 
 def _measure_tilt_db(metrics: TakeMetrics, usual: VoiceBaseline) -> float:
