@@ -25,6 +25,7 @@ import { WordMarks } from "./editor/word_marks.js";
 import { EnginePanel, ProjectEngine } from "./panels/engine_panel.js";
 import { Exports } from "./panels/exports.js";
 import { FileDrop } from "./panels/file_drop.js";
+import { JudgePanel } from "./panels/judge_panel.js";
 import { LastPosition } from "./panels/last_position.js";
 import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
 import { showSaveStatus } from "./panels/save_status.js";
@@ -75,6 +76,7 @@ function buildEditor({ project, player, show }) {
   const cast = new CastOrder(project);
   const gotoBar = new GotoBar({ project, badges, selection, cast, show });
   new CastPanel(project, cast);
+  new JudgePanel(project);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());
   listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast, patches });

@@ -26,6 +26,7 @@ from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import BadInput, ModelUnavailable, SettingError
 from studio.hearing.recognition import RECOGNISERS, Recogniser, RecogniserModel
+from studio.hearing.voice_embedding import EMBEDDING_MODELS, EmbeddingModel, VoiceEmbedder
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import format_bytes
 
@@ -66,9 +67,11 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     name: str | None = arguments.engine
     if name is None:
         raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
-    engine: Backend | Recogniser
+    engine: Backend | Recogniser | VoiceEmbedder
     if name in RECOGNISERS and arguments.action != "try":
-        engine, card = Recogniser(RECOGNISERS[name]), _card_of_recogniser(RECOGNISERS[name])
+        engine, card = Recogniser(RECOGNISERS[name]), _card_of(RECOGNISERS[name])
+    elif name in EMBEDDING_MODELS and arguments.action != "try":
+        engine, card = VoiceEmbedder(EMBEDDING_MODELS[name]), _card_of(EMBEDDING_MODELS[name])
     else:
         engine = registry.create(name, tools.options)
         card = card_of(engine.name)
@@ -78,7 +81,7 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         case "remove":
             return _remove(engine, tools, is_sure=arguments.yes)
         case _:
-            assert not isinstance(engine, Recogniser)
+            assert not isinstance(engine, Recogniser | VoiceEmbedder)
             return _try(arguments, engine, tools)
 
 
@@ -92,7 +95,13 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
         ("NAME", "VOICE", "STATE", "VOICES", "LANGUAGES", "SPEED HERE", "LICENCE"), map(_row, rows)
     )
     print()
-    return _list_recognisers(as_json=False)
+    _list_recognisers(as_json=False)
+    print()
+    _print_table(
+        ("NAME", "TELLS VOICES APART", "STATE", "LICENCE"),
+        map(_row_of_embedder, EMBEDDING_MODELS.values()),
+    )
+    return 0
 
 
 def _list_recognisers(*, as_json: bool) -> int:
@@ -139,7 +148,15 @@ def describe_recogniser(model: RecogniserModel) -> dict[str, Any]:
     }
 
 
-def _card_of_recogniser(model: RecogniserModel) -> EngineCard:
+def _row_of_embedder(model: EmbeddingModel) -> tuple[str, ...]:
+    embedder = VoiceEmbedder(model)
+    is_ready = (embedder.unavailable() or embedder.to_fetch()) is None
+    state = _describe_state({"ready": is_ready, "download_bytes": model.size_bytes})
+    licence = describe_licence(model.code_licence, model.weights_licence, model.non_commercial)
+    return model.name, model.title, state, licence
+
+
+def _card_of(model: RecogniserModel | EmbeddingModel) -> EngineCard:
     return EngineCard(
         model.summary,
         model.code_licence,
@@ -207,7 +224,7 @@ def describe_licence(code: str, weights: str, non_commercial: bool) -> str:
     return f"not for commercial use; {both}" if non_commercial else both
 
 
-def _install(backend: Backend | Recogniser, card: EngineCard) -> int:
+def _install(backend: Backend | Recogniser | VoiceEmbedder, card: EngineCard) -> int:
     reason = backend.unavailable()
     if reason is not None:
         raise ModelUnavailable(reason)
@@ -250,13 +267,17 @@ class ProgressLine:
             self._stream.write("\n")
 
 
-def _remove(backend: Backend | Recogniser, tools: VoiceTools, *, is_sure: bool) -> int:
-    def create(name: str) -> Backend | Recogniser:
+def _remove(
+    backend: Backend | Recogniser | VoiceEmbedder, tools: VoiceTools, *, is_sure: bool
+) -> int:
+    def create(name: str) -> Backend | Recogniser | VoiceEmbedder:
+        if name in EMBEDDING_MODELS:
+            return VoiceEmbedder(EMBEDDING_MODELS[name])
         known = RECOGNISERS.get(name)
         return Recogniser(known) if known else registry.create(name, tools.options)
 
     downloads = WeightDownloads(ModelPool(create, EvictionPolicy()), lambda _: None)
-    downloads.backend_names = (*registry.BACKENDS, *RECOGNISERS)
+    downloads.backend_names = (*registry.BACKENDS, *RECOGNISERS, *EMBEDDING_MODELS)
     downloads.check_removable(backend.name)
     if not is_sure and not _agree(f"Delete the weights of {backend.title}?"):
         print("Nothing was deleted.", file=sys.stderr)

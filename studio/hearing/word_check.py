@@ -18,7 +18,7 @@ from studio.hearing.transcript_diff import (
     compare_transcript,
     has_words,
 )
-from studio.quality.checks import IssueKind, QualityIssue
+from studio.quality.checks import ExpectedSpeech, IssueKind, QualityIssue
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,16 @@ class WordChecker:
             pronounce=spoken.pronounce,
         )
         return WordCheck(transcript.text, model.name, tuple(map(build_issue, marks)))
+
+    def find_issues(self, clip: Clip, said: ExpectedSpeech) -> tuple[QualityIssue, ...]:
+        """The quality issues of a take's words; none where nobody can recognise them.
+
+        Raises:
+            ModelUnavailable: As `check`.
+        """
+        if not self.is_able:
+            return ()
+        return self.check(clip, ExpectedText(said.text, said.language)).issues
 
     def close(self) -> None:
         """End eSpeak NG's process, and the recognisers."""

@@ -204,7 +204,7 @@ _MAX_ID_CHARS = 64
 class Projects:
     """The projects in a folder; safe from any thread but the engine's own."""
 
-    def __init__(  # noqa: PLR0913 - what listens to takes comes beside what stores them
+    def __init__(  # noqa: PLR0913 - what all projects of a workspace share
         self,
         root: Path,
         engine: SpeechEngine,
@@ -212,8 +212,8 @@ class Projects:
         backend_name: Callable[[], str],
         *,
         disk: Disk | None = None,
-        recognisers: Recognisers | None = None,
         aligner: WordAligner | None = None,
+        recognisers: Recognisers | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -223,8 +223,8 @@ class Projects:
             library: Has their voices.
             backend_name: The backend of a project that doesn't name one.
             disk: Writes files; replaced in tests.
-            recognisers: Check the words of takes; closed with the projects. None checks nothing.
             aligner: Times the words of takes; None times none.
+            recognisers: Check the words of takes; closed with the projects. None checks nothing.
         """
         self._root = root
         self._disk = disk or Disk()
@@ -239,10 +239,12 @@ class Projects:
             library,
             backend_name,
             self._threads,
+            word_timer=self._timer,
             checker=self._checker,
             checks=self._checks,
-            word_timer=self._timer,
         )
+        if self._checker is not None:
+            engine.renderer.find_word_issues = self._checker.find_issues
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def start_resuming(self) -> None:

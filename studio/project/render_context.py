@@ -303,9 +303,9 @@ class ProjectDeps:
         backend_name: The backend of a project that doesn't name one.
         threads: Threads in which takes are saved, off the engine's loop.
         now_s: The current time in seconds since 1970.
+        word_timer: Times the words of takes; None times none.
         checker: Checks the words of takes; None where nobody does.
         checks: In which it does so.
-        word_timer: Times the words of takes; None times none.
     """
 
     engine: SpeechEngine
@@ -313,9 +313,9 @@ class ProjectDeps:
     backend_name: Callable[[], str]
     threads: Executor
     now_s: Callable[[], float] = time.time
+    word_timer: WordTimer | None = None
     checker: WordChecker | None = None
     checks: CheckQueue | None = None
-    word_timer: WordTimer | None = None
 
 
 class VoiceResolver:

@@ -27,6 +27,7 @@ from studio.project.folder import (
     import_audio,
 )
 from studio.project.history import Author, EntryKind, build_closed_error
+from studio.project.judgement import ProjectJudge
 from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
@@ -74,6 +75,7 @@ class ProjectSession:
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)
         self._renderer = ProjectRenderer(core, self._editor, self._autosave)
+        self.judge = ProjectJudge(core)
 
     @property
     def document(self) -> Document:
@@ -212,6 +214,11 @@ class ProjectSession:
                 return take
             spoken = self._state.line_states.context.pronouncing.spoken(take.text)
         return self._state.word_timing.time_now(take, spoken)
+
+    def describe_distance(self, take: Take) -> str:
+        """How far a take is from its voice's other takes and from its sample; "" if unknown."""
+        with self.lock:
+            return self._state.outliers.describe_distance(take)
 
     def get_line_job(self, line_id: str) -> LineJob | None:
         """The running job of a line; None if there is none."""
@@ -445,6 +452,7 @@ class ProjectSession:
                 return
             self._autosave.flush(self._autosave.create_task(now=True))
             self._state.closed = True
+            self.judge.stop()
             self._state.word_timing.close()
             self._renderer.close()
             self._autosave.close()

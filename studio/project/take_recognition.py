@@ -30,9 +30,10 @@ class TakeRecognition:
     to be rendered, and then the takes from the play-head on go first.
     """
 
-    def __init__(self, core: ProjectState) -> None:
-        """Start with nothing to check."""
+    def __init__(self, core: ProjectState, on_checked: Callable[[Take], None]) -> None:
+        """Start with nothing to check; `on_checked` gets each checked take, under the lock."""
         self._state = core
+        self._on_checked = on_checked
         self._queue = core.deps.checks
         self._checker = core.deps.checker
         self._tries: dict[str, int] = {}  # by take, of those that are to be checked
@@ -112,12 +113,14 @@ class TakeRecognition:
             current = core.take_store.get(take_id)
             if core.closed or current is None:
                 return
+            checked = replace(current, recognised=found)
             try:
-                core.take_store.update(replace(current, recognised=found))
+                core.take_store.update(checked)
             except StorageFailed as error:  # it is checked again when the project is opened
                 log.warning("what was recognised in take %s can't be saved: %s", take_id, error)
                 return
             core.events.append(LineEvent(take.line_id))
+            self._on_checked(checked)
 
     def _is_stopped(self) -> bool:
         return self._state.closed or self._queue is None or self._queue.is_closed

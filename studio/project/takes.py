@@ -69,10 +69,10 @@ class Take:
             studios that wrote none.
         at_s: When each step of its render was reached, in seconds since that began; empty in
             records of studios that wrote none.
-        recognised: What a recogniser understood; None if none has listened to it.
         words: For each word its first offset in the text and the one after its last, its first
             millisecond and the one after its last; None until they are timed.
         phonemes: What is said, as `write_phonemes` has it; None until it is timed.
+        recognised: What a recogniser understood; None if none has listened to it.
     """
 
     take_id: str
@@ -176,8 +176,8 @@ def _holds_samples(path: Path, samples: int) -> bool:
 
 
 _OTHER_FIELDS = (
-    *("doubts", "figures", "audio_crc32", "pauses", "at_s", "words", "phonemes"),
-    *("recognised", "patch"),
+    *("doubts", "figures", "audio_crc32", "pauses", "at_s"),
+    *("words", "phonemes", "recognised", "patch"),
 )
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
@@ -318,19 +318,6 @@ class TakeStore:
             raise
         self._put(take)
 
-    def update(self, take: Take) -> None:
-        """Write a take's record anew, of which only the findings have changed.
-
-        Raises:
-            StorageFailed: It can't be written; nothing changed.
-        """
-        with self._lock:
-            known = self._takes[take.take_id]  # whose words may have been timed meanwhile
-            take = replace(take, words=known.words, phonemes=known.phonemes)
-            record = self.get_audio_path(take).with_suffix(".json")
-            self._disk.write_whole(record, encode_take(take))
-            self._replace(take)
-
     def set_words(
         self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
     ) -> Take | None:
@@ -349,6 +336,22 @@ class TakeStore:
             self._disk.write_whole(record, encode_take(timed))
             self._replace(timed)
         return timed
+
+    def update(self, take: Take) -> None:
+        """Write a take's record anew, of which only the findings have changed.
+
+        Raises:
+            StorageFailed: It can't be written; nothing changed.
+        """
+        with self._lock:
+            # The words may have been timed meanwhile.
+            known = self._takes.get(take.take_id, take)
+            take = replace(
+                known, doubts=take.doubts, figures=take.figures, recognised=take.recognised
+            )
+            record = self.get_audio_path(take).with_suffix(".json")
+            self._disk.write_whole(record, encode_take(take))
+            self._replace(take)
 
     def _replace(self, take: Take) -> None:
         self._takes[take.take_id] = take

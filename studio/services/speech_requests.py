@@ -61,6 +61,7 @@ class SpeechOptions:
         voices: Voices by name; a name that isn't here is looked up in the library.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
         mastering: The loudness of the whole when it is written to a file.
+        tries: As in `JobSpec`.
     """
 
     backend_name: str | None = None
@@ -68,6 +69,7 @@ class SpeechOptions:
     voices: Mapping[str, Voice] = field(default_factory=dict)
     pronounce: Pronounce | None = None
     mastering: Mastering = field(default_factory=Mastering)
+    tries: int = 1
 
 
 class SpeechStream:
@@ -112,7 +114,14 @@ class SpeechStream:
         )
         _check_speakable(planned.segments)
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
-        spec = JobSpec(planned, backend_name, cast, folder, survives_full_disk=not needs_files)
+        spec = JobSpec(
+            planned,
+            backend_name,
+            cast,
+            folder,
+            tries=options.tries,
+            survives_full_disk=not needs_files,
+        )
         self.render = Render(studio.engine, spec)
         self.job = self.render.job
         self.render.start()

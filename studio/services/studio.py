@@ -71,9 +71,9 @@ class Studio:
         engine: ManagedEngine,
         disk_quota: DiskQuota | None = None,
         *,
+        aligner: WordAligner | None = None,
         recognisers: Recognisers | None = None,
         denoiser: Denoiser | None = None,
-        aligner: WordAligner | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -81,9 +81,9 @@ class Studio:
             options: The workspace and the backends.
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
+            aligner: Times words, for several studios; None for one of its own.
             recognisers: Check the words of takes; None, as for visitors, checks nothing.
             denoiser: Takes noise out of samples; None, as for visitors, doesn't.
-            aligner: Times words, for several studios; None for one of its own.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -103,8 +103,8 @@ class Studio:
             engine,
             self.speakers,
             lambda: self.backend_name,
-            recognisers=recognisers,
             aligner=self.aligner,
+            recognisers=recognisers,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.listener = SampleListener(recognisers)

@@ -25,10 +25,14 @@ def test_the_list_has_every_engine_with_its_licence(run):
     assert voices["kitten"]["weights_licence"] == "Apache-2.0"
     assert voices["draft"]["ready"]
     _, tables, _ = run("list")
-    table, recognisers = tables.split("\n\n")
+    table, recognisers, voiceprints = tables.split("\n\n")
     assert [row.split()[0] for row in table.splitlines()] == ["NAME", *voices]
     assert "not for commercial use" in table
-    assert recognisers == run("list", "--recognisers")[1]
+    assert f"{recognisers}\n" == run("list", "--recognisers")[1]
+    head, campplus = voiceprints.splitlines()
+    assert head.split("  ")[0] == "NAME"
+    assert campplus.split("  ")[0] == "campplus"
+    assert "Apache-2.0; weights Apache-2.0 (trained on VoxCeleb2)" in campplus
 
 
 def test_recognisers_are_listed_with_their_licences_and_languages(run):

@@ -27,12 +27,13 @@ OPTIONS = {
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
-        "--json", "--format", "--language", "--speed", "--quiet",
+        "--json", "--format", "--language", "--speed", "--quiet", "--keep-tries",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip
 REPORT = {
-    "backend", "lines", "segments", "failed", "second_tries", "doubtful", "audio_s", "wall_s",
+    "backend", "lines", "segments", "failed", "second_tries", "tries", "doubtful", "audio_s",
+    "wall_s",
     "first_audio_s", "max_in_flight", "device_busy_s", "timestamps", "out", "loudness_lufs",
     "true_peak_db",
 }  # fmt: skip

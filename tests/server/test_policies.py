@@ -58,6 +58,9 @@ PAGE = {
     "POST /studio/projects/{project_id}/render": "guest fill",
     "POST /studio/projects/{project_id}/cancel": "guest",
     "POST /studio/projects/{project_id}/focus": "guest",
+    "GET /studio/projects/{project_id}/judgement": "guest",
+    "POST /studio/projects/{project_id}/judgement": "guest edit",
+    "DELETE /studio/projects/{project_id}/judgement": "guest",
     "GET /studio/projects/{project_id}/takes/{line_id}": "guest",
     "GET /studio/projects/{project_id}/lines/{line_id}/audio": "guest uncounted",
     "GET /studio/projects/{project_id}/takes/{line_id}/{take_id}/audio.wav": "guest",
@@ -123,6 +126,7 @@ SERVICES = {
     "GET /v1/dialogs/{dialog_id}": "guest uncounted workspace",
     "GET /v1/dialogs/{dialog_id}/events": "guest uncounted workspace",
     "GET /v1/dialogs/{dialog_id}/audio": "guest long workspace",
+    "GET /v1/dialogs/{dialog_id}/segments/{segment}/tries/{number}": "guest uncounted workspace",
     "DELETE /v1/dialogs/{dialog_id}": "guest uncounted free workspace",
     "GET /v1/openapi.json": "guest uncounted workspace",
 }

@@ -1,6 +1,6 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
 
-/** @import { Batch, EditAnswer, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
+/** @import { Batch, EditAnswer, Judgement, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
 
 /** A request that the server refused, with its message for the user. */
 export class ApiError extends Error {
@@ -159,6 +159,12 @@ export async function exportScript(id, format) {
   const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
   return { blob: await response.blob(), leftOut };
 }
+
+/** How far judging the checks is, and what was judged. @returns {Promise<Judgement>} */
+export const readJudgement = (id) => json(projectPath(id, "/judgement"));
+/** @returns {Promise<Judgement>} */
+export const startJudging = (id) => json(projectPath(id, "/judgement"), { method: "POST" });
+export const stopJudging = (id) => request(projectPath(id, "/judgement"), { method: "DELETE" });
 
 export const listTakes = (id, lineId) => json(projectPath(id, `/takes/${part(lineId)}`));
 export const readPeaks = (id, bins, takeIds) =>

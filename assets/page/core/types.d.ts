@@ -61,6 +61,10 @@ export interface Take {
   patch?: { take_id: string; start: number; end: number; resumes: number } | null;
   /** Quality issues, as the studio measured them; those of words with their place in the text. */
   doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
+  /** Of its issues; the try with the lowest is used, 0 is without a fault. */
+  score?: number;
+  /** How far it is from its voice's other takes and from its sample; only in a line's list of takes. */
+  distance?: string;
   /** What a recogniser understood, or why it couldn't; null where none has listened. */
   recognised?: string | null;
 }
@@ -663,4 +667,25 @@ export interface Parts {
   speakers: import("../voices/library_panel.js").LibraryPanel;
   /** Brings a view into sight. */
   show: (view: string) => void;
+}
+
+/** So many of so many; the rate and the ends of its interval of 95 % are of a hundred. */
+export interface JudgedShare {
+  hits: number;
+  trials: number;
+  rate: number;
+  low: number;
+  high: number;
+}
+
+/** How far judging is, and what the checks find in this project's takes; `judged_at` is null before the first time. */
+export interface Judgement {
+  state: "none" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  total: number;
+  message: string | null;
+  judged_at: string | null;
+  faults: { voice: string; language: string | null; fault: string; label: string; found: JudgedShare; alarms: JudgedShare }[];
+  off: { voice: string; language: string | null; kind: string; message: string }[];
+  too_few: { voice: string; language: string | null; takes: number }[];
 }

@@ -99,7 +99,10 @@ export class TakesPanel {
     setData(row, "chosen", String(chosen));
     setText(find("name"), `Take ${number}`);
     const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
-    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
+    const score = take.score ? `, score ${take.score}` : "";
+    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}${score}`);
+    const ofScore = take.score ? "Score: of words, voice, ends, silence and loudness; 0 is without a fault, and the lowest is used." : "";
+    find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
     const cut = take.cut ? "Cut off before its end. " : "";
     const doubts = takeIssues(take);

@@ -103,6 +103,21 @@ def build_denoiser(files: Mapping[str, str], threads: int) -> Any:
     return sherpa_onnx.OfflineSpeechDenoiser(config)
 
 
+def build_embedder(files: Mapping[str, str]) -> Any:
+    """Load a model of speaker embeddings.
+
+    Raises:
+        ValueError: The file is missing.
+        RuntimeError: It is broken, or of a format newer than sherpa-onnx's runtime knows.
+    """
+    import sherpa_onnx
+
+    config = sherpa_onnx.SpeakerEmbeddingExtractorConfig(model=files["model"])
+    if not config.validate():
+        raise ValueError("a file is missing")
+    return sherpa_onnx.SpeakerEmbeddingExtractor(config)
+
+
 def main() -> None:
     """Answer on standard output; on standard error sherpa-onnx says what is wrong."""
     asked = json.load(sys.stdin)
@@ -114,6 +129,8 @@ def main() -> None:
         build_language_identifier(asked["files"], asked["threads"])
     elif asked["kind"] == "denoiser":
         build_denoiser(asked["files"], asked["threads"])
+    elif asked["kind"] == "embedding":
+        build_embedder(asked["files"])
     else:
         tts = build_tts(asked["family"], asked["files"], asked["threads"])
         about = {"sample_rate_hz": tts.sample_rate, "voices": tts.num_speakers}

@@ -30,7 +30,7 @@ from studio.project.line_states import (
 from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
-from studio.quality.checks import QualityIssue
+from studio.quality.checks import QualityIssue, score_issues
 
 
 class RequestBody(BaseModel):
@@ -228,6 +228,7 @@ def take_body(
             {"kind": one.kind, "message": one.message, "start": one.start, "end": one.end}
             for one in doubts
         ],
+        "score": score_issues(doubts),
         "recognised": (take.recognised.text or take.recognised.note) if take.recognised else None,
         "locked": take.take_id in document.locked_takes,
         "gone": gone,
