@@ -178,7 +178,8 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
-    studio.engine.renderer.check = TakeCheck(ReferenceReader().read, VoiceEmbedder().embed)
+    studio.voices.embed = VoiceEmbedder().embed
+    studio.engine.renderer.check = TakeCheck(ReferenceReader().read, studio.voices.embed)
     return studio
 
 

@@ -51,20 +51,28 @@ def find_two_voices(clip: Clip) -> tuple[FoundVoice, FoundVoice] | None:
 
 def _measure_phrases(clip: Clip) -> Iterator[tuple[float, float]]:
     """Pitch in semitones above 1 Hz and length in seconds of what lies between pauses."""
-    for first, after in _find_phrases(detect_speech_frames(clip)):
-        size = round(FRAME_S * clip.rate_hz)
-        part = Clip(clip.samples[first * size : after * size], clip.rate_hz)
+    for part in cut_phrases(clip, _MIN_PHRASE_S):
         pitch_hz = estimate_fundamental_hz(part)
         if pitch_hz is not None:
             yield 12 * math.log2(pitch_hz), part.duration_s
 
 
-def _find_phrases(speech: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def cut_phrases(clip: Clip, min_s: float) -> Iterator[Clip]:
+    """What lies between the pauses of a recording, as views; shorter phrases are left out.
+
+    A phrase is at most 2 s long, as somebody else may go on without a pause.
+    """
+    size = round(FRAME_S * clip.rate_hz)
+    for first, after in _find_phrases(detect_speech_frames(clip), min_s):
+        yield Clip(clip.samples[first * size : after * size], clip.rate_hz)
+
+
+def _find_phrases(speech: npt.NDArray[np.bool_], min_s: float) -> Iterator[tuple[int, int]]:
     pauses = [one for one in find_runs(~speech) if one[1] - one[0] >= _PAUSE_S / FRAME_S]
     begins = [0, *(after for _, after in pauses)]
     ends = [*(first for first, _ in pauses), len(speech)]
     for begin, end in zip(begins, ends, strict=True):
-        if (end - begin) * FRAME_S < _MIN_PHRASE_S:
+        if (end - begin) * FRAME_S < min_s:
             continue
         n_pieces = math.ceil((end - begin) * FRAME_S / _MAX_PHRASE_S)
         edges = np.linspace(begin, end, n_pieces + 1).round().astype(int).tolist()

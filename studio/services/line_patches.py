@@ -21,11 +21,13 @@ from studio.project.history import Author
 from studio.project.line_states import EditEvent, LineState
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakePatch, generate_take_id
-from studio.quality.checks import ExpectedSpeech, QualityReport, build_expected_speech, check_take
+from studio.quality.checks import ExpectedSpeech, QualityReport, build_expected_speech
 from studio.services.previews import VoicePreviews
 
 Align = Callable[[Clip, str, str | None], Sequence[WordTime]]
 """Finds the words of a text, in a language if that is known, in a clip that reads it."""
+
+Check = Callable[[Clip, ExpectedSpeech], QualityReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +68,17 @@ class _Phrase:
 class LinePatches:
     """Says words of ready lines again; from any event loop, and cancelling the call stops it."""
 
-    def __init__(self, previews: VoicePreviews, align: Align) -> None:
+    def __init__(self, previews: VoicePreviews, align: Align, check: Check) -> None:
         """Speak as previews are spoken.
 
         Args:
             previews: Speak on the engine.
             align: Called in a thread.
+            check: Checks the quality of the whole take, in a thread.
         """
         self._previews = previews
         self._align = align
+        self._check = check
 
     async def say_again(
         self, session: ProjectSession, line_id: str, marked: tuple[int, int], author: Author
@@ -108,7 +112,15 @@ class LinePatches:
         text = _join_texts(phrase.plan.segments)
         other = AlignedClip(donor, self._align(donor, text, phrase.take.language))
         patch = lay_patch(take, other, *phrase.span, offset=phrase.offset)
-        return session.add_take(_describe(phrase, patch), patch.clip, author)
+        report = self._report(phrase, patch.clip)
+        return session.add_take(_describe(phrase, patch, report), patch.clip, author)
+
+    def _report(self, phrase: _Phrase, clip: Clip) -> QualityReport | None:
+        """The quality of the whole; None where pauses inside would be taken for gaps."""
+        if any(isinstance(one, SilenceSegment) for one in phrase.segments):
+            return None
+        said = build_expected_speech(phrase.segments[0])
+        return self._check(clip, replace(said, text=phrase.text))
 
 
 def _plan_phrase(session: ProjectSession, line_id: str, marked: tuple[int, int]) -> _Phrase:
@@ -167,10 +179,9 @@ def _find_segments(segments: Sequence[Segment], span: tuple[int, int]) -> tuple[
     return found[0], found[-1] + 1
 
 
-def _describe(phrase: _Phrase, patch: Patch) -> Take:
+def _describe(phrase: _Phrase, patch: Patch, report: QualityReport | None) -> Take:
     """The record of a patched take."""
     base = phrase.take
-    report = _check(phrase, patch.clip)
     return replace(
         base,
         take_id=generate_take_id(),
@@ -187,14 +198,6 @@ def _describe(phrase: _Phrase, patch: Patch) -> Take:
         recognised=None,
         patch=TakePatch(base.take_id, patch.start, patch.end, patch.resumes),
     )
-
-
-def _check(phrase: _Phrase, clip: Clip) -> QualityReport | None:
-    """The quality of the whole; None where pauses inside would be taken for gaps."""
-    if any(isinstance(one, SilenceSegment) for one in phrase.segments):
-        return None
-    speed = build_expected_speech(phrase.segments[0]).speed
-    return check_take(clip, ExpectedSpeech(phrase.text, speed))
 
 
 def _shift_pauses(base: Take, patch: Patch) -> tuple[tuple[int, int], ...] | None:

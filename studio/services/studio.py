@@ -97,7 +97,11 @@ class Studio:
         self.aligner = aligner or WordAligner()
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
-        self.patches = LinePatches(self.previews, self.aligner.align_words)
+        self.patches = LinePatches(
+            self.previews,
+            self.aligner.align_words,
+            lambda clip, said: engine.renderer.check(clip, said),  # which may be replaced later
+        )
         self.projects = Projects(
             options.workspace / "projects",
             engine,

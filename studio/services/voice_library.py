@@ -12,6 +12,7 @@ from studio.audio.clip import Clip
 from studio.audio.repair import RepairedClip, repair
 from studio.dialog.model import name_key
 from studio.errors import BadInput, NotFound, SampleRejected
+from studio.hearing.voice_turns import Embed, measure_voices
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import SampleReport, SampleUpload, SampleUploads, check_clip
 from studio.voices.speaker import NEUTRAL, Speaker
@@ -64,7 +65,12 @@ class SampleCheck:
 
 
 class VoiceLibrary:
-    """Use cases of the speaker library; safe from any thread."""
+    """Use cases of the speaker library; safe from any thread.
+
+    Attributes:
+        embed: A recording's voiceprint, by which several people in one are told apart; without it,
+            or where its model isn't installed, pitch tells.
+    """
 
     def __init__(
         self,
@@ -89,6 +95,7 @@ class VoiceLibrary:
         self._now = now
         self._find_colour = find_colour
         self._denoise = denoise
+        self.embed: Embed = lambda _clip: None
 
     @property
     def denoises(self) -> bool:
@@ -109,7 +116,8 @@ class VoiceLibrary:
         clip = mended.clip if mended else part
         # A repair takes away what the recording's form says of it.
         info = None if cut.repaired else upload.info
-        return SampleCheck(upload, clip, check_clip(clip, info), mended)
+        report = check_clip(clip, info, count_voices=lambda one: measure_voices(one, self.embed))
+        return SampleCheck(upload, clip, report, mended)
 
     def cut_clip(self, cut: TrimSpec) -> Clip:
         """The audio of a part of an upload.
