@@ -117,7 +117,8 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         required=True,
-        help=".wav .flac .mp3 .zip, .srt or .vtt; - writes audio to standard output; may be given "
+        help=".wav .flac .mp3 .zip; .srt or .vtt, .words.vtt or .sentences.vtt; .words.json, "
+        ".TextGrid, .rhubarb.tsv or .rhubarb.zip; - writes audio to standard output; may be given "
         "several times",
     )
     parser.add_argument(

@@ -46,7 +46,9 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
+from studio.hearing.timing_files import TimedLine, timing_format_of, write_timing
 from studio.services.line_checks import check_settings
+from studio.services.render_timings import time_render
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import open_atomic, storage_errors
 
@@ -290,8 +292,12 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         _check_saved(job, folder)
         if arguments.keep_tries is not None:
             _copy_tries(job, arguments.keep_tries)
-        captions = partial(write_captions, job, dialog, pronouncing.spoken)
-        written = _write(job, arguments, folder, captions)
+        documents = _Documents(
+            partial(write_captions, job, dialog, pronouncing.spoken),
+            lambda: time_render(job, dialog, studio.aligner),
+            notice,
+        )
+        written = _write(job, arguments, folder, documents)
     report(job, len(parsed.dialog), written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
@@ -439,7 +445,7 @@ def _check_tries_folder(folder: Path | None) -> Path | None:
 
 
 def _write(
-    job: Job, arguments: RenderArguments, folder: Path, captions: Callable[[Path], bytes]
+    job: Job, arguments: RenderArguments, folder: Path, documents: _Documents
 ) -> Written | None:
     """Write all files; None if no line was spoken, so that there is nothing to write."""
     loudness = None
@@ -452,9 +458,10 @@ def _write(
                 with path.open("rb") as file:
                     shutil.copyfileobj(file, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
-            elif _is_captions(output):
+            elif _is_document(output):
+                data = documents.build(output)
                 with open_atomic(output) as file:
-                    file.write(captions(output))
+                    file.write(data)
             else:
                 loudness = scene.write(output, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)
@@ -484,8 +491,30 @@ def _kept_if_needed() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def _is_captions(output: Path) -> bool:
-    return format_of_suffix(output.name) in TIMED
+def _is_document(output: Path) -> bool:
+    is_captions = format_of_suffix(output.name) in TIMED
+    return is_captions or timing_format_of(output.name) is not None
+
+
+@dataclass(slots=True)
+class _Documents:
+    """Files that say what is said when; the words are timed once for all of them."""
+
+    write_captions: Callable[[Path], bytes]
+    time_lines: Callable[[], tuple[list[TimedLine], float, list[str]]]
+    notice: Callable[[Iterable[Notice]], None]
+    timed: tuple[list[TimedLine], float] | None = None
+
+    def build(self, output: Path) -> bytes:
+        """The content of a file by its suffix."""
+        format_ = timing_format_of(output.name)
+        if format_ is None:
+            return self.write_captions(output)
+        if self.timed is None:
+            lines, duration_s, problems = self.time_lines()
+            self.timed = lines, duration_s
+            self.notice([Notice(problem) for problem in problems])
+        return write_timing(self.timed[0], format_, self.timed[1])
 
 
 def _check_standard_output(sound: ExportOptions) -> None:
@@ -496,7 +525,7 @@ def _check_standard_output(sound: ExportOptions) -> None:
 
 
 def _check_output(output: Path, sound: ExportOptions) -> None:
-    if not _is_captions(output):
+    if not _is_document(output):
         check_export_options(output, sound)
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise SettingError(f"-o {output} can't be used: it must be a file in a folder there is.")

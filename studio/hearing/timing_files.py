@@ -48,15 +48,8 @@ class TimedLine:
 
 def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
     """A line with its words and phonemes, whose times are seconds of its take until now."""
-    by_s = line.start_s
-    return replace(
-        line,
-        words=tuple(
-            replace(one, start_s=round(by_s + one.start_s, 3), end_s=round(by_s + one.end_s, 3))
-            for one in said.words
-        ),
-        phonemes=tuple(_shift(one, by_s) for one in said.phonemes),
-    )
+    moved = said.moved(line.start_s)
+    return replace(line, words=moved.words, phonemes=moved.phonemes)
 
 
 class TimingFormat(StrEnum):
@@ -103,7 +96,7 @@ def _write_json(lines: Sequence[TimedLine], duration_s: float) -> str:
 def describe_line(line: TimedLine) -> dict[str, object]:
     """A line with its words, phonemes and visemes, for JSON; times are seconds of the scene."""
     length_s = line.end_s - line.start_s
-    own = tuple(_shift(one, -line.start_s) for one in line.phonemes)
+    own = Alignment(phonemes=line.phonemes).moved(-line.start_s).phonemes
     return {
         "line": line.number,
         "speaker": line.speaker,
@@ -124,11 +117,6 @@ def describe_line(line: TimedLine) -> dict[str, object]:
             for one in list_visemes(own, length_s)
         ],
     }
-
-
-def _shift(phoneme: PhonemeTime, by_s: float) -> PhonemeTime:
-    start_s, end_s = round(phoneme.start_s + by_s, 3), round(phoneme.end_s + by_s, 3)
-    return PhonemeTime(phoneme.ipa, start_s, end_s)
 
 
 def _write_text_grid(lines: Sequence[TimedLine], duration_s: float) -> str:
@@ -262,6 +250,14 @@ def _cut_sentences(line: TimedLine) -> Iterator[_Cue]:
         if words:
             text = line.text[start:end]
             yield _Cue(line, text, words[0].start_s, words[-1].end_s, words, start)
+
+
+def list_sentences(lines: Sequence[TimedLine]) -> list[TimedLine]:
+    """The sentences of lines, each as a line of its own with its words."""
+    return [
+        TimedLine(cue.line.number, cue.line.speaker, cue.text, cue.start_s, cue.end_s, cue.words)
+        for cue in _iter_cues(lines, _cut_sentences)
+    ]
 
 
 _Cut = Callable[[TimedLine], Iterator[_Cue]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,23 @@ class Alignment:
 
     words: tuple[WordTime, ...] = ()
     phonemes: tuple[PhonemeTime, ...] = ()
+
+    def moved(self, by_s: float, *, pace: float = 1.0) -> Alignment:
+        """The same, spoken `pace` times as fast and then moved; times to the millisecond."""
+
+        def place(at_s: float) -> float:
+            return round(at_s / pace + by_s, 3)
+
+        return Alignment(
+            tuple(
+                replace(one, start_s=place(one.start_s), end_s=place(one.end_s))
+                for one in self.words
+            ),
+            tuple(
+                replace(one, start_s=place(one.start_s), end_s=place(one.end_s))
+                for one in self.phonemes
+            ),
+        )
 
 
 def align_words(

@@ -10,18 +10,17 @@ from studio.hearing.draft_reading import find_words
 from studio.hearing.word_times import WordTime
 
 
-def place_in_written(words: Sequence[WordTime], spoken: str, written: str) -> tuple[WordTime, ...]:
+def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime, ...]:
     """Words of the spoken form of a text as words of the text as it is written.
 
     Where a pronunciation replaces words, those that are written share the time of those that are
     spoken, by their letters. A word that isn't spoken at all has no time, and is left out.
 
     Args:
-        words: With offsets in the spoken form.
-        spoken: The text after pronunciations.
-        written: The text before them.
+        words: With offsets in any text, such as the spoken form or a piece of it.
+        written: The whole text before pronunciations.
     """
-    if spoken == written or not words:
+    if all(written[one.start : one.end] == one.word for one in words):
         return tuple(words)
     shown = find_words(written)
     matcher = SequenceMatcher(

@@ -96,7 +96,7 @@ class WordTiming:
             return take
         path = self._takes.get_audio_path(take)
         found = self._timer.aligner.align_file(path, spoken, take.language)
-        words = pack_words(place_in_written(found.words, spoken, take.text))
+        words = pack_words(place_in_written(found.words, take.text))
         phonemes = pack_phonemes(found.phonemes)
         if self._is_closed:
             return replace(take, words=words, phonemes=phonemes)

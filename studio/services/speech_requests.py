@@ -73,7 +73,14 @@ class SpeechOptions:
 
 
 class SpeechStream:
-    """A render whose audio is read while it runs; its owner has to close it."""
+    """A render whose audio is read while it runs; its owner has to close it.
+
+    Attributes:
+        dialog: What is rendered.
+        mastering: As in its options.
+        render: The job and its folder.
+        job: The job.
+    """
 
     def __init__(
         self, studio: Studio, dialog: Dialog, options: SpeechOptions, *, needs_files: bool = True
@@ -93,7 +100,7 @@ class SpeechStream:
             SettingError: There is no such backend.
             StorageFailed: There is no room for its files.
         """
-        self.mastering = options.mastering
+        self.dialog, self.mastering = dialog, options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
         capabilities = studio.engine.models.get_manager(backend_name).backend.capabilities
         QUEUE_LIMIT.check(studio.engine)

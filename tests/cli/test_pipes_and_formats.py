@@ -275,3 +275,27 @@ sys.path.insert(0, sys.argv[1])
 import launch
 sys.exit(launch.main(sys.argv[2:]))
 """
+
+
+def test_what_is_said_when(tmp_path: Path, workspace: tuple[str, Path]) -> None:
+    """Words as they are written, though another word is spoken in the place of one."""
+    (tmp_path / "scene.txt").write_text(SCRIPT, "utf-8")
+    (tmp_path / "words.csv").write_text("written,spoken\nanybody,any person\n", "utf-8")
+    names = ("a.wav", "a.words.json", "a.TextGrid", "a.rhubarb.tsv", "a.rhubarb.zip", "a.words.srt")
+    outputs = [part for name in names for part in ("-o", tmp_path / name)]
+    said = ("--pronunciations", tmp_path / "words.csv")
+    done = run("render", tmp_path / "scene.txt", *outputs, *said, *workspace)
+    assert done.returncode == 0, done.stderr
+    body = json.loads((tmp_path / "a.words.json").read_text("utf-8"))
+    ida, tom = body["lines"]
+    assert [one["word"] for one in ida["words"]] == ["Good", "evening", "Is", "anybody", "there"]
+    assert [one["word"] for one in tom["words"]] == ["Only", "me"]
+    assert ida["text"][ida["words"][3]["start"] : ida["words"][3]["end"]] == "anybody"
+    assert ida["words"][2]["start_s"] - ida["words"][1]["end_s"] > 0.5
+    assert tom["words"][0]["start_s"] > ida["words"][-1]["end_s"] + 1
+    assert body["duration_s"] == pytest.approx(
+        soundfile.info(tmp_path / "a.wav").duration, abs=0.01
+    )
+    assert 'name = "Tom - phones"' in (tmp_path / "a.TextGrid").read_text("utf-8")
+    assert (tmp_path / "a.rhubarb.tsv").read_text().startswith("0.00\tX\n")
+    assert (tmp_path / "a.words.srt").read_text().count("-->") == 7

@@ -133,6 +133,7 @@ CATALOGUE: dict[str, Body] = {
     "GET /v1/dialogs/{dialog_id}/audio": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}/events": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}/segments/{segment}/tries/{number}": Body.QUERY,
+    "GET /v1/dialogs/{dialog_id}/timestamps": Body.QUERY,
     "GET /v1/models": Body.QUERY,
     "GET /v1/models/{model_id:path}": Body.QUERY,
     "GET /v1/openapi.json": Body.QUERY,

@@ -26,8 +26,9 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, NotFound
+from studio.hearing.timing_files import TimingFormat, write_timing
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
-from studio.server.transfers import make_file, mastering_of, unless_left
+from studio.server.transfers import attachment, make_file, mastering_of, unless_left
 from studio.server.v1.speech_bodies import (
     DialogBody,
     DialogCard,
@@ -39,7 +40,9 @@ from studio.server.v1.speech_bodies import (
     backend_for,
     named_voice,
 )
+from studio.server.v1.timing_bodies import DialogTimings, Granularity, describe_timings
 from studio.services.line_checks import check_settings
+from studio.services.render_timings import time_render
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 
 KEPT_DIALOGS = 20
@@ -218,6 +221,42 @@ def try_audio(store: DialogStoreDep, dialog_id: str, segment: int, number: int) 
         if path is not None:
             return FileResponse(path, media_type="audio/wav")
     raise NotFound("This segment has no such try with audio.")
+
+
+_TIMINGS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What is said when; a file where `format` names one.",
+        "content": {"application/octet-stream": {}},
+    }
+}
+
+
+@dialog_routes.get(
+    "/{dialog_id}/timestamps",
+    response_model=DialogTimings,
+    response_model_exclude_none=True,
+    responses=_TIMINGS,
+)
+@speech_policy(request_class=RequestClass.LONG)
+def timestamps(
+    studio: StudioDep,
+    store: DialogStoreDep,
+    dialog_id: str,
+    granularities: Annotated[list[Granularity], Query(alias="timestamp_granularities[]")] = [],  # noqa: B006
+    format_: Annotated[TimingFormat | None, Query(alias="format")] = None,
+) -> DialogTimings | Response:
+    """When each word and sentence of the finished audio is said."""
+    stream = store.get(dialog_id)
+    if stream.job.state is JobState.RUNNING:
+        raise Conflict("The dialog is still being rendered; follow its events to the end.")
+    lines, duration_s, _ = time_render(stream.job, stream.dialog, studio.aligner)
+    if format_ is None:
+        return describe_timings(lines, duration_s, granularities)
+    return Response(
+        write_timing(lines, format_, duration_s),
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": attachment(f"dialog.{format_.value}")},
+    )
 
 
 @dialog_routes.delete("/{dialog_id}")

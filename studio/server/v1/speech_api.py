@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import StreamEncoder, Tempo
 from studio.dialog.model import Dialog, Speech, paragraph
 from studio.engine.engine import Render
 from studio.errors import StudioError
+from studio.hearing.timing_files import TimedLine, place_in_scene
+from studio.hearing.word_aligner import WordAligner
 from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
 from studio.server.policies import (
     SPEECH_BYTES,
@@ -37,8 +41,11 @@ from studio.server.v1.speech_bodies import (
     language_for,
     voice_for,
 )
+from studio.server.v1.timing_bodies import describe_timings
 from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
+
+log = logging.getLogger(__name__)
 
 speech_routes = APIRouter()
 
@@ -65,7 +72,7 @@ async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Respo
         reading = await request.app.state.references.run(lambda: begin_speech(studio, body))
     has_sound = False
     try:
-        spoken = SpokenAudio(reading, body)
+        spoken = SpokenAudio(reading, body, studio.aligner)
         has_sound = await spoken.wait_for_sound(request)
     finally:
         if not has_sound:
@@ -93,8 +100,12 @@ def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
 class SpokenAudio:
     """The sound of a speech request as encoded bytes, at the requested speed."""
 
-    def __init__(self, reading: SpeechStream, body: SpeechBody) -> None:
-        """Prepare the encoder; nothing is read yet."""
+    def __init__(self, reading: SpeechStream, body: SpeechBody, aligner: WordAligner) -> None:
+        """Prepare the encoder; nothing is read yet. The aligner times words if they are wanted."""
+        self._body = body
+        self._line = reading.dialog.lines[0]
+        self._aligner = aligner
+        self._spoken: list[Samples] = []
         self._chunks = reading.chunks()
         self._first: Samples | None = None
         self._tempo = Tempo(body.speed)
@@ -142,14 +153,35 @@ class SpokenAudio:
         except StudioError as error:
             yield write_event({"type": "error"} | speech_error_body(error))
         else:
-            yield write_event({"type": "speech.audio.done", "usage": self._usage()})
+            stamps = await asyncio.to_thread(self._find_stamps)
+            yield write_event({"type": "speech.audio.done", "usage": self._usage()} | stamps)
 
     async def _encode(self, chunk: Samples) -> bytes:
         self._samples += len(chunk)
+        if self._body.timestamp_granularities:
+            self._spoken.append(chunk)
         return await asyncio.to_thread(lambda: self._encoder.push(self._tempo.push(chunk)))
 
     def _finish(self) -> bytes:
         return self._encoder.push(self._tempo.finish()) + self._encoder.finish()
+
+    def _find_stamps(self) -> dict[str, Any]:
+        """When words and sentences are said, if that is wanted and can be found."""
+        wanted = self._body.timestamp_granularities
+        if not wanted or not self._spoken:
+            return {}
+        clip, line = Clip(np.concatenate(self._spoken)), self._line
+        assert isinstance(line, Speech)
+        try:
+            found = self._aligner.align(clip, line.text, line.language)
+        except StudioError as error:
+            log.warning("the words of a speech request aren't timed: %s", error)
+            return {}
+        pace = self._body.speed
+        timed = TimedLine(1, line.speaker, line.text, 0.0, clip.duration_s / pace)
+        timed = place_in_scene(timed, found.moved(0.0, pace=pace))
+        stamps = describe_timings([timed], timed.end_s, wanted)
+        return stamps.model_dump(include={"words", "segments", "duration"}, exclude_none=True)
 
     def _usage(self) -> dict[str, Any]:
         """Characters and tenths of a second stand in for tokens: not every backend has those."""

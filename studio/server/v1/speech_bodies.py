@@ -33,6 +33,7 @@ from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
 from studio.project.ops import PronunciationFields
 from studio.server.transfers import LoudnessChoice
+from studio.server.v1.timing_bodies import Granularity
 from studio.services.studio import Studio
 from studio.voices.cast import Cast
 from studio.voices.samples import MAX_SAMPLE_S, MIN_SAMPLE_S
@@ -116,7 +117,18 @@ class SpeechBody(RequestFields):
         None, description="As in vLLM-Omni."
     )
     seed: Seed | None = Field(None, description="A whole number, for the same take again.")
+    timestamp_granularities: list[Granularity] = Field(
+        default_factory=list,
+        max_length=2,
+        description="With stream_format sse: the last event says when each is said.",
+    )
     params: Params = Field(default_factory=dict, description=_PARAMS_HELP)
+
+    @model_validator(mode="after")
+    def _check_timestamps(self) -> SpeechBody:
+        if self.timestamp_granularities and self.stream_format != "sse":
+            raise ValueError("timestamp_granularities needs stream_format sse")
+        return self
 
     @property
     def engine_params(self) -> dict[str, Any]:
