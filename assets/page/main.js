@@ -31,6 +31,7 @@ import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
 import { showSaveStatus } from "./panels/save_status.js";
 import { keepTheme, keepView } from "./panels/views.js";
 import { PlaybackController } from "./playback/playback_controller.js";
+import { SpokenWords } from "./playback/spoken_words.js";
 import { Player } from "./playback/player.js";
 import { Timeline } from "./playback/timeline.js";
 import { Transport } from "./playback/transport.js";
@@ -56,7 +57,8 @@ function buildEditor({ project, player, show }) {
   const commands = new Commands(project, selection);
   const transport = new Transport(player);
   const engineChoice = new ProjectEngine(project);
-  const playback = new PlaybackController({ project, player, lines, selection, timeline, transport, engineChoice });
+  const spokenWords = new SpokenWords({ project, player, lines });
+  const playback = new PlaybackController({ project, player, lines, selection, timeline, transport, engineChoice, spokenWords });
   const lineImport = new LineImport({ project, selection, commands });
   const typing = new TextEditor({ project, lines, selection, commands, lineImport });
   new Clipboard({ project, selection, commands, lineImport });
@@ -79,7 +81,7 @@ function buildEditor({ project, player, show }) {
   new JudgePanel(project);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());
-  listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast, patches });
+  listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches });
   showSaveStatus(project, commands);
   return { player, timeline, lines, selection, commands, playback, recordings, lineImport };
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import product
+from itertools import groupby, product
 
 import numpy as np
 import regex
@@ -294,6 +294,9 @@ see docs/develop/testing.md."""
 _JOINED_NEAR = 0.15
 """For words that were run together or torn apart: a short one left out must not hide in them."""
 
+_TORN_NEAR = 0.35
+"""For words in a row that all don't fit; it is below `NEAR`, and counts as near."""
+
 _LEFT_OUT_COST = 0.62
 _JOIN_COST = 0.05
 _MAX_JOINED = 3
@@ -310,9 +313,10 @@ class _Comparison:
         self.said = said
         self._sounds = sounds
 
-    def distance(self, units: Sequence[_Unit], others: Sequence[_Unit]) -> float:
-        """How far apart words run together are, in [0, 1]."""
-        limit = 1.0 if len(units) == len(others) else _JOINED_NEAR
+    def distance(
+        self, units: Sequence[_Unit], others: Sequence[_Unit], limit: float = 1.0
+    ) -> float:
+        """How far apart words run together are, in [0, 1]; 1 also for what is beyond a limit."""
         pairs = product(_join_spellings(units), _join_spellings(others))
         return min(self._distance_of(one, other, limit) for one, other in pairs)
 
@@ -407,7 +411,8 @@ def _steps_from(words: _Comparison, at: int, to: int) -> Iterator[_Step]:
         if not n or not m:
             yield _Step(at, n, to, m, 1.0)
             continue
-        distance = words.distance(units[:n], others[:m])
+        limit = 1.0 if (n, m) == _ONE_TO_ONE else _JOINED_NEAR
+        distance = words.distance(units[:n], others[:m], limit)
         if (n, m) == _ONE_TO_ONE or distance <= _JOINED_NEAR:
             yield _Step(at, n, to, m, distance)
 
@@ -423,6 +428,28 @@ def _cost(words: _Comparison, step: _Step) -> float:
 def has_words(text: str) -> bool:
     """Whether text has words to compare, besides tags, signs and emoji."""
     return any(not unit.is_optional for unit in _read_text(text, ""))
+
+
+def _join_torn(words: _Comparison, steps: Sequence[_Step]) -> Iterator[_Step]:
+    """Steps, of which those in a row that don't fit become one if their words do, run together.
+
+    A recogniser may take a word's end for the next one's beginning: "with a key", "witha ky".
+    """
+    for is_fine, run in groupby(steps, lambda step: step.distance <= NEAR):
+        group = list(run)
+        n_written = sum(step.n_written for step in group)
+        n_said = sum(step.n_said for step in group)
+        if not is_fine and n_written and n_said and n_written + n_said > 2:
+            first, said = group[0].written, group[0].said
+            distance = words.distance(
+                words.written[first : first + n_written],
+                words.said[said : said + n_said],
+                _TORN_NEAR,
+            )
+            if distance <= _TORN_NEAR:
+                yield _Step(first, n_written, said, n_said, distance)
+                continue
+        yield from group
 
 
 _UNLIKE_SHARE = 0.6
@@ -461,7 +488,7 @@ def compare_transcript(
     spellings = {one for unit in (*written, *said) for one in unit.spellings}
     spellings |= {word for one in spellings for word in one.split()}
     words = _Comparison(written, said, read_sounds(spellings, language) if read_sounds else {})
-    steps = _align(words)
+    steps = list(_join_torn(words, _align(words)))
     wrong = sum(
         step.n_written
         for step in steps

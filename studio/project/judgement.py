@@ -33,6 +33,7 @@ from studio.errors import (
 from studio.hearing.draft_reading import DraftReader
 from studio.hearing.fault_planting import PlantableTake
 from studio.hearing.judge import AlignWords, CheckFigures, Judge, JudgeReport, Share
+from studio.hearing.recognition import lower_priority
 from studio.hearing.word_times import WordTime, align_words
 from studio.project.document import LineKind, ProjectLine
 from studio.project.line_states import ProjectState
@@ -174,6 +175,7 @@ class ProjectJudge:
         self._begin()
 
         def run() -> None:
+            lower_priority()  # a render, and above all what is listened to, goes first
             while not turn.acquire(timeout=0.2):
                 if self._stopped.is_set():
                     self._end(JudgeState.CANCELLED)

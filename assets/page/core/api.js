@@ -170,6 +170,10 @@ export const listTakes = (id, lineId) => json(projectPath(id, `/takes/${part(lin
 export const readPeaks = (id, bins, takeIds) =>
   json(projectPath(id, `/peaks?bins=${bins}&takes=${takeIds.map(part).join(",")}`));
 
+/** When each word of a take is said. @returns {Promise<{text: string, words: [number, number, number, number][]}>} */
+export const readWords = (id, lineId, takeId) =>
+  json(projectPath(id, `/takes/${part(lineId)}/${part(takeId)}/words`));
+
 /** Raw 16-bit samples of a line, streamed while they are generated. */
 export const streamLineAudio = (id, lineId, signal) =>
   request(projectPath(id, `/lines/${part(lineId)}/audio`), { signal });

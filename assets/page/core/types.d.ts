@@ -646,6 +646,7 @@ export interface Parts {
   timeline: import("../playback/timeline.js").Timeline;
   transport: import("../playback/transport.js").Transport;
   playback: import("../playback/playback_controller.js").PlaybackController;
+  spokenWords: import("../playback/spoken_words.js").SpokenWords;
   engineChoice: import("../panels/engine_panel.js").ProjectEngine;
   lines: import("../editor/line_list.js").LineList;
   selection: import("../editor/selection.js").Selection;

@@ -7,8 +7,8 @@ import { openSoundForm } from "../panels/file_drop.js";
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {Pick<Parts, "playback" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches">} parts */
-export function listenForShortcuts({ playback, commands, selection, typing, find, pronunciations, gotoBar, cast, patches }) {
+/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches">} parts */
+export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches }) {
   const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
@@ -18,6 +18,7 @@ export function listenForShortcuts({ playback, commands, selection, typing, find
   const table = {
     "Ctrl+Enter": () => playback.read(),
     "Ctrl+Shift+Enter": () => playback.make(),
+    "Alt+Enter": () => spokenWords.playFromCaret(),
     "Ctrl+f": () => find.open(),
     "Ctrl+s": () => commands.save(),
     F8: () => pronunciations.open(),

@@ -93,7 +93,7 @@ export class PlaybackController {
   #wasRendering = false;
   #countsDown = false;
 
-  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice" | "spokenWords">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.autoScroll = new AutoScroll(parts.lines);
@@ -235,8 +235,9 @@ export class PlaybackController {
 
   /** Show another project: its audio and its waveforms. */
   #load() {
-    const { project, player, timeline } = this.#parts;
+    const { project, player, timeline, spokenWords } = this.#parts;
     player.load(project.id);
+    spokenWords.load(project.id);
     timeline.use(new PeakCache(project.id));
     this.show();
   }
@@ -282,8 +283,9 @@ export class PlaybackController {
   }
 
   #showClock() {
-    const { player, transport, timeline } = this.#parts;
+    const { player, transport, timeline, spokenWords } = this.#parts;
     transport.showClock(player);
+    spokenWords.show();
     timeline.move(player.place);
     if (!player.playing || this.#ticking) return;
     this.#ticking = true;

@@ -114,10 +114,10 @@ export class Player {
     this.#emitChange();
   }
 
-  /** Play from a line on, through `until` when given. @param {string | null} [until] */
-  async playFrom(lineId, until = null) {
+  /** Play from a line on, through `until` when given. @param {string | null} [until] @param {number} [offset] in samples of the line */
+  async playFrom(lineId, until = null, offset = 0) {
     this.stop();
-    this.#moveTo(lineId, 0);
+    this.#moveTo(lineId, offset);
     this.#until = until;
     await this.play();
   }

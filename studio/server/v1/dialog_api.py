@@ -207,6 +207,22 @@ def audio(
     )
 
 
+@dialog_routes.get(
+    "/{dialog_id}/segments/{segment}/tries/{number}",
+    response_class=FileResponse,
+    responses={200: {"description": "One try of a segment.", "content": {"audio/wav": {}}}},
+)
+@speech_policy()
+def try_audio(store: DialogStoreDep, dialog_id: str, segment: int, number: int) -> FileResponse:
+    """The audio of one try, also of one that isn't used."""
+    records = store.get(dialog_id).job.records
+    if 0 <= segment < len(records) and 0 < number <= len(records[segment].tries):
+        path = records[segment].tries[number - 1].path
+        if path is not None:
+            return FileResponse(path, media_type="audio/wav")
+    raise NotFound("This segment has no such try with audio.")
+
+
 _TIMINGS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "What is said when; a file where `format` names one.",
@@ -241,22 +257,6 @@ def timestamps(
         media_type="application/octet-stream",
         headers={"Content-Disposition": attachment(f"dialog.{format_.value}")},
     )
-
-
-@dialog_routes.get(
-    "/{dialog_id}/segments/{segment}/tries/{number}",
-    response_class=FileResponse,
-    responses={200: {"description": "One try of a segment.", "content": {"audio/wav": {}}}},
-)
-@speech_policy()
-def try_audio(store: DialogStoreDep, dialog_id: str, segment: int, number: int) -> FileResponse:
-    """The audio of one try, also of one that isn't used."""
-    records = store.get(dialog_id).job.records
-    if 0 <= segment < len(records) and 0 < number <= len(records[segment].tries):
-        path = records[segment].tries[number - 1].path
-        if path is not None:
-            return FileResponse(path, media_type="audio/wav")
-    raise NotFound("This segment has no such try with audio.")
 
 
 @dialog_routes.delete("/{dialog_id}")
