@@ -19,12 +19,16 @@ from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
+from studio.cli.judge_command import run_judge
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
+from studio.hearing.reference_reading import ReferenceReader
+from studio.hearing.take_check import TakeCheck
+from studio.hearing.voice_embedding import VoiceEmbedder
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -89,6 +93,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_convert(arguments)
         case "voices":
             return run_voices(arguments, _voice_tools(settings, arguments.engine))
+        case "judge":
+            return run_judge(arguments, lambda: _studio(settings))
         case "completion":
             return _print_completion(arguments.shell)
         case "bench":
@@ -169,7 +175,7 @@ def _studio(settings: Settings) -> Studio:
         backend_reason=reason,
         voice_names=settings.voice_names,
     )
-    return Studio.open(
+    studio = Studio.open(
         options,
         lambda name: _backend(name, backend_options, lending),
         max_concurrency=settings.max_concurrency,
@@ -180,6 +186,9 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
+    studio.voices.embed = VoiceEmbedder().embed
+    studio.engine.renderer.check = TakeCheck(ReferenceReader().read, studio.voices.embed)
+    return studio
 
 
 def _voice_tools(settings: Settings, engine: str | None) -> VoiceTools:

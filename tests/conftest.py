@@ -6,7 +6,7 @@ import gc
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from serving import end_forks
 from studio.backends.base import Backend
 from studio.backends.registry import create
 from studio.engine.model_manager import EvictionPolicy
+from studio.hearing.recognition import RecogniserModel
 from studio.services.studio import Studio, StudioOptions
 
 # How long an example takes says more of what else the machine does than of the example. The suite
@@ -91,10 +92,12 @@ def open_studio(tmp_path: Path) -> Iterator[OpenStudio]:
         *,
         max_concurrency: int = 3,
         eviction: EvictionPolicy | None = None,
+        recognisers: Mapping[str, RecogniserModel] | None = None,
         **options: object,
     ) -> Studio:
         studio = Studio.open(
-            StudioOptions(tmp_path / "workspace", "draft"),
+            # Not those that may be installed on this machine.
+            StudioOptions(tmp_path / "workspace", "draft", recognisers=recognisers or {}),
             create if backend is None else lambda _: backend,
             max_concurrency=max_concurrency,
             eviction=eviction,

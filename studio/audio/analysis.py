@@ -148,20 +148,29 @@ def estimate_fundamental_hz(clip: Clip) -> float | None:
 
     Returns:
         Hertz within 60 to 400, None when less than about 0.1 s of the clip is voiced.
+    """
+    pitches = track_pitch_hz(clip)
+    return float(np.median(pitches)) if len(pitches) >= _MIN_VOICED_FRAMES else None
+
+
+def track_pitch_hz(clip: Clip) -> _Array:
+    """Fundamental frequency of each voiced frame, over the first minute of a clip.
+
+    Returns:
+        Hertz within 60 to 400, one for every voiced 20 ms, in order; empty without a voice.
 
     Source: McLeod and Wyvill, "A smarter way to find pitch" (2005): the first peak of the
     normalised square difference function that comes near its highest one.
     """
     head = clip.samples[: round(_MAX_PITCH_S * clip.rate_hz)]
     if not np.any(head):
-        return None
+        return np.zeros(0)
     samples = soxr.resample(head, clip.rate_hz, _PITCH_RATE_HZ).astype(np.float64)
     if len(samples) < _PITCH_FRAME_SAMPLES:
-        return None
+        return np.zeros(0)
     windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
     frames = _select_loud_frames(windows[::_PITCH_HOP_SAMPLES])
-    pitches = _find_pitches_hz(_compute_similarity(frames))
-    return float(np.median(pitches)) if len(pitches) >= _MIN_VOICED_FRAMES else None
+    return _find_pitches_hz(_compute_similarity(frames))
 
 
 def _select_loud_frames(frames: _Array) -> _Array:
@@ -498,6 +507,19 @@ class SoundFrames:
         logs *= speech[:, None]
         lengths = np.linalg.norm(logs, axis=1, keepdims=True)
         return (logs / np.maximum(lengths, 1e-6)).astype(np.float32), speech.astype(np.float32)
+
+    def average_bands_db(self) -> npt.NDArray[np.float64]:
+        """Long-term average spectrum of the speech, relative to its mean: [bands] in decibels.
+
+        The bands rise from 125 Hz to 4 kHz in equal steps of pitch; zeros without speech.
+        """
+        spoken = self.power[self.speech[: len(self.power)]]
+        if not len(spoken):
+            return np.zeros(_BANDS)
+        power = np.add.reduceat(spoken.mean(axis=0, dtype=np.float64), _BAND_EDGES)[:_BANDS]
+        levels = 10 * np.log10(power / np.diff(_BAND_EDGES) + 1e-12)
+        centred: npt.NDArray[np.float64] = levels - levels.mean()
+        return centred
 
     def _ends(self) -> tuple[int, int]:
         """Index of the first frame with speech, and of the one after the last."""

@@ -41,6 +41,9 @@ def build_parser(
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))
     _add_convert(commands.add_parser("convert", help="write a script in another format"))
+    _add_judge(
+        commands.add_parser("judge", help="say how good the checks are on a project's takes")
+    )
     _add_voices(commands.add_parser("voices", help="list, install, remove or try voice engines"))
     shells = commands.add_parser("completion", help="print what completes commands in a shell")
     shells.add_argument("shell", choices=SHELLS, help="the shell")
@@ -165,6 +168,12 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         help=f"how often a doubtful line is spoken, 1 to {_MAX_TRIES}; the best is kept (default: "
         "1)",
     )
+    parser.add_argument(
+        "--keep-tries",
+        metavar="DIR",
+        type=Path,
+        help="copy all tries of such lines there, to listen to them",
+    )
 
 
 def _add_sound(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +225,15 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("project", metavar="PROJECT", help="its name, or its folder's name")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--workspace", metavar="DIR", type=Path, help="folder of speakers, projects and renders"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log every step")
+
+
 def _add_voices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=VOICE_ACTIONS, help="what to do")
     parser.add_argument(
@@ -223,6 +241,9 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         metavar="ENGINE",
         nargs="?",
         help="a name that `voices list` shows, such as kitten",
+    )
+    parser.add_argument(
+        "--recognisers", action="store_true", help="list: only the recognisers, which check words"
     )
     parser.add_argument("--json", action="store_true", help="list: as one JSON array")
     parser.add_argument("--yes", action="store_true", help="remove: without a question")

@@ -53,7 +53,7 @@ from studio.hearing.timing_files import TimedLine, timing_format_of, write_timin
 from studio.services.line_checks import check_settings
 from studio.services.render_timings import time_render
 from studio.services.studio import RenderOptions, Studio
-from studio.storage.disk import open_atomic
+from studio.storage.disk import open_atomic, storage_errors
 
 _CUT = "What was made of it isn't whole and is left out."
 _RESPOKEN = "It was begun again with another seed, and came to its end."
@@ -127,6 +127,20 @@ def _body(job: Job, lines: int, written: Written | None) -> dict[str, Any]:
         "segments": len(job.records),
         "failed": [_entry(failure) | {"cut": failure.cut} for failure in job.list_failures()],
         "second_tries": [_entry(again) for again in job.list_retries()],
+        "tries": [
+            {
+                "segment_idx": record.segment.segment_idx,
+                "line": record.segment.line_number,
+                "seed": one.seed,
+                "score": one.score,
+                "kinds": [issue.kind for issue in one.issues],
+                "message": one.message,
+                "used": number == record.best_try,
+            }
+            for record in job.records
+            if len(record.tries) > 1
+            for number, one in enumerate(record.tries)
+        ],
         "doubtful": [
             _entry(one) | {"kinds": [issue.kind for issue in one.issues]}
             for one in find_segment_issues(job)
@@ -181,6 +195,7 @@ class RenderArguments:
     quiet: bool = False
     title: str | None = None
     cover: Cover | None = None
+    keep_tries: Path | None = None
 
     def describe(self, scene: Scene, output: Path, engine_titles: Mapping[str, str]) -> Scene:
         """A scene with the tags that were asked for."""
@@ -227,6 +242,7 @@ class RenderArguments:
             arguments.quiet,
             arguments.title,
             None if arguments.cover is None else read_cover(arguments.cover),
+            _check_tries_folder(arguments.keep_tries),
         )
 
     def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
@@ -294,6 +310,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         notice(job.spec.plan.notices)
         _watch(job, studio, ProgressBar(sys.stderr, quiet=arguments.quiet))
         _check_saved(job, folder)
+        if arguments.keep_tries is not None:
+            _copy_tries(job, arguments.keep_tries)
         documents = _Documents(
             partial(write_captions, job, dialog, pronouncing.spoken),
             lambda: time_render(job, dialog, studio.aligner),
@@ -370,8 +388,11 @@ class ProgressBar:
     It has no colour, so there is nothing for NO_COLOR to take away.
     """
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False, width: int = 30) -> None:
-        """Show it on a stream, as wide as that many signs."""
+    def __init__(
+        self, stream: TextIO, *, quiet: bool = False, width: int = 30, of: str = "segments"
+    ) -> None:
+        """Show it on a stream, as wide as that many signs; `of` is what is counted."""
+        self._of = of
         self._stream = stream
         self._shown = stream.isatty() and not quiet
         self._width = width
@@ -382,7 +403,7 @@ class ProgressBar:
             return
         filled = "#" * (self._width * done // total)
         rest = "" if not remaining_s else f", {describe_duration(remaining_s)} left"
-        text = f"[{filled:.<{self._width}}] {done} of {total} segments{rest}"
+        text = f"[{filled:.<{self._width}}] {done} of {total} {self._of}{rest}"
         end = "\n" if done == total else ""
         self._stream.write(f"\r{text:<{self._width + 60}}{end}")
         self._stream.flush()
@@ -423,6 +444,27 @@ def _check_saved(job: Job, folder: Path) -> None:
             f"The render was stopped after {saved} of {len(job.records)} segments: "
             f"{job.fatal_message} Those that were made are in {folder}."
         )
+
+
+def _copy_tries(job: Job, folder: Path) -> None:
+    """Copy the tries of lines that were spoken several times, named by line and number.
+
+    Raises:
+        StorageFailed: They can't be written.
+    """
+    for record in job.records:
+        for number, one in enumerate(record.tries if len(record.tries) > 1 else (), start=1):
+            if one.path is not None:
+                segment = record.segment
+                name = f"{segment.line_number:04d}-{segment.segment_idx:05d}-try{number}.wav"
+                with storage_errors(folder):
+                    shutil.copyfile(one.path, folder / name)
+
+
+def _check_tries_folder(folder: Path | None) -> Path | None:
+    if folder is not None and not folder.is_dir():
+        raise SettingError(f"--keep-tries {folder} can't be used: it must be a folder there is.")
+    return folder
 
 
 def _write(

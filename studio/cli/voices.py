@@ -1,4 +1,4 @@
-"""`voices`: lists, installs, removes and tries the voice engines."""
+"""`voices`: lists, installs, removes and tries the voice engines, and the recognisers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any, TextIO
 from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
-from studio.backends.engine_cards import card_of
+from studio.backends.engine_cards import EngineCard, card_of
+from studio.backends.hub.weights import list_weights
 from studio.backends.options import BackendOptions
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
@@ -24,6 +25,8 @@ from studio.engine.model_pool import ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import BadInput, ModelUnavailable, SettingError
+from studio.hearing.recognition import RECOGNISERS, Recogniser, RecogniserModel
+from studio.hearing.voice_embedding import EMBEDDING_MODELS, EmbeddingModel, VoiceEmbedder
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import format_bytes
 
@@ -58,17 +61,28 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         ModelUnavailable: Something can't be had; names the remedy.
     """
     if arguments.action == "list":
+        if arguments.recognisers:
+            return _list_recognisers(as_json=arguments.json)
         return _list(tools, as_json=arguments.json)
-    if arguments.engine is None:
+    name: str | None = arguments.engine
+    if name is None:
         raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
-    backend = registry.create(arguments.engine, tools.options)
+    engine: Backend | Recogniser | VoiceEmbedder
+    if name in RECOGNISERS and arguments.action != "try":
+        engine, card = Recogniser(RECOGNISERS[name]), _card_of(RECOGNISERS[name])
+    elif name in EMBEDDING_MODELS and arguments.action != "try":
+        engine, card = VoiceEmbedder(EMBEDDING_MODELS[name]), _card_of(EMBEDDING_MODELS[name])
+    else:
+        engine = registry.create(name, tools.options)
+        card = registry.find_card(engine)
     match arguments.action:
         case "install":
-            return _install(backend)
+            return _install(engine, card)
         case "remove":
-            return _remove(backend, tools, is_sure=arguments.yes)
+            return _remove(engine, tools, is_sure=arguments.yes)
         case _:
-            return _try(arguments, backend, tools)
+            assert not isinstance(engine, Recogniser | VoiceEmbedder)
+            return _try(arguments, engine, tools)
 
 
 def _list(tools: VoiceTools, *, as_json: bool) -> int:
@@ -77,16 +91,88 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
-    table: list[tuple[str, ...]] = [
-        ("NAME", "VOICE", "STATE", "VOICES", "LANGUAGES", "SPEED HERE", "LICENCE")
-    ]
-    table += [_row(one) for one in rows]
+    _print_table(
+        ("NAME", "VOICE", "STATE", "VOICES", "LANGUAGES", "SPEED HERE", "LICENCE"), map(_row, rows)
+    )
+    print()
+    _list_recognisers(as_json=False)
+    print()
+    _print_table(
+        ("NAME", "TELLS VOICES APART", "STATE", "LICENCE"),
+        map(_row_of_embedder, EMBEDDING_MODELS.values()),
+    )
+    return 0
+
+
+def _list_recognisers(*, as_json: bool) -> int:
+    rows = [describe_recogniser(one) for one in RECOGNISERS.values()]
+    if as_json:
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        return 0
+    _print_table(
+        ("NAME", "RECOGNISER", "STATE", "LANGUAGES", "WORD TIMES", "LICENCE"),
+        (
+            (
+                one["name"],
+                one["title"],
+                _describe_state(one),
+                str(len(one["languages"])),
+                "yes" if one["word_times"] else "no",
+                describe_licence(
+                    one["code_licence"], one["weights_licence"], one["non_commercial"]
+                ),
+            )
+            for one in rows
+        ),
+    )
+    return 0
+
+
+def describe_recogniser(model: RecogniserModel) -> dict[str, Any]:
+    """A recogniser as one object of `voices list --recognisers --json`."""
+    recogniser = Recogniser(model)
+    lacks = recogniser.unavailable() or recogniser.to_fetch()
+    return {
+        "name": model.name,
+        "title": model.title,
+        "summary": model.summary,
+        "ready": lacks is None,
+        "lacks": lacks,
+        "languages": list(model.languages),
+        "word_times": model.word_times,
+        "download_bytes": model.size_bytes,
+        "removable": bool(list_weights(recogniser.weight_sources)),
+        "code_licence": model.code_licence,
+        "weights_licence": model.weights_licence,
+        "non_commercial": model.non_commercial,
+    }
+
+
+def _row_of_embedder(model: EmbeddingModel) -> tuple[str, ...]:
+    embedder = VoiceEmbedder(model)
+    is_ready = (embedder.unavailable() or embedder.to_fetch()) is None
+    state = _describe_state({"ready": is_ready, "download_bytes": model.size_bytes})
+    licence = describe_licence(model.code_licence, model.weights_licence, model.non_commercial)
+    return model.name, model.title, state, licence
+
+
+def _card_of(model: RecogniserModel | EmbeddingModel) -> EngineCard:
+    return EngineCard(
+        model.summary,
+        model.code_licence,
+        model.weights_licence,
+        non_commercial=model.non_commercial,
+        download_bytes=model.size_bytes,
+    )
+
+
+def _print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    table = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
-    return 0
 
 
 def _describe(backend: Backend, speeds: SpeechSpeeds) -> dict[str, Any]:
@@ -101,20 +187,23 @@ def _describe(backend: Backend, speeds: SpeechSpeeds) -> dict[str, Any]:
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    size = f", {format_bytes(one['download_bytes'])}" if one["download_bytes"] else ""
-    state = "ready" if one["ready"] else f"to install{size}" if size else "can't run"
     voices = "clones" if one["cloning"] else str(one["presets"] or "")
     speed, expected = one["speech_per_s"], one["expected_speech_per_s"]
     shown = f"{speed:.2g}" if speed else f"about {expected:g}?" if expected else ""
     return (
         one["name"],
         one["title"],
-        state,
+        _describe_state(one),
         voices,
         str(len(one["languages"]) or ""),
         shown,
         describe_licence(one["code_licence"], one["weights_licence"], one["non_commercial"]),
     )
+
+
+def _describe_state(one: dict[str, Any]) -> str:
+    size = f", {format_bytes(one['download_bytes'])}" if one["download_bytes"] else ""
+    return "ready" if one["ready"] else f"to install{size}" if size else "can't run"
 
 
 def describe_licence(code: str, weights: str, non_commercial: bool) -> str:
@@ -123,7 +212,7 @@ def describe_licence(code: str, weights: str, non_commercial: bool) -> str:
     return f"not for commercial use; {both}" if non_commercial else both
 
 
-def _install(backend: Backend) -> int:
+def _install(backend: Backend | Recogniser | VoiceEmbedder, card: EngineCard) -> int:
     reason = backend.unavailable()
     if reason is not None:
         raise ModelUnavailable(reason)
@@ -132,7 +221,6 @@ def _install(backend: Backend) -> int:
     if backend.to_fetch() is None:
         print(f"{backend.title} is installed already.", file=sys.stderr)
         return 0
-    card = registry.find_card(backend)
     size = f" ({format_bytes(card.download_bytes)})" if card.download_bytes else ""
     licence = describe_licence(card.code_licence, card.weights_licence, card.non_commercial)
     print(f"{backend.title}{size}: {licence}.", file=sys.stderr)
@@ -167,10 +255,17 @@ class ProgressLine:
             self._stream.write("\n")
 
 
-def _remove(backend: Backend, tools: VoiceTools, *, is_sure: bool) -> int:
-    pool = ModelPool(lambda name: registry.create(name, tools.options), EvictionPolicy())
-    downloads = WeightDownloads(pool, lambda _: None)
-    downloads.backend_names = tuple(registry.BACKENDS)
+def _remove(
+    backend: Backend | Recogniser | VoiceEmbedder, tools: VoiceTools, *, is_sure: bool
+) -> int:
+    def create(name: str) -> Backend | Recogniser | VoiceEmbedder:
+        if name in EMBEDDING_MODELS:
+            return VoiceEmbedder(EMBEDDING_MODELS[name])
+        known = RECOGNISERS.get(name)
+        return Recogniser(known) if known else registry.create(name, tools.options)
+
+    downloads = WeightDownloads(ModelPool(create, EvictionPolicy()), lambda _: None)
+    downloads.backend_names = (*registry.BACKENDS, *RECOGNISERS, *EMBEDDING_MODELS)
     downloads.check_removable(backend.name)
     if not is_sure and not _agree(f"Delete the weights of {backend.title}?"):
         print("Nothing was deleted.", file=sys.stderr)

@@ -35,10 +35,10 @@ T = TypeVar("T")
 class EngineLoop:
     """An asyncio loop that runs from `start` to `close`."""
 
-    def __init__(self) -> None:
-        """Create the loop; it isn't running yet."""
+    def __init__(self, name: str = "engine") -> None:
+        """Create the loop, whose thread has a name; it isn't running yet."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -31,14 +31,8 @@ from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
-from studio.quality.checks import (
-    QualityIssue,
-    QualityReport,
-    TakeMetrics,
-    VoiceBaseline,
-    build_baseline,
-    find_outliers,
-)
+from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics
+from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 from studio.voices.cast import Cast
 
 
@@ -72,6 +66,28 @@ class JobEvent:
     message: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentTry:
+    """One of several tries of a segment, and what is wrong with it.
+
+    Attributes:
+        seed: As the backend got it.
+        issues: Its quality issues, also compared with the segments of its voice so far.
+        score: Of its issues, see `score_issues`; the try with the lowest is used.
+        path: Its WAV; None in a job without a folder, or if the disk had no room for it.
+    """
+
+    seed: int | None
+    issues: tuple[QualityIssue, ...]
+    score: float
+    path: Path | None
+
+    @property
+    def message(self) -> str:
+        """All issues as one text."""
+        return " ".join(issue.message for issue in self.issues)
+
+
 @dataclass(slots=True)
 class SegmentRecord:
     """The state and result of one segment.
@@ -92,6 +108,8 @@ class SegmentRecord:
         streamed_samples: Audio streamed so far, at the studio's rate.
         seed: The seed of the latest try, if it isn't the segment's own.
         report: The quality report of complete speech, known once it is saved.
+        tries: Every complete try, in order, if more than one was allowed.
+        best_try: Index of the one that is used.
     """
 
     segment: Segment
@@ -110,6 +128,8 @@ class SegmentRecord:
     streamed_samples: int = 0
     seed: int | None = None
     report: QualityReport | None = None
+    tries: list[SegmentTry] = field(default_factory=list)
+    best_try: int = 0
     _live: EventLog[Samples] | None = None
 
     @property
@@ -306,6 +326,12 @@ class Job:
         assert self.spec.folder is not None
         return self.spec.folder / f"{record.segment.segment_idx:05d}.wav"
 
+    def try_path(self, record: SegmentRecord, number: int) -> Path | None:
+        """The path of a try's WAV, numbered from 1; None in a job without a folder."""
+        if self.spec.folder is None:
+            return None
+        return self.segment_path(record).with_suffix(f".try{number}.wav")
+
     def start_segment(self, record: SegmentRecord) -> None:
         """Record that a segment got a slot."""
         self.in_flight += 1
@@ -483,19 +509,32 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     for record in job.records:
         if record.report is None:
             continue
-        others = find_outliers(record.report.metrics, usual.get(_build_voice_key(record)))
-        if doubts := record.report.issues + others:
+        if doubts := _find_issues(record.report, usual.get(_build_voice_key(record))):
             segment = record.segment
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
 
 
+def find_try_issues(
+    job: Job, record: SegmentRecord, report: QualityReport
+) -> tuple[QualityIssue, ...]:
+    """The quality issues of a try, compared with the segments of its voice so far."""
+    return _find_issues(report, _build_baselines(job).get(_build_voice_key(record)))
+
+
+def _find_issues(report: QualityReport, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
+    return report.issues + find_outliers(report.metrics, usual)
+
+
 def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:
     metrics: dict[Hashable, list[TakeMetrics]] = defaultdict(list)
+    names: dict[Hashable, str] = {}
     for record in job.records:
-        if record.report is not None:
-            metrics[_build_voice_key(record)].append(record.report.metrics)
-    return {voice: build_baseline(takes) for voice, takes in metrics.items()}
+        if record.report is not None and isinstance(record.segment, SpeechSegment):
+            voice = _build_voice_key(record)
+            metrics[voice].append(record.report.metrics)
+            names[voice] = record.segment.speaker
+    return {voice: build_baseline(takes, names[voice]) for voice, takes in metrics.items()}
 
 
 def _build_voice_key(record: SegmentRecord) -> Hashable:

@@ -17,13 +17,35 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, Protocol
 
 import psutil
+from typing_extensions import TypeVar
 
 from studio.backends.base import Backend, LoadProgress, ReportsMemory
 from studio.engine.event_log import StateChange
 from studio.errors import Cancelled, ModelInUse, StudioError, hide_folders
+
+
+class LoadableModel(Protocol):
+    """What can be loaded and unloaded: a backend, or a recogniser; see `Backend`."""
+
+    @property
+    def name(self) -> str:
+        """For programs."""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+
+    def load(self, progress: Callable[[LoadProgress], None]) -> None:
+        """Bring the model into memory."""
+
+    def unload(self) -> None:
+        """Give all memory back."""
+
+
+Model = TypeVar("Model", bound=LoadableModel, default=Backend)
 
 
 class ModelState(StrEnum):
@@ -90,7 +112,7 @@ class MemoryChange:
         return f"memory {sizes}, on the device {device}"
 
 
-def measure_memory(backend: Backend) -> MemoryUsage:
+def measure_memory(backend: LoadableModel) -> MemoryUsage:
     """Measure this process, its workers and the backend's accelerator; takes milliseconds."""
     device_bytes = backend.memory_bytes() if isinstance(backend, ReportsMemory) else None
     return MemoryUsage(measure_resident_bytes(), device_bytes)
@@ -131,7 +153,7 @@ class ModelLoad:
     """
 
     def __init__(
-        self, backend: Backend, listeners: list[LoadListener], clock: Callable[[], float]
+        self, backend: LoadableModel, listeners: list[LoadListener], clock: Callable[[], float]
     ) -> None:
         """Prepare; `listeners` get the progress at most once a second, in the thread."""
         self.latest: LoadProgress | None = None
@@ -186,16 +208,16 @@ class ModelLoad:
 RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
-class ModelManager:
+class ModelManager(Generic[Model]):
     """Loads one backend once, hands out leases, and unloads it when there is no lease."""
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Model,
         *,
         forget: Callable[[], None] = lambda: None,
         notify: Notify = lambda _: None,
-        measure: Callable[[Backend], MemoryUsage] = measure_memory,
+        measure: Callable[[LoadableModel], MemoryUsage] = measure_memory,
         clock: Callable[[], float] = time.monotonic,
         run_blocking: RunBlocking = asyncio.to_thread,
     ) -> None:
@@ -267,7 +289,7 @@ class ModelManager:
         self._last_used_s = self._clock()
         self._notify(StateChange.WORK)
 
-    async def get(self) -> Backend:
+    async def get(self) -> Model:
         """The loaded backend; loads it first if needed.
 
         Raises:
@@ -331,7 +353,7 @@ class ModelManager:
                 return
 
     @asynccontextmanager
-    async def using(self) -> AsyncIterator[Backend]:
+    async def using(self) -> AsyncIterator[Model]:
         """Lease the loaded backend, which isn't unloaded before the lease ends.
 
         The lease starts before the load, so that the model can't expire in between.
@@ -457,7 +479,7 @@ def _retrieve_exception(transition: asyncio.Task[None]) -> None:
         transition.exception()
 
 
-def _describe_failure(backend: Backend, error: BaseException) -> str:
+def _describe_failure(backend: LoadableModel, error: BaseException) -> str:
     if isinstance(error, StudioError):
         return str(error)
     return hide_folders(f"{backend.title} failed: {type(error).__name__}: {error}")

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic
 
 from cachetools import LRUCache
 
@@ -33,6 +34,7 @@ from studio.engine.event_log import StateChange
 from studio.engine.model_manager import (
     EvictionPolicy,
     MemoryChange,
+    Model,
     ModelCounters,
     ModelManager,
     ModelState,
@@ -65,12 +67,12 @@ class ModelStatus:
     memory: MemoryChange | None
 
 
-class ModelPool:
+class ModelPool(Generic[Model]):
     """One `ModelManager` for each backend, created on first use."""
 
     def __init__(
         self,
-        create: Callable[[str], Backend],
+        create: Callable[[str], Model],
         policy: EvictionPolicy,
         *,
         forget: Callable[[str], None] = lambda _: None,
@@ -91,7 +93,7 @@ class ModelPool:
         self._forget = forget
         self.notify = notify
         self._clock = clock
-        self._managers: dict[str, ModelManager] = {}
+        self._managers: dict[str, ModelManager[Model]] = {}
         # Guards the creation of managers, which the loop and the API's threads ask for.
         self._create_lock = threading.Lock()
         self._next_check_s = clock() + policy.check_interval_s
@@ -106,7 +108,7 @@ class ModelPool:
         self._policy = replace(self._policy, idle_timeout_s=idle_timeout_s)
         self.notify(StateChange.WORK)
 
-    def get_manager(self, name: str) -> ModelManager:
+    def get_manager(self, name: str) -> ModelManager[Model]:
         """The manager of a backend.
 
         Raises:
@@ -149,10 +151,15 @@ class ModelPool:
 
     def check_health(self) -> dict[str, Health]:
         """The health of the loaded backends with threads of their own, by name."""
-        return {
-            name: manager.backend.health()
+        loaded: dict[str, object] = {
+            name: manager.backend
             for name, manager in list(self._managers.items())
-            if manager.state is ModelState.LOADED and isinstance(manager.backend, ReportsHealth)
+            if manager.state is ModelState.LOADED
+        }
+        return {
+            name: backend.health()
+            for name, backend in loaded.items()
+            if isinstance(backend, ReportsHealth)
         }
 
     def list_statuses(self) -> list[ModelStatus]:
@@ -173,7 +180,7 @@ class ModelPool:
             memory=manager.memory,
         )
 
-    async def _expire(self, manager: ModelManager) -> bool:
+    async def _expire(self, manager: ModelManager[Model]) -> bool:
         try:
             return await manager.expire(self._policy.idle_timeout_s)
         # The model is marked as failed; the others and the next check go on.
@@ -181,7 +188,7 @@ class ModelPool:
             log.exception("idle check of %s", manager.backend.name)
             return False
 
-    def _unload_in_s(self, manager: ModelManager) -> float | None:
+    def _unload_in_s(self, manager: ModelManager[Model]) -> float | None:
         """Seconds to the check that will unload the model: its expiry, rounded up to a check."""
         if not self._policy.active or manager.state is not ModelState.LOADED or manager.active:
             return None

@@ -14,13 +14,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from cachetools import LRUCache
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, join_chunks, resample, write_wav
 from studio.audio.decode import decode
@@ -32,7 +35,7 @@ from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
 from studio.engine.busy_time import find_device_clock
 from studio.engine.event_log import EventLog, StateChange
-from studio.engine.job import Job, SegmentRecord, SegmentState
+from studio.engine.job import Job, SegmentRecord, SegmentState, SegmentTry, find_try_issues
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
@@ -43,19 +46,41 @@ from studio.errors import (
     OutOfMemory,
     ReadingChanged,
     SpeechFailed,
+    StorageFailed,
     StudioError,
     hide_folders,
 )
-from studio.quality.checks import QualityReport, build_expected_speech, check_take, score_issues
+from studio.quality.checks import (
+    CheckTake,
+    ExpectedSpeech,
+    FindWordIssues,
+    QualityReport,
+    TakeMetrics,
+    build_expected_speech,
+    check_take,
+    score_issues,
+)
+from studio.quality.voice_drift import compare_with_sample
 
 log = logging.getLogger(__name__)
 
 SaveClip = Callable[[Path, Clip], None]
 """Writes a clip; called in threads."""
 
+CheckClip = Callable[[Clip], QualityReport]
+"""Checks the clip of a segment of speech; called in threads."""
+
+_KEPT_SAMPLES = 256
+
 
 class Renderer:
-    """Runs jobs on the engine's event loop; all its methods are called there."""
+    """Runs jobs on the engine's event loop; all its methods are called there.
+
+    Attributes:
+        check: Checks takes, in threads.
+        find_word_issues: Compares the words of tries with their text, in threads; None without a
+            recogniser.
+    """
 
     def __init__(
         self,
@@ -80,6 +105,11 @@ class Renderer:
         self._max_concurrency = max_concurrency
         self._save = save
         self._speeds = speeds or SpeechSpeeds(None, "cpu")
+        self.check: CheckTake = check_take
+        self.find_word_issues: FindWordIssues | None = None
+        # Guards the measurements of samples, by the digests of their files.
+        self._samples_lock = threading.Lock()
+        self._samples: LRUCache[str, TakeMetrics] = LRUCache(_KEPT_SAMPLES)
         self._queues: dict[str, BackendQueue] = {}
         self._jobs: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -190,7 +220,8 @@ class Renderer:
     async def _save_or_stop(self, job: Job, record: SegmentRecord, spoken: SynthesisResult) -> None:
         """Save a segment; the first for which the disk has no room stops its job."""
         try:
-            await save_segment(job, record, spoken, self._save)
+            check = partial(self._check_segment, job, record)
+            await save_segment(job, record, spoken, save=self._save, check=check)
         except DiskFull as error:
             if job.fatal_message is not None:
                 job.advance(record, SegmentState.CANCELLED)
@@ -290,15 +321,14 @@ class Renderer:
         """Retry a segment with quality issues, each time with another seed; keep the best try."""
         job, record, segment = turn.job, turn.record, turn.record.segment
         assert isinstance(segment, SpeechSegment)
-        said, seed = build_expected_speech(segment), segment.seed
-        tries = 1 if segment.seed_is_own else job.spec.tries
-        doubts = (await asyncio.to_thread(check_take, spoken.clip, said)).issues
-        fewest = score_issues(doubts)
+        seed, tries = segment.seed, 1 if segment.seed_is_own else job.spec.tries
+        spoken, latest = await self._record_try(turn, spoken, seed)
+        fewest = latest.score
         for _ in range(1, tries):
-            if not doubts or job.cancelled:
+            if not latest.issues or job.cancelled:
                 break
             seed = derive_quality_retry_seed(seed)
-            job.restart_segment(record, doubts[0].message, seed)
+            job.restart_segment(record, latest.issues[0].message, seed)
             try:
                 fresh = await self._synthesize_once(backend, turn)
             except SpeechFailed as error:
@@ -306,10 +336,63 @@ class Renderer:
                 break  # the audio so far can be played
             if fresh.cut_error is not None:
                 continue
-            doubts = (await asyncio.to_thread(check_take, fresh.clip, said)).issues
-            if score_issues(doubts) < fewest:
-                spoken, fewest = fresh, score_issues(doubts)
+            fresh, latest = await self._record_try(turn, fresh, seed)
+            if latest.score < fewest:
+                spoken, fewest = fresh, latest.score
+                record.best_try = len(record.tries) - 1
         return spoken
+
+    async def _record_try(
+        self, turn: QueuedSegment, spoken: SynthesisResult, seed: int | None
+    ) -> tuple[SynthesisResult, SegmentTry]:
+        """Check a try, and keep what was found with its audio."""
+        job, record = turn.job, turn.record
+        report = await asyncio.to_thread(self._check_try, job, record, spoken.clip)
+        issues = find_try_issues(job, record, report)
+        path = job.try_path(record, len(record.tries) + 1) if job.spec.tries > 1 else None
+        if path is not None:
+            try:
+                await asyncio.to_thread(self._save, path, spoken.clip)
+            except StorageFailed as error:
+                log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
+                path = None
+        record.tries.append(SegmentTry(seed, issues, score_issues(issues), path))
+        return replace(spoken, report=report), record.tries[-1]
+
+    def _check_segment(self, job: Job, record: SegmentRecord, clip: Clip) -> QualityReport:
+        """Check a segment's speech, and compare it with its sample; runs in a thread."""
+        report = self.check(clip, build_expected_speech(record.segment))
+        sample = self._measure_sample(job, record)
+        if sample is None:
+            return report
+        return replace(report, metrics=compare_with_sample(report.metrics, sample))
+
+    def _measure_sample(self, job: Job, record: SegmentRecord) -> TakeMetrics | None:
+        """The measurements of the sample that a segment's voice is cloned from."""
+        segment = record.segment
+        assert isinstance(segment, SpeechSegment)
+        try:
+            sample = job.spec.cast.load_voice(segment.speaker, segment.mood).sample
+        except StudioError:  # it was removed meanwhile
+            return None
+        if sample is None:
+            return None
+        with self._samples_lock:
+            if sample.sha256 not in self._samples:
+                self._samples[sample.sha256] = self.check(sample.clip, ExpectedSpeech("")).metrics
+            return self._samples[sample.sha256]
+
+    def _check_try(self, job: Job, record: SegmentRecord, clip: Clip) -> QualityReport:
+        """Check the sound and the words of a try; runs in a thread."""
+        report = self._check_segment(job, record, clip)
+        if self.find_word_issues is None:
+            return report
+        try:
+            found = self.find_word_issues(clip, build_expected_speech(record.segment))
+        except StudioError as error:
+            log.warning("the words of a try weren't checked: %s", error)
+            return report
+        return replace(report, issues=report.issues + found)
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
         loop = asyncio.get_running_loop()
@@ -338,11 +421,13 @@ class SynthesisResult:
         clip: At the studio's rate.
         live: Its chunks as they were streamed; joined, they are the clip.
         cut_error: Why it is incomplete; None if it is complete.
+        report: Its quality report, if it was checked already.
     """
 
     clip: Clip
     live: EventLog[Samples]
     cut_error: SpeechFailed | None = None
+    report: QualityReport | None = None
 
 
 def may_retry(record: SegmentRecord) -> bool:
@@ -448,7 +533,7 @@ def _generate_chunks(backend: Backend, request: SpeechRequest, speed: float) -> 
 
 
 async def save_segment(
-    job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckClip
 ) -> None:
     """Write generated audio to disk in a thread; a segment that was cut off is saved and fails.
 
@@ -461,7 +546,9 @@ async def save_segment(
     # An earlier try may be the best; who listens to the last one can't be given the rest of it.
     record.live.close(withdrawn=spoken.live is not record.live)
     try:
-        record.report = await asyncio.to_thread(_keep_and_check, job, record, spoken, save)
+        record.report = await asyncio.to_thread(
+            _keep_and_check, job, record, spoken, save=save, check=check
+        )
     except DiskFull:
         raise
     except StudioError as error:
@@ -479,7 +566,7 @@ async def save_segment(
 
 
 def _keep_and_check(
-    job: Job, record: SegmentRecord, spoken: SynthesisResult, save: SaveClip
+    job: Job, record: SegmentRecord, spoken: SynthesisResult, *, save: SaveClip, check: CheckClip
 ) -> QualityReport | None:
     """Write a clip, or keep it in memory, and check its quality; runs in a thread."""
     try:
@@ -493,8 +580,9 @@ def _keep_and_check(
         if not job.spec.survives_full_disk:
             raise
         record.clip = spoken.clip
-    is_whole = spoken.cut_error is None and isinstance(record.segment, SpeechSegment)
-    return check_take(spoken.clip, build_expected_speech(record.segment)) if is_whole else None
+    if spoken.cut_error is not None or not isinstance(record.segment, SpeechSegment):
+        return None
+    return spoken.report or check(spoken.clip)
 
 
 async def decode_audio_segment(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from studio.backends.base import LoadProgress, ManagesWeights
 from studio.backends.hub.weights import discard_weights, list_weights
@@ -63,7 +64,7 @@ class WeightDownloads:
 
     backend_names: Sequence[str]
 
-    def __init__(self, models: ModelPool, notify: Callable[[StateChange], None]) -> None:
+    def __init__(self, models: ModelPool[Any], notify: Callable[[StateChange], None]) -> None:
         """Start with none.
 
         Args:

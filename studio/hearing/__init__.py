@@ -1,1 +1,1 @@
-"""What the studio hears in a take: when each of its words is said."""
+"""What the studio hears in its takes: words, their times, and where they differ from the text."""

@@ -4,6 +4,7 @@ project.json     a recent snapshot of the document, with its position in the jou
 edits.jsonl      the journal: every change ever made
 pending.json     lines that a render still has to make; absent if there are none
 place.json       the last position
+judge.json       how good the checks are on its takes; absent until that was judged
 takes/           audio and record of every take
 audio/           recordings that audio lines play
 voices/          voices of an imported project, until they are in the library

@@ -21,7 +21,13 @@ from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.project.word_timing import WordTiming
-from studio.quality.checks import QualityIssue, VoiceBaseline, build_baseline, find_outliers
+from studio.quality.checks import QualityIssue
+from studio.quality.voice_drift import (
+    VoiceBaseline,
+    build_baseline,
+    describe_distance,
+    find_outliers,
+)
 
 _REFRESH_GROWTH = 1.1
 """Growth of a voice's takes after which its outliers are computed again."""
@@ -30,7 +36,11 @@ _SHOWN_SPOKEN_CHARS = 300
 
 
 class VoiceOutliers:
-    """Finds outliers among the takes of each voice of a project. Under the session's lock."""
+    """Finds outliers among the takes of each voice of a project. Under the session's lock.
+
+    Attributes:
+        checks_off: Kinds of issues that aren't marked, each with its voice and language.
+    """
 
     def __init__(self, take_store: TakeStore) -> None:
         """Start with no baselines."""
@@ -38,10 +48,20 @@ class VoiceOutliers:
         self._baselines: dict[VoiceKey, tuple[int, VoiceBaseline | None]] = {}
         self._refreshed_counts: dict[VoiceKey, int] = {}
         self._known_outliers: set[str] = set()
+        self.checks_off: frozenset[tuple[str, str | None, str]] = frozenset()
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself and compared with others."""
-        return take.doubts + self._find_outliers(take)
+        found = take.issues + self._find_outliers(take)
+        if not self.checks_off:
+            return found
+        voice, language = take.voice, take.language
+        return tuple(one for one in found if (voice, language, one.kind) not in self.checks_off)
+
+    def describe_distance(self, take: Take) -> str:
+        """How far a take is from its voice's other takes and from its sample; "" if unknown."""
+        usual = self._baselines.get(build_voice_key(take), (0, None))[1]
+        return "" if take.figures is None else describe_distance(take.figures, usual)
 
     def refresh(self) -> list[str]:
         """Update the baselines of voices with new takes, after a render.
@@ -76,7 +96,10 @@ class VoiceOutliers:
 
     def _build_baseline(self, voice: VoiceKey) -> VoiceBaseline | None:
         takes = self._take_store.list_for_voice(voice)
-        usual = build_baseline([take.figures for take in takes if take.figures is not None])
+        usual = build_baseline(
+            [take.figures for take in takes if take.figures is not None],
+            takes[0].voice if takes and takes[0].voice else "this voice",
+        )
         self._baselines[voice] = (len(takes), usual)
         return usual
 

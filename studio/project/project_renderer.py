@@ -38,6 +38,7 @@ from studio.project.line_states import (
 )
 from studio.project.render_context import choose_stable_seed
 from studio.project.render_queue import LineJob, LineJobSpec, RenderProgress, write_take
+from studio.project.take_recognition import TakeRecognition
 from studio.project.takes import Take
 from studio.quality.checks import score_issues
 
@@ -73,6 +74,7 @@ class ProjectRenderer:
         # By line, its request for further takes; and the requests that have made their step.
         self._requests: dict[str, str] = {}
         self._requests_in_history: set[str] = set()
+        self.recognition = TakeRecognition(core, self._reconsider)
         self._disk_wait = DiskWait(
             core, save=self._save_take, drop=self._drop_job, submit=self.submit_lines
         )
@@ -432,6 +434,8 @@ class ProjectRenderer:
         with core.lock:
             if core.closed or not self._choose_new(line_job):
                 return
+            if line_job.take is not None:
+                self.recognition.add([line_job.take])
             if self._queue.line_jobs.get(line_id) is line_job:
                 self._complete(line_job, message)
             self.submit_lines()
@@ -507,6 +511,25 @@ class ProjectRenderer:
         is_on_top = last is not None and last[:2] == (STUDIO_AUTHOR.client, request)
         return request in self._requests_in_history and not is_on_top
 
+    def _reconsider(self, take: Take) -> None:
+        """Choose among a line's tries again, now that a take's words were checked."""
+        core = self._state
+        line = core.document.lines.get(take.line_id)
+        if line is None or line.locked or line.chosen in core.document.accepted_takes:
+            return
+        tries = list_tries(take, core.line_states.list_takes(take.line_id))
+        playable = [one for one in tries if not one.cut and not core.take_store.is_freed(one)]
+        chosen = next((one for one in playable if one.take_id == line.chosen), None)
+        best = min(playable, key=self._score, default=None)
+        if chosen is not None and best is not None and self._score(best) < self._score(chosen):
+            self._try_to_choose(best, again=False)
+        seed = self._choose_retry_seed(take)
+        if seed is not None and take.line_id not in self._queue.queued:
+            self._queue.enqueue({take.line_id: seed})
+            self.submit_lines()
+            core.publish_lines([take.line_id])
+            core.events.append(RenderEvent())
+
     def _score(self, take: Take) -> float:
         return score_issues(self._state.outliers.find_issues(take))
 
@@ -539,6 +562,13 @@ def choose_retry_seed(take: Take, takes: Sequence[Take], most: int) -> int | Non
     return follows
 
 
+def list_tries(take: Take, takes: Sequence[Take]) -> list[Take]:
+    """The takes of a line that are tries of the same request as this one, in order."""
+    seeds = _list_try_seeds(take, takes)
+    alike = [one for one in takes if one.key == take.key and one.seed in seeds]
+    return sorted(alike, key=lambda one: seeds.index(one.seed))
+
+
 def is_retry(take: Take, takes: Sequence[Take]) -> bool:
     """Whether a take is a retry of one with quality issues."""
     return _count_attempts(take, takes) > 1
@@ -546,9 +576,17 @@ def is_retry(take: Take, takes: Sequence[Take]) -> bool:
 
 def _count_attempts(take: Take, takes: Sequence[Take]) -> int:
     """The number of a take's try, from 1."""
-    before = {derive_quality_retry_seed(one.seed): one.seed for one in takes if one.key == take.key}
-    number, seed = 1, take.seed
-    while seed in before and number <= len(before):
-        seed = before[seed]
-        number += 1
-    return number
+    return _list_try_seeds(take, takes).index(take.seed) + 1
+
+
+def _list_try_seeds(take: Take, takes: Sequence[Take]) -> list[int]:
+    """The seeds of a take's request, each of which follows from the one before."""
+    seeds = {take.seed} | {one.seed for one in takes if one.key == take.key}
+    before = {derive_quality_retry_seed(seed): seed for seed in seeds}
+    chain = [take.seed]
+    while (earlier := before.get(chain[0])) is not None and earlier not in chain:
+        chain.insert(0, earlier)
+    while (after := derive_quality_retry_seed(chain[-1])) in seeds and after not in chain:
+        assert after is not None
+        chain.append(after)
+    return chain

@@ -18,7 +18,9 @@ from weakref import WeakValueDictionary
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
+from studio.hearing.recognition import Recognisers
 from studio.hearing.word_aligner import WordAligner
+from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project import folder as layout
 from studio.project.document import (
     MAX_PROJECT_NAME_CHARS,
@@ -202,7 +204,7 @@ _MAX_ID_CHARS = 64
 class Projects:
     """The projects in a folder; safe from any thread but the engine's own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all projects of a workspace share
         self,
         root: Path,
         engine: SpeechEngine,
@@ -211,6 +213,7 @@ class Projects:
         *,
         disk: Disk | None = None,
         aligner: WordAligner | None = None,
+        recognisers: Recognisers | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -221,6 +224,7 @@ class Projects:
             backend_name: The backend of a project that doesn't name one.
             disk: Writes files; replaced in tests.
             aligner: Times the words of takes; None times none.
+            recognisers: Check the words of takes; closed with the projects. None checks nothing.
         """
         self._root = root
         self._disk = disk or Disk()
@@ -228,9 +232,19 @@ class Projects:
         self._lists = ProjectLists()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._timer = WordTimer(aligner) if aligner is not None else None
+        self._checks = CheckQueue()
+        self._checker = WordChecker(recognisers) if recognisers else None
         self._deps = ProjectDeps(
-            engine, library, backend_name, self._threads, word_timer=self._timer
+            engine,
+            library,
+            backend_name,
+            self._threads,
+            word_timer=self._timer,
+            checker=self._checker,
+            checks=self._checks,
         )
+        if self._checker is not None:
+            engine.renderer.find_word_issues = self._checker.find_issues
         self._open = OpenProjects(self._open_session, lambda: self._threads.submit(self._sweep))
 
     def start_resuming(self) -> None:
@@ -257,6 +271,9 @@ class Projects:
         To be called while the engine is still running.
         """
         self._open.close()
+        self._checks.close()
+        if self._checker is not None:
+            self._checker.close()
         # The loop has delivered its last events; closed sessions ignore any further ones.
         self._deps.engine.drain()
         self._threads.shutdown()

@@ -26,6 +26,7 @@ from studio.dialog.planning import MOOD, plan
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
+from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
@@ -317,6 +318,8 @@ class ProjectDeps:
         threads: Threads in which takes are saved, off the engine's loop.
         now_s: The current time in seconds since 1970.
         word_timer: Times the words of takes; None times none.
+        checker: Checks the words of takes; None where nobody does.
+        checks: In which it does so.
     """
 
     engine: SpeechEngine
@@ -325,6 +328,8 @@ class ProjectDeps:
     threads: Executor
     now_s: Callable[[], float] = time.time
     word_timer: WordTimer | None = None
+    checker: WordChecker | None = None
+    checks: CheckQueue | None = None
 
 
 class VoiceResolver:

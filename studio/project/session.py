@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from studio.audio.clip import Clip
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
 from studio.dialog.script import number_rows, write_script
-from studio.errors import FileDamaged
+from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind
 from studio.project.document_editor import DocumentEditor
@@ -26,6 +27,7 @@ from studio.project.folder import (
     import_audio,
 )
 from studio.project.history import Author, EntryKind, build_closed_error
+from studio.project.judgement import ProjectJudge
 from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
@@ -34,7 +36,7 @@ from studio.project.line_states import (
     LineView,
     ProjectState,
 )
-from studio.project.ops import Op
+from studio.project.ops import Choose, Op
 from studio.project.project_renderer import ProjectRenderer
 from studio.project.render_context import ProjectDeps, RenderContext
 from studio.project.render_queue import LineJob, RenderProgress
@@ -73,6 +75,7 @@ class ProjectSession:
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)
         self._renderer = ProjectRenderer(core, self._editor, self._autosave)
+        self.judge = ProjectJudge(core)
 
     @property
     def document(self) -> Document:
@@ -224,6 +227,11 @@ class ProjectSession:
             language = context.resolve_language(line)
         return self._state.word_timing.time_now(take, spoken, language)
 
+    def describe_distance(self, take: Take) -> str:
+        """How far a take is from its voice's other takes and from its sample; "" if unknown."""
+        with self.lock:
+            return self._state.outliers.describe_distance(take)
+
     def get_line_job(self, line_id: str) -> LineJob | None:
         """The running job of a line; None if there is none."""
         with self.lock:
@@ -244,6 +252,40 @@ class ProjectSession:
         """Apply edits, as `DocumentEditor.edit`."""
         with self._lock_for_change():
             return self._follow(self._editor.edit(edits, author, base_rev))
+
+    def add_take(self, take: Take, clip: Clip, author: Author) -> EditEvent:
+        """Add a take that was made outside of the render, and choose it as a step of undo.
+
+        Args:
+            take: For the line as it is now.
+            clip: Its audio, at the studio's rate.
+            author: Who wanted it.
+
+        Raises:
+            NotFound: The line was deleted.
+            Conflict: The line was changed or locked meanwhile; nothing is added.
+            StorageFailed: It can't be written.
+        """
+        with self._lock_for_change():
+            self._check_wants(take)
+        self.take_store.add(take, clip)  # without the lock, as nobody should wait for the disk
+        with self._lock_for_change():
+            self._check_wants(take)
+            choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
+            news = self._follow(self._editor.edit([choose], author, self.rev))
+            context, line = self._state.line_states.context, self._state.line(take.line_id)
+            spoken = context.pronouncing.spoken(take.text)
+            language = line.language or context.resolve_language(line)
+        self._renderer.recognition.add([take])
+        self._state.word_timing.add(take, spoken, language)
+        return news
+
+    def _check_wants(self, take: Take) -> None:
+        line = self._state.line(take.line_id)
+        if line.locked:
+            raise Conflict("This line is locked. Unlock it first.")
+        if self._state.line_states.get_key(line) != take.key:
+            raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
 
     def merge_script(
         self, text: str, author: Author, base_rev: int
@@ -301,6 +343,7 @@ class ProjectSession:
         """Resume a render that the end of the studio interrupted."""
         with self.lock:
             self._renderer.resume()
+            self._renderer.recognition.add_chosen()
 
     def cancel(self) -> None:
         """Stop the render, as `ProjectRenderer.cancel`."""
@@ -404,6 +447,7 @@ class ProjectSession:
                 return
             self._autosave.flush(self._autosave.create_task(now=True))
             self._state.closed = True
+            self.judge.stop()
             self._state.word_timing.close()
             self._renderer.close()
             self._autosave.close()

@@ -26,6 +26,7 @@ from studio.audio.encode import AudioFormat, encode
 from studio.backends.base import canonical_name
 from studio.dialog.model import ParamValue
 from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
+from studio.hearing.word_check import WordCheck
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.storage.disk import Disk, DiskUsage, measure_checksum, storage_errors
@@ -33,6 +34,23 @@ from studio.storage.records import RecordFormat, check_sum
 
 TAKE_FORMAT = RecordFormat("The record of a take")
 _WAV_HEADER_BYTES = 44
+
+
+@dataclass(frozen=True, slots=True)
+class TakePatch:
+    """Which samples of a take are new, and whose the others are.
+
+    Attributes:
+        take_id: The take that all samples outside of the patch come from, bit for bit.
+        start: The first new sample.
+        end: The one after the last new one.
+        resumes: Which sample of that take follows.
+    """
+
+    take_id: str
+    start: int
+    end: int
+    resumes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +73,7 @@ class Take:
         words: For each word its first offset in the text and the one after its last, its first
             millisecond and the one after its last; None until they are timed.
         phonemes: What is said, as `write_phonemes` has it; None until it is timed.
+        recognised: What a recogniser understood; None if none has listened to it.
     """
 
     take_id: str
@@ -76,6 +95,13 @@ class Take:
     at_s: Mapping[str, float] = field(default_factory=dict)
     words: tuple[tuple[int, int, int, int], ...] | None = None
     phonemes: str | None = None
+    recognised: WordCheck | None = None
+    patch: TakePatch | None = None
+
+    @property
+    def issues(self) -> tuple[QualityIssue, ...]:
+        """Its quality issues, in its sound and in its words."""
+        return self.doubts + (self.recognised.issues if self.recognised else ())
 
 
 _TAKE_ADAPTER: TypeAdapter[Take] = TypeAdapter(Take)
@@ -155,7 +181,10 @@ def _holds_samples(path: Path, samples: int) -> bool:
         return False
 
 
-_OTHER_FIELDS = ("doubts", "figures", "audio_crc32", "pauses", "at_s", "words", "phonemes")
+_OTHER_FIELDS = (
+    *("doubts", "figures", "audio_crc32", "pauses", "at_s"),
+    *("words", "phonemes", "recognised", "patch"),
+)
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
 
@@ -313,6 +342,22 @@ class TakeStore:
             self._disk.write_whole(record, encode_take(timed))
             self._replace(timed)
         return timed
+
+    def update(self, take: Take) -> None:
+        """Write a take's record anew, of which only the findings have changed.
+
+        Raises:
+            StorageFailed: It can't be written; nothing changed.
+        """
+        with self._lock:
+            # The words may have been timed meanwhile.
+            known = self._takes.get(take.take_id, take)
+            take = replace(
+                known, doubts=take.doubts, figures=take.figures, recognised=take.recognised
+            )
+            record = self.get_audio_path(take).with_suffix(".json")
+            self._disk.write_whole(record, encode_take(take))
+            self._replace(take)
 
     def _replace(self, take: Take) -> None:
         self._takes[take.take_id] = take

@@ -1,4 +1,4 @@
-"""Quality checks of a take: issues in its samples, and outliers among one voice's takes.
+"""Quality checks of a take: issues in its samples, and what other takes are compared by.
 
 Nothing here recognises speech. The checks measure durations, silences, levels and similarity, and
 report only what no careful reading of the text would sound like. The thresholds are set so that 37
@@ -11,13 +11,18 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
-from studio.audio.analysis import FEATURE_STEP_S, SoundFrames, measure_clipped_share
+from studio.audio.analysis import (
+    FEATURE_STEP_S,
+    SoundFrames,
+    measure_clipped_share,
+    track_pitch_hz,
+)
 from studio.audio.clip import Clip
 from studio.dialog.planning import Segment, SpeechSegment
 from studio.dialog.tags import TAG
@@ -40,10 +45,12 @@ class ExpectedSpeech:
     Attributes:
         text: As the backend got it, without pauses.
         speed: 2 is twice as fast as usual.
+        language: BCP-47 code; None if nobody named one.
     """
 
     text: str
     speed: float = 1.0
+    language: str | None = None
 
     @property
     def slowness(self) -> float:
@@ -155,7 +162,7 @@ def build_expected_speech(segment: Segment) -> ExpectedSpeech:
     assert isinstance(segment, SpeechSegment)
     speed = segment.params.get("speed", 1.0)
     is_number = isinstance(speed, int | float) and not isinstance(speed, bool) and speed > 0
-    return ExpectedSpeech(segment.text, float(speed) if is_number else 1.0)
+    return ExpectedSpeech(segment.text, float(speed) if is_number else 1.0, segment.language)
 
 
 _MIN_PERIOD_S, _MAX_PERIOD_S = 0.3, 20.0
@@ -225,16 +232,14 @@ _TAIL_S = 0.8  # a word's decay and a breath are shorter
 _EDGE_BELOW_SPEECH_DB = 12.0
 # A few samples at full scale are peaks of a loud voice; one in a thousand is audible distortion.
 _CLIPPED_SHARE = 0.001
-_QUIET_DB = -50.0  # 30 dB below speech at a usual level, where only noise is left
+QUIET_DB = -50.0  # 30 dB below speech at a usual level, where only noise is left
 _STEADY_S = 1.2  # speech changes its level several times a second; a hum or a hiss doesn't
 _MIN_WORD_S = 0.1
 
-_MIN_BASELINE_TAKES = 8  # with fewer, a median and its spread say little
-# One voice whispers and shouts: only more than that is a fault.
-_MAX_LEVEL_DIFFERENCE_DB = 9.0
-_MAX_PACE_DIFFERENCE = math.log(1.6)
-_PACE_SPREADS = 4.0  # so that a voice of changing pace isn't marked for it
 _MIN_PACE_TEXT_S = 1.0  # a shorter text says too little about the pace
+_MIN_PITCH_FRAMES = 25  # half a second of voice
+_BASE_PITCH_PERCENTILE = 25  # under questions and exclamations, the base of a melody stays
+_REFERENCE_HZ = 100.0
 
 
 class IssueKind(StrEnum):
@@ -252,13 +257,24 @@ class IssueKind(StrEnum):
     NOISE = "noise"
     LEVEL = "level"
     PACE = "pace"
+    PITCH = "pitch"
+    TIMBRE = "timbre"
+    MISSING = "missing"
+    EXTRA = "extra"
+    REPEATED = "repeated"
+    REPLACED = "replaced"
+    UNLIKE = "unlike"
 
 
 _ISSUE_SCORES: Mapping[str, float] = {
-    IssueKind.SILENT: 5.0,
+    **dict.fromkeys((IssueKind.SILENT, IssueKind.UNLIKE), 5.0),
     **dict.fromkeys((IssueKind.LONG, IssueKind.SHORT, IssueKind.LOOP, IssueKind.NOISE), 3.0),
+    **dict.fromkeys((IssueKind.MISSING, IssueKind.EXTRA), 3.0),
+    **dict.fromkeys((IssueKind.REPEATED, IssueKind.REPLACED), 3.0),
+    **dict.fromkeys((IssueKind.PITCH, IssueKind.TIMBRE), 2.0),
     **dict.fromkeys((IssueKind.GAP, IssueKind.END), 2.0),
 }
+"""Of words, voice, ends, silence and loudness; what isn't here counts 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +285,15 @@ class QualityIssue:
         kind: An `IssueKind`; a record from another version of the studio may have others.
         figure: The measured value: seconds, decibels, a share or a ratio, depending on the kind.
         message: A sentence with the value.
+        start: Where in the line's text it is, in characters; None where it is no words.
+        end: The character behind it.
     """
 
     kind: str
     figure: float
     message: str
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +304,28 @@ class TakeMetrics:
         speech_s: Duration of its speech, without silences longer than 0.3 s.
         level_db: Level of its speech, dB of full scale.
         usual_s: How long such a text usually takes; 0 if unknown.
+        pitch: Base of its melody (lower quartile), semitones above 100 Hz; None if hardly voiced.
+        bands_db: Its long-term average spectrum, see `SoundFrames.average_bands_db`.
+        reading_s: Duration of the draft voice's speech of the same text, at the take's speed.
+        reading_pitch: Base of that melody, semitones above 100 Hz.
+        voiceprint: Its speaker embedding, as `VoiceEmbedder` packs it; only takes of one model are
+            compared.
+        sample_pitch: Base of the melody of the sample that the voice is cloned from.
+        sample_timbre_db: Distance from that sample's long-term average spectrum, decibels RMS.
+
+    What is None wasn't measured, or says nothing: records of older studios, sound tags.
     """
 
     speech_s: float
     level_db: float
     usual_s: float
+    pitch: float | None = None
+    bands_db: tuple[float, ...] | None = None
+    reading_s: float | None = None
+    reading_pitch: float | None = None
+    voiceprint: str | None = None
+    sample_pitch: float | None = None
+    sample_timbre_db: float | None = None
 
     @property
     def pace(self) -> float | None:
@@ -296,9 +333,20 @@ class TakeMetrics:
 
         None also for impossible values, because records may come from imported files.
         """
-        if not self.usual_s >= _MIN_PACE_TEXT_S:
+        return self._compare_pace(self.usual_s)
+
+    @property
+    def tempo(self) -> float | None:
+        """As `pace`, but how many times longer than the draft voice's reading of the same text.
+
+        That reading knows the length of each sound, where `usual_s` counts letters.
+        """
+        return self._compare_pace(self.reading_s or 0.0)
+
+    def _compare_pace(self, expected_s: float) -> float | None:
+        if not expected_s >= _MIN_PACE_TEXT_S:
             return None
-        times = self.speech_s / self.usual_s
+        times = self.speech_s / expected_s
         return math.log(times) if 0.001 < times < 1000 else None
 
 
@@ -310,74 +358,99 @@ class QualityReport:
     issues: tuple[QualityIssue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VoiceBaseline:
-    """Median level and pace of one voice's takes, and how much the pace varies."""
+def check_take(clip: Clip, said: ExpectedSpeech, reading: Clip | None = None) -> QualityReport:
+    """Check a take; takes about three thousandths of its duration.
 
-    level_db: float
-    pace: float | None
-    pace_spread: float
-
-
-def check_take(clip: Clip, said: ExpectedSpeech) -> QualityReport:
-    """Check a take; takes about a thousandth of its duration."""
+    Args:
+        clip: The take.
+        said: What was to be said.
+        reading: The same text as the draft voice reads it at its usual speed, to compare pace and
+            melody with; None where it can't.
+    """
     frames = SoundFrames.from_clip(clip)
-    length = estimate_duration(said)
-    figures = TakeMetrics(
-        round(frames.speech_s, 3), round(frames.speech_db, 2), round(length.typical_s, 3)
+    metrics = _measure(clip, frames, said)
+    if frames.speech_db < QUIET_DB:
+        return QualityReport(metrics, (_build_silence_issue(frames),))
+    if reading is not None and not said.tags:
+        metrics = _add_reading(metrics, reading, said.speed)
+    return QualityReport(metrics, tuple(_find_issues(clip, said, frames)))
+
+
+CheckTake = Callable[[Clip, ExpectedSpeech], QualityReport]
+"""Checks a take, as `check_take` does, perhaps with more to compare it with."""
+
+FindWordIssues = Callable[[Clip, ExpectedSpeech], tuple[QualityIssue, ...]]
+"""Compares the words of a take with its text."""
+
+
+def _measure(clip: Clip, frames: SoundFrames, said: ExpectedSpeech) -> TakeMetrics:
+    usual_s = estimate_duration(said).typical_s
+    metrics = TakeMetrics(round(frames.speech_s, 3), round(frames.speech_db, 2), round(usual_s, 3))
+    # A laugh has another pitch and colour than the voice; a word or two say too little of them.
+    if said.tags or frames.speech_s < _MIN_PACE_TEXT_S:
+        return metrics
+    bands_db = tuple(round(float(level), 1) for level in frames.average_bands_db())
+    return replace(metrics, pitch=_measure_base_pitch(clip), bands_db=bands_db)
+
+
+def _add_reading(metrics: TakeMetrics, reading: Clip, speed: float) -> TakeMetrics:
+    reading_s = SoundFrames.from_clip(reading).speech_s / speed
+    return replace(
+        metrics, reading_s=round(reading_s, 3), reading_pitch=_measure_base_pitch(reading)
     )
-    if frames.speech_db < _QUIET_DB:
-        return QualityReport(figures, (_build_silence_issue(frames),))
-    return QualityReport(figures, tuple(_find_issues(clip, said, frames)))
 
 
-def score_issues(doubts: Sequence[QualityIssue]) -> float:
-    """Sum the weights of a take's issues, to choose the best of several takes; 0 is without any."""
-    return sum(_ISSUE_SCORES.get(doubt.kind, 1.0) for doubt in doubts)
+def _measure_base_pitch(clip: Clip) -> float | None:
+    pitches = track_pitch_hz(clip)
+    if len(pitches) < _MIN_PITCH_FRAMES:
+        return None
+    base_hz = float(np.percentile(pitches, _BASE_PITCH_PERCENTILE))
+    return round(12 * math.log2(base_hz / _REFERENCE_HZ), 2)
+
+
+def score_issues(issues: Sequence[QualityIssue]) -> float:
+    """Sum the weights of a take's issues, to choose the best of several takes; 0 is without any.
+
+    Each wrong word is an issue, so that a take with one is better than a take with five.
+    """
+    return sum(_ISSUE_SCORES.get(issue.kind, 1.0) for issue in issues)
 
 
 def merge_reports(parts: Sequence[QualityReport]) -> QualityReport:
     """Merge the reports of a take's pieces; an issue that occurs in several is listed once."""
-    speech_s = sum(part.metrics.speech_s for part in parts)
-    power = sum(part.metrics.speech_s * 10 ** (part.metrics.level_db / 10) for part in parts)
-    level_db = 10 * math.log10(max(power / max(speech_s, 1e-3), 1e-12))
-    usual_s = sum(part.metrics.usual_s for part in parts)
-    doubts = dict.fromkeys(doubt for part in parts for doubt in part.issues)
-    return QualityReport(TakeMetrics(speech_s, level_db, usual_s), tuple(doubts))
+    metrics = [part.metrics for part in parts]
+    speech_s = sum(one.speech_s for one in metrics)
+    power = sum(one.speech_s * 10 ** (one.level_db / 10) for one in metrics)
+    readings_s = [one.reading_s for one in metrics if one.reading_s is not None]
+    bands = _average([(one.speech_s, one.bands_db) for one in metrics])
+    merged = TakeMetrics(
+        speech_s,
+        10 * math.log10(max(power / max(speech_s, 1e-3), 1e-12)),
+        sum(one.usual_s for one in metrics),
+        pitch=_average_one([(one.speech_s, one.pitch) for one in metrics]),
+        bands_db=bands,
+        reading_s=sum(readings_s) if len(readings_s) == len(metrics) else None,
+        reading_pitch=_average_one([(one.speech_s, one.reading_pitch) for one in metrics]),
+        voiceprint=max(metrics, key=lambda one: one.speech_s).voiceprint,
+        sample_pitch=metrics[0].sample_pitch,
+        sample_timbre_db=_average_one([(one.speech_s, one.sample_timbre_db) for one in metrics]),
+    )
+    return QualityReport(merged, tuple(dict.fromkeys(one for part in parts for one in part.issues)))
 
 
-def build_baseline(others: Sequence[TakeMetrics]) -> VoiceBaseline | None:
-    """Compute a voice's baseline from its takes; None if there are fewer than 8."""
-    if len(others) < _MIN_BASELINE_TAKES:
+def _average(pieces: Sequence[tuple[float, tuple[float, ...] | None]]) -> tuple[float, ...] | None:
+    """Mean of those that were measured, by their weights."""
+    known = [(weight, values) for weight, values in pieces if values is not None]
+    total = sum(weight for weight, _ in known)
+    if not total > 0 or len({len(values) for _, values in known}) > 1:
         return None
-    level_db = float(np.median([one.level_db for one in others]))
-    paces = [pace for one in others if (pace := one.pace) is not None]
-    if len(paces) < _MIN_BASELINE_TAKES:
-        return VoiceBaseline(level_db, None, 0.0)
-    middle = float(np.median(paces))
-    spread = 1.4826 * float(np.median(np.abs(np.asarray(paces) - middle)))
-    return VoiceBaseline(level_db, middle, spread)
+    columns = zip(*([weight * value for value in values] for weight, values in known), strict=True)
+    return tuple(round(sum(column) / total, 2) for column in columns)
 
 
-def find_outliers(figures: TakeMetrics, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
-    """Find where a take differs too much from the other takes of its voice."""
-    if usual is None:
-        return ()
-    found = []
-    apart_db = figures.level_db - usual.level_db
-    if abs(apart_db) > _MAX_LEVEL_DIFFERENCE_DB and figures.level_db >= _QUIET_DB:
-        how = "louder" if apart_db > 0 else "quieter"
-        message = f"{abs(apart_db):.0f} dB {how} than this voice’s other takes."
-        found.append(QualityIssue(IssueKind.LEVEL, round(apart_db, 1), message))
-    pace = figures.pace
-    if pace is not None and usual.pace is not None:
-        apart = pace - usual.pace
-        if abs(apart) > max(_MAX_PACE_DIFFERENCE, _PACE_SPREADS * usual.pace_spread):
-            times = math.exp(abs(apart))
-            how = "slow" if apart > 0 else "fast"
-            message = f"{times:.1f} times as {how} as this voice’s other takes."
-            found.append(QualityIssue(IssueKind.PACE, round(math.exp(apart), 2), message))
-    return tuple(found)
+def _average_one(pieces: Sequence[tuple[float, float | None]]) -> float | None:
+    mean = _average([(weight, None if one is None else (one,)) for weight, one in pieces])
+    return None if mean is None else mean[0]
 
 
 def _find_issues(clip: Clip, said: ExpectedSpeech, frames: SoundFrames) -> Iterator[QualityIssue]:

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Mount
 from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
 from studio.server.routes.engine_routes import model_routes, page_routes
+from studio.server.routes.judge_routes import judge_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
 from studio.server.routes.project_files import (
     export_bodies,
@@ -46,6 +47,7 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         sound_export_routes(exports_of),
         project_routes,
         project_event_routes(StateFeeds(reader)),
+        judge_routes(),
         project_audio_routes,
         space_routes,
         model_routes,

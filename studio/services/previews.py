@@ -12,7 +12,7 @@ from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.model import Dialog, Speech, clean_name
-from studio.dialog.planning import MOOD, plan
+from studio.dialog.planning import MOOD, Plan, plan
 from studio.engine.engine import Render, SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState, build_scene
 from studio.engine.voice_conversion import check_can_convert
@@ -128,6 +128,16 @@ class VoicePreviews:
         capabilities = self._engine.models.get_manager(backend_name).backend.capabilities
         dialog, limits = Dialog((_line(name, sentence),)), capabilities.limits()
         planned = plan(dialog, limits, seed=0, languages_of=cast.list_languages)
+        return await self.speak_plan(planned, cast, backend_name)
+
+    async def speak_plan(self, planned: Plan, cast: Cast, backend_name: str) -> Clip:
+        """Speak a few segments as one clip at the studio's rate.
+
+        Raises:
+            DiskFull: There is no room for their files.
+            SpeechFailed: The backend can't speak one of them; says why.
+            Cancelled: The engine stopped it.
+        """
         folder = Path(tempfile.mkdtemp(prefix="tableread-"))
         async with Render(self._engine, JobSpec(planned, backend_name, cast, folder)) as render:
             await asyncio.to_thread(render.start, listen=True)
@@ -135,7 +145,7 @@ class VoicePreviews:
             if render.job.fatal_message is not None and render.job.cancelled:
                 raise DiskFull(render.job.fatal_message)
             if render.job.state is JobState.CANCELLED:
-                raise Cancelled("The preview was stopped.")
+                raise Cancelled("It was stopped.")
             failures = render.job.list_failures()
             if failures:
                 raise SpeechFailed(failures[0].message)

@@ -62,6 +62,7 @@ class SpeechOptions:
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
         mastering: The loudness of the whole when it is written to a file.
         notices: About how the dialog was read; its plan begins with them.
+        tries: As in `JobSpec`.
     """
 
     backend_name: str | None = None
@@ -70,6 +71,7 @@ class SpeechOptions:
     pronounce: Pronounce | None = None
     mastering: Mastering = field(default_factory=Mastering)
     notices: tuple[Notice, ...] = ()
+    tries: int = 1
 
 
 class SpeechStream:
@@ -116,7 +118,14 @@ class SpeechStream:
         planned = replace(planned, notices=options.notices + planned.notices)
         _check_speakable(planned.segments)
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
-        spec = JobSpec(planned, backend_name, cast, folder, survives_full_disk=not needs_files)
+        spec = JobSpec(
+            planned,
+            backend_name,
+            cast,
+            folder,
+            tries=options.tries,
+            survives_full_disk=not needs_files,
+        )
         self.render = Render(studio.engine, spec)
         self.job = self.render.job
         self.render.start()

@@ -17,10 +17,14 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
+from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
+from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
+from studio.services.line_patches import LinePatches
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
+from studio.services.sample_listening import SampleListener
 from studio.services.speed_probe import SpeedProbe
 from studio.services.voice_library import VoiceLibrary
 from studio.storage.workspace import DiskQuota, ensure_writable
@@ -40,6 +44,8 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
+        denoiser: Takes noise out of samples.
+        recognisers: Those that check the words of takes where they are installed, the best first.
     """
 
     workspace: Path
@@ -47,6 +53,8 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
+    recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
+    denoiser: DenoiserModel = field(default_factory=lambda: GTCRN)
 
 
 class Studio:
@@ -65,6 +73,8 @@ class Studio:
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,
+        recognisers: Recognisers | None = None,
+        denoiser: Denoiser | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -73,6 +83,8 @@ class Studio:
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
             aligner: Times words, for several studios; None for one of its own.
+            recognisers: Check the words of takes; None, as for visitors, checks nothing.
+            denoiser: Takes noise out of samples; None, as for visitors, doesn't.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -87,15 +99,27 @@ class Studio:
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
         self._speed_probe = SpeedProbe(self.speakers, engine)
+        self.patches = LinePatches(
+            self.previews,
+            self.aligner.align_words,
+            lambda clip, said: engine.renderer.check(clip, said),  # which may be replaced later
+        )
         self.projects = Projects(
             options.workspace / "projects",
             engine,
             self.speakers,
             lambda: self.backend_name,
             aligner=self.aligner,
+            recognisers=recognisers,
         )
         uploads = SampleUploads(options.workspace / "uploads")
-        self.voices = VoiceLibrary(self.speakers, uploads, find_colour=self.projects.find_colour)
+        self.listener = SampleListener(recognisers)
+        self.voices = VoiceLibrary(
+            self.speakers,
+            uploads,
+            find_colour=self.projects.find_colour,
+            denoise=denoiser.denoise if denoiser else None,
+        )
         self.backend_name = options.backend_name
         self.backend_reason = options.backend_reason
 
@@ -123,16 +147,18 @@ class Studio:
         Raises:
             StorageFailed: The workspace can't be created or written.
         """
+        eviction = eviction or EvictionPolicy()
         engine = Engine(
             create_backend,
-            eviction or EvictionPolicy(),
+            eviction,
             conditioning_folder=ensure_writable(options.workspace) / "conditioning",
             max_concurrency=max_concurrency,
             save=save,
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        return cls(options, engine)
+        recognisers = Recognisers(eviction, catalogue=options.recognisers)
+        return cls(options, engine, recognisers=recognisers, denoiser=Denoiser(options.denoiser))
 
     def start(self) -> None:
         """Start the engine."""

@@ -7,25 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from studio.audio.analysis import measure_levels
 from studio.audio.clip import Clip
 from studio.audio.repair import RepairedClip, repair
 from studio.dialog.model import name_key
 from studio.errors import BadInput, NotFound, SampleRejected
+from studio.hearing.voice_turns import Embed, measure_voices
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import SampleReport, SampleUpload, SampleUploads, check_clip
 from studio.voices.speaker import NEUTRAL, Speaker
 from studio.voices.speaker_record import SpeakerDetails
 from studio.voices.speaker_store import Clock, get_utc_now
 
+_DENOISED = "noise taken out, and with it what lay above 8 kHz"
+
 
 @dataclass(frozen=True, slots=True)
 class TrimSpec:
-    """A part of an upload; `end_s` None is the upload's end."""
+    """A part of an upload; `end_s` None is the upload's end. Noise is taken out before a repair."""
 
     upload_id: str
     start_s: float = 0.0
     end_s: float | None = None
     repaired: bool = False
+    denoised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,10 @@ class NewSample:
 
 @dataclass(frozen=True, slots=True)
 class SampleCheck:
-    """The check of a part as a sample, and its repair if one was asked for.
+    """The check of a part as a sample, and what was done to it if that was asked for.
 
-    `clip` is the whole part after the repair; `report.clip` is what a sample uses of it.
+    `clip` is the whole part after the repair; `report.clip` is what a sample uses of it. Denoising
+    counts as a step of the repair.
     """
 
     upload: SampleUpload
@@ -59,7 +65,12 @@ class SampleCheck:
 
 
 class VoiceLibrary:
-    """Use cases of the speaker library; safe from any thread."""
+    """Use cases of the speaker library; safe from any thread.
+
+    Attributes:
+        embed: A recording's voiceprint, by which several people in one are told apart; without it,
+            or where its model isn't installed, pitch tells.
+    """
 
     def __init__(
         self,
@@ -68,6 +79,7 @@ class VoiceLibrary:
         *,
         now: Clock = get_utc_now,
         find_colour: Callable[[str], str | None] = lambda _name: None,
+        denoise: Callable[[Clip], Clip] | None = None,
     ) -> None:
         """Serve a library.
 
@@ -76,35 +88,65 @@ class VoiceLibrary:
             uploads: Recordings that were sent.
             now: The clock for the date of a consent.
             find_colour: The colour that a name has in a scene already, which its voice gets.
+            denoise: Takes the noise out of a recording; None where that isn't offered.
         """
         self.library = library
         self.uploads = uploads
         self._now = now
         self._find_colour = find_colour
+        self._denoise = denoise
+        self.embed: Embed = lambda _clip: None
+
+    @property
+    def denoises(self) -> bool:
+        """Whether it can take noise out of recordings."""
+        return self._denoise is not None
 
     def examine(self, cut: TrimSpec) -> SampleCheck:
-        """Check a part of an upload, after a repair if the cut asks for one.
+        """Check a part of an upload, after what the cut asks to be done to it.
 
         Raises:
             NotFound: The upload doesn't exist any more.
-            BadInput: The part is empty.
+            BadInput: The part is empty, or can't be denoised here.
+            ModelUnavailable: The denoiser can't be had.
         """
         upload = self.uploads.get(cut.upload_id)
-        part = self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
-        if not cut.repaired:
-            return SampleCheck(upload, part, check_clip(part, upload.info), None)
-        mended = repair(part)
-        return SampleCheck(upload, mended.clip, check_clip(mended.clip), mended)
+        part = self._read_original(cut)
+        mended = self._mend(part, cut)
+        clip = mended.clip if mended else part
+        # A repair takes away what the recording's form says of it.
+        info = None if cut.repaired else upload.info
+        report = check_clip(clip, info, count_voices=lambda one: measure_voices(one, self.embed))
+        return SampleCheck(upload, clip, report, mended)
 
     def cut_clip(self, cut: TrimSpec) -> Clip:
         """The audio of a part of an upload.
 
         Raises:
             NotFound: The upload doesn't exist any more.
-            BadInput: The part is empty.
+            BadInput: The part is empty, or can't be denoised here.
+            ModelUnavailable: The denoiser can't be had.
         """
-        part = self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
-        return repair(part).clip if cut.repaired else part
+        part = self._read_original(cut)
+        mended = self._mend(part, cut)
+        return mended.clip if mended else part
+
+    def _read_original(self, cut: TrimSpec) -> Clip:
+        return self.uploads.read_part(cut.upload_id, cut.start_s, cut.end_s)
+
+    def _mend(self, part: Clip, cut: TrimSpec) -> RepairedClip | None:
+        """Denoise and repair a part; None if neither is asked for."""
+        if not cut.denoised:
+            return repair(part) if cut.repaired else None
+        if self._denoise is None:
+            raise BadInput("Noise can't be taken out here. Record again in a quieter place.")
+        before = measure_levels(part)
+        clean = self._denoise(part)
+        steps: tuple[str, ...] = (_DENOISED,)
+        if cut.repaired:
+            mended = repair(clean)
+            clean, steps = mended.clip, (*steps, *mended.steps)
+        return RepairedClip(clean, steps, before, measure_levels(clean))
 
     def add(self, name: str, take: NewSample | None, **details: Unpack[SpeakerDetails]) -> Speaker:
         """Add a speaker to the library, with or without a first sample.
@@ -134,7 +176,14 @@ class VoiceLibrary:
             details["transcript"] = take.transcript
             details["consent_at"] = self._stamp()
             speaker = self.library.add(name, sample=clip, **details)
-        self.uploads.drop(take.cut.upload_id)
+        return self._keep_original(speaker, None, take.cut)
+
+    def _keep_original(self, speaker: Speaker, sample_id: str | None, cut: TrimSpec) -> Speaker:
+        """Keep the recording beside its denoised part for good, and drop the upload."""
+        if cut.denoised:
+            original = self._read_original(cut)
+            speaker = self.library.keep_original(speaker.name, sample_id, original)
+        self.uploads.drop(cut.upload_id)
         return speaker
 
     def add_sample(self, speaker_id: str, take: NewSample) -> Speaker:
@@ -148,15 +197,15 @@ class VoiceLibrary:
             Conflict: The speaker has a sample of that mood.
             SampleRejected: The recording can't be used as a sample.
         """
-        name = self.library.get_by_id(speaker_id).name
+        name, sample_id = self.library.get_by_id(speaker_id).name, None
         clip = self._check_sample(take)
         given = {"transcript": take.transcript, "consent_at": self._stamp()}
         if take.mood is None or name_key(take.mood.strip()) == NEUTRAL:
             speaker = self.library.set_sample(name, clip, **given)
         else:
             speaker = self.library.add_mood(name, take.mood, clip, **given)
-        self.uploads.drop(take.cut.upload_id)
-        return speaker
+            sample_id = speaker.moods[-1].sample_id
+        return self._keep_original(speaker, sample_id, take.cut)
 
     def open_sample(self, speaker_id: str, sample_id: str | None) -> SampleCheck:
         """Open a sample as an upload that can be trimmed and played; the sample doesn't change.
@@ -200,7 +249,10 @@ class VoiceLibrary:
         speaker = self.library.get_by_id(speaker_id)
         _find_sample(speaker, sample_id)
         clip = self.examine(cut).report.get_usable_clip()
-        return self.library.replace_sample(speaker.name, sample_id, clip, transcript=transcript)
+        mended = self.library.replace_sample(speaker.name, sample_id, clip, transcript=transcript)
+        if not cut.denoised:
+            return mended
+        return self.library.keep_original(speaker.name, sample_id, self._read_original(cut))
 
     def consent_stamp(self, *, given: bool) -> str | None:
         """The date of a consent that is given now; None for one that is withdrawn."""

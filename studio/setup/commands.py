@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": "start the studio and open the page (the default)",
     "render": "render a script to an audio file: render SCRIPT -o OUT",
     "convert": "write a script in another format: convert SCRIPT OUT",
+    "judge": "say how good the checks are on a project's takes: judge PROJECT",
     "voices": "list, install, remove or try a voice engine: voices install kitten",
     "completion": "print what completes commands in a shell: completion bash",
     "test": "set up what the tests need and run them; with --fast without browser and models",

@@ -162,6 +162,7 @@ class SpeakerLibrary:
         clip = _load_usable_clip(sample) if sample is not None else None
         with self._edit(name) as edit:
             edit.save_version(None, removed=clip is None)
+            edit.release_original(None, removed=clip is None)
             edit.record = edit.record.with_fields(
                 has_sample=clip is not None, transcript=transcript, consent_at=consent_at
             )
@@ -228,6 +229,35 @@ class SpeakerLibrary:
                 edit.record = edit.record.with_changed_mood(sample_id, transcript=transcript)
             write_wav(edit.folder / edit.record.recording_of(sample_id), clip)
         return edit.speaker
+
+    def keep_original(self, name: str, sample_id: str | None, clip: Clip) -> Speaker:
+        """Keep the recording that a sample was denoised from, as long as there is the sample.
+
+        `restore_version` exchanges the two.
+
+        Args:
+            name: Whose sample it is.
+            sample_id: None for the main one.
+            clip: The recording as it came.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        with self._edit(name) as edit:
+            edit.keep_original(sample_id, clip)
+        return edit.speaker
+
+    def find_version_path(self, speaker_id: str, version_id: str) -> Path:
+        """The recording of an earlier version of a sample.
+
+        Raises:
+            NotFound: It isn't kept any more.
+        """
+        speaker = self.get_by_id(speaker_id)
+        for one in speaker.formers:
+            if one.former_id == version_id and one.path.is_file():
+                return one.path
+        raise NotFound(f"This recording of {speaker.name} isn't kept any more.")
 
     def remove_mood(self, name: str, sample_id: str) -> Speaker:
         """Remove one of a speaker's mood samples; its recording stays as a version for a while.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +19,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
 from studio.audio.guarded_decode import decode_guarded
 from studio.audio.repair import LONG_SILENCE_S
+from studio.audio.voice_count import find_two_voices
 from studio.errors import AudioRejected, BadInput, NotFound, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
 from studio.voices.speaker import Sample
@@ -57,6 +58,7 @@ class SampleProblemCode(StrEnum):
     NOISY = "noisy"
     SILENCES = "silences"
     MUSIC = "music"
+    SPEAKERS = "speakers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,26 @@ def check_sample(
     return check_clip(clip, info)
 
 
-def check_clip(whole: Clip, info: AudioInfo | None = None) -> SampleReport:
+CountVoices = Callable[[Clip], tuple[float, ...] | None]
+"""For how many seconds each voice of a recording speaks, by a model; None where it can't tell."""
+
+
+def check_clip(
+    whole: Clip, info: AudioInfo | None = None, *, count_voices: CountVoices | None = None
+) -> SampleReport:
     """Find the problems of a decoded recording as a sample.
 
     Args:
         whole: All of what may be used; its first `MAX_SAMPLE_S` are.
         info: What the recording's header said; None when its form is no matter any more.
+        count_voices: None, or where it can't tell, lets pitch decide.
     """
     clip = Clip(whole.samples[: round(MAX_SAMPLE_S * whole.rate_hz)], whole.rate_hz)
     levels = measure_levels(clip)
-    problems = tuple(_find_problems(info, whole.duration_s, levels, clip))
-    return SampleReport(info, levels, problems, clip)
+    problems = [*_find_problems(info, whole.duration_s, levels, clip)]
+    if levels.speech_share:
+        problems += _check_speakers(clip, count_voices)
+    return SampleReport(info, levels, tuple(problems), clip)
 
 
 def load_sample(path: Path, *, transcript: str | None = None, speaker: str | None = None) -> Sample:
@@ -243,6 +254,28 @@ def _check_background(levels: Levels, clip: Clip) -> Iterator[SampleProblem]:
             " along. Take a part without it; if you hear none, go on."
         )
         yield SampleProblem(SampleProblemCode.MUSIC, message)
+
+
+def _check_speakers(clip: Clip, count_voices: CountVoices | None) -> Iterator[SampleProblem]:
+    counted = count_voices(clip) if count_voices else None
+    if counted is not None:
+        if len(counted) > 1:
+            lengths = " and ".join(f"{length_s:.0f} s" for length_s in counted)
+            message = (
+                f"Two people are speaking in it, for {lengths}. Choose a part in which one of them"
+                " speaks."
+            )
+            yield SampleProblem(SampleProblemCode.SPEAKERS, message)
+        return
+    voices = find_two_voices(clip)
+    if voices is None:
+        return
+    low, high = (f"{one.speech_s:.0f} s near {one.pitch_hz:.0f} Hz" for one in voices)
+    message = (
+        f"Two people may be speaking in it: {low}, {high}. Only their pitch was compared, which"
+        " can take one lively voice for two. Choose a part in which one of them speaks."
+    )
+    yield SampleProblem(SampleProblemCode.SPEAKERS, message)
 
 
 MAX_UPLOADS = 20

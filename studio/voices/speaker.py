@@ -45,6 +45,7 @@ class SampleVersion:
         path: The recording.
         removed: Whether the sample went with it.
         at: When, ISO 8601 in UTC.
+        original: Whether it is the other side of a denoised sample; then it is kept for good.
     """
 
     former_id: str
@@ -53,6 +54,7 @@ class SampleVersion:
     path: Path
     removed: bool
     at: str
+    original: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class SampleVersionRecord(BaseModel):
     """A recording that was changed or removed; its file is `former-<former_id>.wav`.
 
     `sample_id` and `mood` are those of its sample, None for the main one; `removed` says that the
-    sample went with it, at the time `at`.
+    sample went with it, at the time `at`. `original` says that the sample was denoised, and this is
+    the recording as it came, which is kept as long as the sample.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -131,6 +132,7 @@ class SampleVersionRecord(BaseModel):
     transcript: _Text = None
     consent_at: _Time = None
     removed: bool = False
+    original: bool = False
     at: Annotated[str, StringConstraints(max_length=40), AfterValidator(_to_utc)]
 
     @property

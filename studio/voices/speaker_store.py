@@ -231,23 +231,58 @@ class SpeakerEdit:
         Raises:
             NotFound: There is no such sample.
         """
+        if removed:
+            self.release_original(sample_id, removed=True)
+        path = self.folder / self.record.recording_of(sample_id)
+        if path.is_file():
+            fresh = self._describe_version(sample_id, removed=removed)
+            _copy_recording(path, self.folder / fresh.file_name)
+            self._add_version(fresh)
+
+    def keep_original(self, sample_id: str | None, clip: Clip) -> None:
+        """Keep the recording that a sample was denoised from; an earlier one makes room.
+
+        Raises:
+            NotFound: There is no such sample.
+        """
+        self.release_original(sample_id, removed=False)
+        fresh = self._describe_version(sample_id, original=True)
+        write_wav(self.folder / fresh.file_name, clip)
+        self._add_version(fresh)
+
+    def release_original(self, sample_id: str | None, *, removed: bool) -> None:
+        """Make the original of a sample an earlier version like others, kept for a while."""
+        at = self._now().isoformat()
+        released = {"original": False, "removed": removed, "at": at}
+        formers = (
+            one.model_copy(update=released) if one.original and one.sample_id == sample_id else one
+            for one in self.record.formers
+        )
+        self.record = self.record.with_fields(formers=tuple(formers))
+
+    def _describe_version(
+        self, sample_id: str | None, *, removed: bool = False, original: bool = False
+    ) -> SampleVersionRecord:
         mood: MoodRecord | None = None if sample_id is None else self.record.find_mood(sample_id)
         sample = mood or self.record
-        path = self.folder / self.record.recording_of(sample_id)
-        if not path.is_file():
-            return
-        fresh = SampleVersionRecord(
+        return SampleVersionRecord(
             former_id=secrets.token_hex(4),
             sample_id=sample_id,
             mood=mood.mood if mood else None,
             transcript=sample.transcript,
             consent_at=sample.consent_at,
             removed=removed,
+            original=original,
             at=self._now().isoformat(),
         )
-        _copy_recording(path, self.folder / fresh.file_name)
-        kept = [one for one in self.record.formers if not self._is_expired(one)]
-        self.record = self.record.with_fields(formers=(*kept, fresh)[-MAX_VERSIONS:])
+
+    def _add_version(self, fresh: SampleVersionRecord) -> None:
+        """Add a version; what is older than others makes room, but for originals."""
+        kept = [one for one in self.record.formers if one.original or not self._is_expired(one)]
+        versions = [*kept, fresh]
+        for one in [one for one in versions if not one.original][:-MAX_VERSIONS]:
+            versions.remove(one)
+        self.record = self.record.with_fields(formers=tuple(versions))
 
     def restore_version(self, version_id: str) -> None:
         """Put a recording back where it was.
@@ -264,6 +299,12 @@ class SpeakerEdit:
         restored = self.record.with_version_restored(version_id)
         if version.removed and version.sample_id is None and self.record.has_sample:
             self.save_version(None, removed=True)  # the current one is replaced
+        if version.original:  # the two change places
+            other = self._describe_version(version.sample_id, original=True)
+            current = self.folder / self.record.recording_of(version.sample_id)
+            _copy_recording(current, self.folder / other.file_name)
+            self._add_version(other)
+            restored = self.record.with_version_restored(version_id)
         kept = tuple(one for one in self.record.formers if one.former_id != version_id)
         self.record = restored.with_fields(formers=kept)
         _copy_recording(source, self.folder / restored.recording_of(version.sample_id))

@@ -43,6 +43,25 @@ def test_a_doubtful_line_is_tried_again_when_asked_to(render, capsys) -> None:
     assert "the better one is kept" in err
 
 
+def test_each_try_says_what_is_wrong_with_it_and_can_be_kept(
+    render, capsys, tmp_path: Path
+) -> None:
+    kept = tmp_path / "tries"
+    text = "Ida: Follow the brook.\nTom: Yes."
+    assert render(text, "--tries", "2", "--keep-tries", str(kept)) == 2
+    assert "must be a folder" in capsys.readouterr().err
+    kept.mkdir()
+    assert render(text, "--tries", "2", "--seed", "5", "--keep-tries", str(kept)) == 0
+    first, second = json.loads(capsys.readouterr().out.splitlines()[-1])["tries"]
+    assert (first["line"], first["kinds"], first["score"], first["used"]) == (1, ["tail"], 1, False)
+    assert "after the last word" in first["message"]
+    assert (second["kinds"], second["score"], second["used"]) == ([], 0, True)
+    assert first["seed"] != second["seed"]
+    names = sorted(path.name for path in kept.iterdir())
+    assert names == ["0001-00000-try1.wav", "0001-00000-try2.wav"]
+    assert (kept / names[0]).stat().st_size > (kept / names[1]).stat().st_size
+
+
 @pytest.mark.parametrize("tries", ["0", "5", "two"])
 def test_tries_are_one_to_four(render, capsys, tries: str) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -24,9 +24,27 @@ def test_the_list_has_every_engine_with_its_licence(run):
     assert voices["zipvoice"]["non_commercial"]
     assert voices["kitten"]["weights_licence"] == "Apache-2.0"
     assert voices["draft"]["ready"]
-    _, table, _ = run("list")
+    _, tables, _ = run("list")
+    table, recognisers, voiceprints = tables.split("\n\n")
     assert [row.split()[0] for row in table.splitlines()] == ["NAME", *voices]
     assert "not for commercial use" in table
+    assert f"{recognisers}\n" == run("list", "--recognisers")[1]
+    head, campplus = voiceprints.splitlines()
+    assert head.split("  ")[0] == "NAME"
+    assert campplus.split("  ")[0] == "campplus"
+    assert "Apache-2.0; weights Apache-2.0 (trained on VoxCeleb2)" in campplus
+
+
+def test_recognisers_are_listed_with_their_licences_and_languages(run):
+    status, out, err = run("list", "--recognisers", "--json")
+    found = {one["name"]: one for one in json.loads(out)}
+    assert (status, err) == (0, "")
+    assert found["whisper-small"]["weights_licence"] == "MIT"
+    assert "cy" in found["whisper-small"]["languages"]
+    assert found["parakeet"]["word_times"]
+    table = run("list", "--recognisers")[1].splitlines()
+    assert [row.split()[0] for row in table] == ["NAME", *found]
+    assert run("remove", "parakeet", "--yes")[2].startswith("Parakeet TDT 0.6B v3 has no weights")
 
 
 @pytest.mark.parametrize(

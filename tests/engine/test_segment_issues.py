@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from scenes import OpenStudio, finish
+from voice_like import voice_like
 from wandering import WanderingDraft
 
-from studio.audio.clip import Samples
-from studio.backends.base import SpeechRequest
+from studio.audio.clip import Samples, write_wav
+from studio.backends.base import Conditioning, SpeechRequest
 from studio.dialog.model import Dialog, Silence, Speech, SpeechLimits
 from studio.dialog.planning import SpeechSegment, plan
 from studio.engine.job import Job, build_scene, find_segment_issues
@@ -21,6 +23,7 @@ from studio.engine.renderer import derive_cut_retry_seed, derive_quality_retry_s
 from studio.errors import SpeechFailed
 from studio.quality.checks import IssueKind, build_expected_speech
 from studio.services.studio import RenderOptions
+from studio.voices.speaker import Voice
 
 WORDS = ("one", "two", "three", "four", "five", "six")
 
@@ -65,7 +68,7 @@ def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenS
     assert find_segment_issues(job) == ()
     job = job_of(open_studio, Fading(), *lines, line("The last one is this."))
     assert [(one.line_number, one.message) for one in find_segment_issues(job)] == [
-        (7, "14 dB quieter than this voice’s other takes.")
+        (7, "14 dB quieter than Ida’s other lines.")
     ]
 
 
@@ -83,8 +86,26 @@ def test_a_mood_is_compared_with_itself(open_studio: OpenStudio) -> None:
     assert find_segment_issues(job) == ()
     job = job_of(open_studio, Fading(), *map(line, texts), line(whisper.text))
     assert [one.message for one in find_segment_issues(job)] == [
-        "14 dB quieter than this voice’s other takes."
+        "14 dB quieter than Ida’s other lines."
     ]
+
+
+def test_a_voice_unlike_its_sample_is_named(open_studio: OpenStudio, tmp_path: Path) -> None:
+    class Stubborn(WanderingDraft):
+        """Speaks in a bright voice, whatever the sample."""
+
+        def condition(self, voice: Voice) -> Conditioning:
+            return super().condition(Voice("Ida", preset="Annie"))
+
+    sample = tmp_path / "sample.wav"
+    write_wav(sample, voice_like(4.0, pitch_hz=90.0))
+    text = "The children were hiding upstairs, and that was all."
+    for backend, marks in ((Stubborn(), 1), (WanderingDraft(), 0)):
+        job = job_of(open_studio, backend, line(text), voices={"Ida": sample})
+        found = [one.message for one in find_segment_issues(job)]
+        assert len(found) == marks
+        assert all(re.fullmatch(r"Higher by 1\d semitones than its sample\.", one) for one in found)
+        assert job.records[0].report.metrics.sample_pitch == pytest.approx(-2.5, abs=1.5)
 
 
 def test_how_fast_a_line_is_asked_for_is_known(open_studio: OpenStudio) -> None:

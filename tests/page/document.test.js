@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  EMPTY_DOCUMENT, RATE_HZ, documentOf, isMissing, isPending, lineIssues, newId, withChanges, withOps, withSteps,
+  EMPTY_DOCUMENT, RATE_HZ, documentOf, isMissing, isPending, lineIssues, lineWordMarks, newId, withChanges, withOps, withSteps,
 } from "../../assets/page/document/document.js";
 
 const line = (id, more = {}) => ({
@@ -150,6 +150,14 @@ describe("a line's state", () => {
     assert.deepEqual(lineIssues(line("a", { state: "ready", take }), []), ["It is long."]);
     assert.deepEqual(lineIssues(line("a", { state: "ready", take }), ["t"]), []);
     assert.deepEqual(lineIssues(line("a", { state: "stale", take }), []), []);
+  });
+
+  it("has the places of wrong words until its take is accepted", () => {
+    const missing = { kind: "missing", message: "“lamp” is missing.", start: 4, end: 8 };
+    const take = { take_id: "t", doubts: [{ kind: "long", message: "It is long.", start: null, end: null }, missing] };
+    assert.deepEqual(lineWordMarks(line("a", { state: "ready", take }), []), [missing]);
+    assert.deepEqual(lineWordMarks(line("a", { state: "ready", take }), ["t"]), []);
+    assert.deepEqual(lineWordMarks(line("a", { state: "stale", take }), []), []);
   });
 });
 

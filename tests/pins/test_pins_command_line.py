@@ -28,12 +28,13 @@ OPTIONS = {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
         "--json", "--format", "--language", "--speed", "--quiet", "--bitrate", "--title", "--cover",
-        "--names", "--podcast",
+        "--names", "--podcast", "--keep-tries",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip
 REPORT = {
-    "backend", "lines", "segments", "failed", "second_tries", "doubtful", "audio_s", "wall_s",
+    "backend", "lines", "segments", "failed", "second_tries", "tries", "doubtful", "audio_s",
+    "wall_s",
     "first_audio_s", "max_in_flight", "device_busy_s", "timestamps", "out", "loudness_lufs",
     "true_peak_db",
 }  # fmt: skip

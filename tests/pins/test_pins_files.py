@@ -31,6 +31,10 @@ TAKE = {
     "language", "params", "cut", "doubts", "figures",
 }  # fmt: skip
 FIGURES = {"speech_s", "level_db", "usual_s"}
+ADDED_FIGURES = {
+    "pitch", "bands_db", "reading_s", "reading_pitch", "voiceprint", "sample_pitch",
+    "sample_timbre_db",
+}  # fmt: skip
 ENTRY = {"rev", "at", "client", "kind", "below", "delta"}
 SPEAKER = {
     "version", "name", "has_sample", "transcript", "language", "preset", "description", "colour",
@@ -42,10 +46,16 @@ SEGMENT = {
     "start_sample", "n_samples", "file",
 }  # fmt: skip
 SPOKEN = SEGMENT | {"at_s"}
-ADDED = {"sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes"}
-"""Later additions: a format's version, checksums, and of a take its pauses, steps and words."""
+ADDED = {
+    "sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes",
+    "recognised", "patch",
+}  # fmt: skip
+"""Later additions: a format's version, checksums, and of a take its pauses, steps, words, what a
+recogniser understood and which samples are a patch."""
 MOOD = {"sample_id", "mood", "transcript", "consent_at"}
-FORMER = {"former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at"}
+FORMER = {
+    "former_id", "sample_id", "mood", "transcript", "consent_at", "removed", "at", "original",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +188,7 @@ def test_keys_of_a_take(folder: Path) -> None:
         take = json.loads(path.read_bytes())
         assert take.keys() - ADDED == TAKE
         assert take["version"] == 1
-        assert take["figures"].keys() == FIGURES
+        assert take["figures"].keys() == FIGURES | ADDED_FIGURES
         assert (take["take_id"], take["line_id"]) == (path.stem, path.parent.name)
         assert path.with_suffix(".wav").stat().st_size == 44 + 2 * take["samples"]
         assert re.fullmatch(r"[0-9a-f]{32}", take["key"])

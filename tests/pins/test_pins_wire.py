@@ -48,7 +48,7 @@ ABILITIES = {
 }  # fmt: skip
 DIALOG = {
     "id", "object", "status", "model", "lines", "segments", "finished", "audio_s", "failed",
-    "device_busy_s", "doubtful", "timestamps",
+    "device_busy_s", "doubtful", "timestamps", "tries",
 }  # fmt: skip
 MODEL = {
     "state", "message", "fraction", "active", "idle_timeout_s", "eviction_enabled", "unload_in_s",

@@ -230,7 +230,7 @@ def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Pa
     shelf.add(replace(take_of(8, 1, figures=quiet), voice="Tom"), clip)
     assert company.refresh() == [odd.line_id]
     [doubt] = company.find_issues(odd)
-    assert doubt.message == "15 dB quieter than this voice’s other takes."
+    assert doubt.message == "15 dB quieter than Ida’s other lines."
     assert company.find_issues(shelf.find(f"{8:016x}")) == ()
     assert company.refresh() == []
     for n in range(9, 30):

@@ -22,14 +22,13 @@ from studio.quality.checks import (
     QualityIssue,
     QualityReport,
     TakeMetrics,
-    build_baseline,
     check_take,
     estimate_duration,
-    find_outliers,
     merge_reports,
     repeats_itself,
     score_issues,
 )
+from studio.quality.voice_drift import build_baseline, find_outliers
 
 RATE = STUDIO_RATE_HZ
 
@@ -275,7 +274,7 @@ def test_a_take_that_sounds_unlike_the_others_of_its_voice_stands_out(reader):
     ).metrics
     [doubt] = find_outliers(quiet, usual)
     assert doubt.kind == IssueKind.LEVEL
-    assert doubt.message == "12 dB quieter than this voice’s other takes."
+    assert doubt.message == "12 dB quieter than this voice’s other lines."
     slow = reader.line(lines[-1].text, "en", 0.5)
     [doubt] = find_outliers(check_take(slow.clip, ExpectedSpeech(slow.text)).metrics, usual)
     assert doubt.kind == IssueKind.PACE

@@ -12,6 +12,7 @@ from gated import GatedDraft
 from independent_meter import lufs
 from scenes import OpenStudio
 from speech_client import FORMATS, app_of, duration_s, events_of
+from wandering import WanderingDraft
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.services.studio import Studio
@@ -201,3 +202,31 @@ def test_files_lie_in_the_workspace_while_they_are_sent(client: TestClient, stud
     assert answer.status_code == 200
     exports = studio.options.workspace / "exports"
     assert list(exports.iterdir()) == []
+
+
+def test_a_doubtful_line_is_spoken_again_and_each_try_can_be_read_and_heard(
+    open_studio: OpenStudio,
+) -> None:
+    with TestClient(app_of(open_studio(WanderingDraft()))) as client:
+        script = "Ida: Follow the brook.\nTom: Yes."
+        dialog = rendered(client, input=script, tries=3)
+        assert dialog["doubtful"] == []
+        first, second = dialog["tries"]
+        assert (first["line"], first["number"], first["kinds"]) == (1, 1, ["tail"])
+        assert first["score"] == 1
+        assert not first["used"]
+        assert (second["number"], second["score"], second["used"]) == (2, 0, True)
+        url = f"/v1/dialogs/{dialog['id']}/segments/0/tries"
+        sounds = [client.get(f"{url}/{number}") for number in (1, 2)]
+        durations_s = [duration_s(one.content, "wav") for one in sounds]
+        assert durations_s[0] == pytest.approx(durations_s[1] + 2.0, abs=0.01)
+        assert client.get(f"{url}/3").status_code == 404
+        assert client.get(f"{url}/0").status_code == 404
+        assert client.get(url.replace("/0/", "/7/") + "/1").status_code == 404
+        once = rendered(client, input=script)
+        assert once["tries"] == []
+
+
+@pytest.mark.parametrize("tries", [0, 5, "2", 1.5, True])
+def test_tries_of_a_dialog_are_one_to_four(client: TestClient, tries: object) -> None:
+    assert client.post("/v1/dialogs", json={"input": SCRIPT, "tries": tries}).status_code == 400

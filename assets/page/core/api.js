@@ -1,6 +1,6 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
 
-/** @import { Batch, EditAnswer, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
+/** @import { Batch, EditAnswer, Judgement, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
 
 /** A request that the server refused, with its message for the user. */
 export class ApiError extends Error {
@@ -128,6 +128,9 @@ export const undo = (id, body) => post(projectPath(id, "/undo"), body);
 export const redo = (id, body) => post(projectPath(id, "/redo"), body);
 /** @param {object} body {line_ids, again, listen_from} */
 export const startRender = (id, body) => post(projectPath(id, "/render"), body);
+/** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal */
+export const patchLine = (id, lineId, body, signal) =>
+  json(projectPath(id, `/lines/${part(lineId)}/patch`), { method: "POST", body, signal });
 export const cancelRender = (id) => json(projectPath(id, "/cancel"), { method: "POST" });
 export const focusLine = (id, lineId) =>
   request(projectPath(id, "/focus"), { method: "POST", body: { line_id: lineId } });
@@ -158,6 +161,12 @@ export async function exportScript(id, format) {
   const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
   return { blob: await response.blob(), leftOut };
 }
+
+/** How far judging the checks is, and what was judged. @returns {Promise<Judgement>} */
+export const readJudgement = (id) => json(projectPath(id, "/judgement"));
+/** @returns {Promise<Judgement>} */
+export const startJudging = (id) => json(projectPath(id, "/judgement"), { method: "POST" });
+export const stopJudging = (id) => request(projectPath(id, "/judgement"), { method: "DELETE" });
 
 export const listTakes = (id, lineId) => json(projectPath(id, `/takes/${part(lineId)}`));
 export const readPeaks = (id, bins, takeIds) =>
@@ -229,6 +238,9 @@ export const importVoice = (file) => json("speakers/import", { method: "POST", b
 export const uploadRecording = (recording, name, signal) =>
   json(`uploads?name=${part(name.slice(0, 200))}`, { method: "POST", body: recording, signal });
 export const checkUpload = (id, cut) => json(`${uploadPath(id)}/check`, { method: "POST", body: cut });
+/** What is said in a part of an upload. @param {object} body the part, and `language` if known @returns {Promise<{transcript: string | null, language: string | null, note: string | null}>} */
+export const readUploadWords = (id, body, signal) =>
+  json(`${uploadPath(id)}/words`, { method: "POST", body, signal });
 export const dropUpload = (id) => request(uploadPath(id), { method: "DELETE" });
 
 /** A sentence in a speaker's voice, as audio. */
@@ -239,10 +251,11 @@ export const previewUpload = (id, body, signal) => postForSound(`${uploadPath(id
 export const convertVoice = (id, recording, signal) => postForSound(`${speakerPath(id)}/act`, recording, signal);
 
 export const sampleUrl = (id, sampleId) => `studio/${samplePath(id, sampleId)}.wav`;
+export const sampleVersionUrl = (id, versionId) => `studio/${speakerPath(id)}/formers/${part(versionId)}.wav`;
 export const voiceUrl = (id) => `studio/${speakerPath(id)}/voice`;
 /** A part of an upload, fetched whole: Safari plays from a URL only if the server supports ranges. */
-export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired }, signal) => {
-  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}`;
+export const readUploadAudio = async (id, { start_s: start, end_s: end, repaired, denoised }, signal) => {
+  const cut = `start_s=${start}&end_s=${end}&repaired=${repaired}&denoised=${denoised}`;
   return (await request(`${uploadPath(id)}/audio.wav?${cut}`, { signal })).blob();
 };
 

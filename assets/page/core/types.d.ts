@@ -59,8 +59,16 @@ export interface Take {
   cut?: boolean;
   /** Whether its audio was freed; it can be rendered again. */
   gone?: boolean;
-  /** Quality issues, as the studio measured them. */
-  doubts?: { kind: string; message: string }[];
+  /** Where words were said again: samples `start` to `end` are new, the others those of `take_id`. */
+  patch?: { take_id: string; start: number; end: number; resumes: number } | null;
+  /** Quality issues, as the studio measured them; those of words with their place in the text. */
+  doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
+  /** Of its issues; the try with the lowest is used, 0 is without a fault. */
+  score?: number;
+  /** How far it is from its voice's other takes and from its sample; only in a line's list of takes. */
+  distance?: string;
+  /** What a recogniser understood, or why it couldn't; null where none has listened. */
+  recognised?: string | null;
 }
 
 /** A line's own settings: the engine's parameters, `mood` and `instruct`. */
@@ -271,6 +279,8 @@ export interface SampleVersion {
   mood: string | null;
   seconds: number | null;
   removed: boolean;
+  /** Whether it is the other side of a denoised sample. */
+  original: boolean;
   at: string;
 }
 
@@ -298,6 +308,8 @@ export interface EngineOffer {
   described_voices: boolean;
   instructions: boolean;
   voice_conversion: boolean;
+  /** Whether noise can be taken out of samples. */
+  denoising: boolean;
 }
 
 export interface EngineParam {
@@ -671,10 +683,32 @@ export interface Parts {
   badges: import("../editor/line_warnings.js").WarningBadges;
   recordings: import("../editor/recordings.js").Recordings;
   pronunciations: import("../editor/pronunciation_list.js").PronunciationLinks;
+  patches: import("../editor/line_patches.js").LinePatches;
   draggedRows: import("../editor/row_gestures.js").DraggedRows;
   gotoBar: import("../editor/goto_bar.js").GotoBar;
   cast: import("../voices/cast_panel.js").CastOrder;
   speakers: import("../voices/library_panel.js").LibraryPanel;
   /** Brings a view into sight. */
   show: (view: string) => void;
+}
+
+/** So many of so many; the rate and the ends of its interval of 95 % are of a hundred. */
+export interface JudgedShare {
+  hits: number;
+  trials: number;
+  rate: number;
+  low: number;
+  high: number;
+}
+
+/** How far judging is, and what the checks find in this project's takes; `judged_at` is null before the first time. */
+export interface Judgement {
+  state: "none" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  total: number;
+  message: string | null;
+  judged_at: string | null;
+  faults: { voice: string; language: string | null; fault: string; label: string; found: JudgedShare; alarms: JudgedShare }[];
+  off: { voice: string; language: string | null; kind: string; message: string }[];
+  too_few: { voice: string; language: string | null; takes: number }[];
 }

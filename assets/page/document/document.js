@@ -180,8 +180,17 @@ export function isPending({ state }) {
 
 /** The quality issues of a line, if its take is current. @returns {string[]} sentences */
 export function lineIssues(line, accepted) {
-  if (!line?.take || line.state !== "ready" || accepted.includes(line.take.take_id)) return [];
-  return takeIssues(line.take);
+  return hasOpenIssues(line, accepted) ? takeIssues(line.take) : [];
+}
+
+/** The issues of a line that have a place in its text. @returns {{kind: string, start: number, end: number}[]} */
+export function lineWordMarks(line, accepted) {
+  if (!hasOpenIssues(line, accepted)) return [];
+  return (line.take.doubts ?? []).filter(({ start }) => typeof start === "number");
+}
+
+function hasOpenIssues(line, accepted) {
+  return Boolean(line?.take) && line.state === "ready" && !accepted.includes(line.take.take_id);
 }
 
 /** @param {Take} take @returns {string[]} sentences */

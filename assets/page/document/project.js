@@ -234,6 +234,18 @@ export class Project {
     return this.#live?.again();
   }
 
+  /**
+   * Say words of a line again, in a take of its own. @param {string} lineId @param {{start: number, end: number}} part of its text
+   * @param {AbortSignal} signal @returns {Promise<boolean>} whether it has that take now
+   */
+  async sayAgain(lineId, part, signal) {
+    const { id } = this;
+    await this.flush();
+    if (id !== this.id) return false;
+    this.#answered(await api.patchLine(id, lineId, { ...part, base_rev: this.#base.rev, client: CLIENT }, signal));
+    return true;
+  }
+
   async cancel() {
     await api.cancelRender(this.id);
   }

@@ -7,8 +7,8 @@ import { openSoundForm } from "../panels/file_drop.js";
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast">} parts */
-export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast }) {
+/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches">} parts */
+export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches }) {
   const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
@@ -22,6 +22,7 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
     "Ctrl+f": () => find.open(),
     "Ctrl+s": () => commands.save(),
     F8: () => pronunciations.open(),
+    F9: () => patches.press(),
   };
   const history = { "Ctrl+z": () => commands.travel("undo"), "Ctrl+y": () => commands.travel("redo"), "Ctrl+Shift+z": () => commands.travel("redo") };
   const single = {

@@ -99,11 +99,16 @@ export class TakesPanel {
     setData(row, "chosen", String(chosen));
     setText(find("name"), `Take ${number}`);
     const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
-    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}`);
+    const score = take.score ? `, score ${take.score}` : "";
+    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}${score}`);
+    const ofScore = take.score ? "Score: of words, voice, ends, silence and loudness; 0 is without a fault, and the lowest is used." : "";
+    find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
     const cut = take.cut ? "Cut off before its end. " : "";
     const doubts = takeIssues(take);
-    setText(find("text"), [cut + (changed ? `Says: ${take.text}` : ""), ...doubts].join(" ").trim());
+    const understood = take.recognised ? `Understood: ${take.recognised}` : "";
+    const words = [cut + (changed ? `Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
+    setText(find("text"), words.filter(Boolean).join(" ").trim());
     setHidden(find("fine"), doubts.length === 0);
     this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
     this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));
@@ -116,6 +121,15 @@ export class TakesPanel {
     find("delete").disabled = chosen || take.locked;
     if (take.gone) this.#offerAgain(take, number, find);
     return row;
+  }
+
+  /** Which part of a take was said again, and whose the rest is. @returns {string} a sentence, empty for a whole take */
+  #patchOf({ patch }) {
+    if (!patch) return "";
+    const [from, to] = [patch.start, patch.end].map((at) => (at / RATE_HZ).toFixed(1));
+    const source = this.#takes.findIndex(({ take_id: takeId }) => takeId === patch.take_id);
+    const rest = source < 0 ? "an earlier take" : `take ${this.#takes.length - source}`;
+    return `Said again from ${from} to ${to} s; the rest is ${rest}.`;
   }
 
   /** A freed take: it can't be played, but rendered again. */

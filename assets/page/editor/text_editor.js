@@ -95,29 +95,18 @@ export class TextEditor {
   }
 
   #keyFor(event, lineId) {
-    const [from, to] = caret(event.target);
+    const [from, to] = selectedRange(event.target);
     const length = event.target.textContent.length;
     if (event.key === "Enter" && event.shiftKey) return () => this.#commands.add();
     const isUnspoken = this.#lines.row(lineId).isUnspoken;
     if (event.key === "Enter" && (to === length || isUnspoken)) return () => this.#commands.add();
-    if (event.key === "Enter") return () => this.#commands.split(lineId, this.#kept(event.target, lineId, to));
+    if (event.key === "Enter") return () => this.#commands.split(lineId, keptPlace(event.target.textContent, this.#project.line(lineId).text, to));
     if (event.key === "Escape") return () => this.#selection.focus();
     const collapsed = from === to;
     if (event.key === "Backspace" && collapsed && to === 0) return this.#backspace(lineId, length);
     if (event.key === "ArrowUp" && collapsed && to === 0) return () => this.#step(-1, Infinity);
     if (event.key === "ArrowDown" && collapsed && to === length) return () => this.#step(1, 0);
     return null;
-  }
-
-  /** Map an offset in the typed text to the stored text, in which runs of spaces are one. */
-  #kept(target, lineId, at) {
-    const { text } = this.#project.line(lineId);
-    const typed = target.textContent;
-    if (text === typed) return at;
-    let letters = letterCount(typed.slice(0, at));
-    let place = 0;
-    while (place < text.length && letters > 0) letters -= letterCount(text[place++]);
-    return place;
   }
 
   #backspace(lineId, length) {
@@ -162,8 +151,8 @@ function isSeconds(target) {
   return target instanceof Element && target.classList.contains("line-seconds");
 }
 
-/** @returns {[number, number]} start and end of the selected text */
-function caret(element) {
+/** @param {Element} element @returns {[number, number]} start and end of the selected text in it */
+export function selectedRange(element) {
   const selection = getSelection();
   if (!selection.rangeCount) return [0, 0];
   const range = selection.getRangeAt(0);
@@ -171,6 +160,15 @@ function caret(element) {
   start.selectNodeContents(element);
   start.setEnd(range.startContainer, range.startOffset);
   return [start.toString().length, start.toString().length + range.toString().length];
+}
+
+/** Map an offset in the typed text to the stored text, in which runs of spaces are one. @param {string} typed @param {string} text @param {number} at */
+export function keptPlace(typed, text, at) {
+  if (text === typed) return at;
+  let letters = letterCount(typed.slice(0, at));
+  let place = 0;
+  while (place < text.length && letters > 0) letters -= letterCount(text[place++]);
+  return place;
 }
 
 function letterCount(text) {

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { Recorder } from "./recorder.js";
+import { SampleWords } from "./sample_words.js";
 import { confirmRemoval, Sheet } from "./sheet.js";
 import { TrimWave } from "./trim_wave.js";
 import { fillPresets } from "./voice_details.js";
@@ -68,6 +69,7 @@ export class SamplePanel {
   #source = new Recorder(byId("sample-source"), "the voice");
   #wave = new TrimWave(byId("sample-wave"));
   #after = new TrimWave(byId("sample-wave-after"));
+  #words = new SampleWords();
   #sound;
   #offer = null;
   #unfollow = () => {};
@@ -88,8 +90,11 @@ export class SamplePanel {
     this.#source.events.on("fault", (fault) => this.#sheet.say(fault.message));
     this.#source.events.on("sound", (recording) => this.#send(recording));
     this.#wave.events.on("moved", () => this.#showRange());
-    this.#wave.events.on("changed", () => this.#check());
-    byId("sample-repair").addEventListener("click", () => this.#turnRepair());
+    this.#wave.events.on("changed", () => {
+      this.#check();
+      this.#words.listen(this.#upload, this.#cut());
+    });
+    for (const id of ["sample-repair", "sample-denoise"]) byId(id).addEventListener("click", () => this.#turn(id));
     byId("sample-kinds").addEventListener("change", () => this.#showKind());
     this.#hears("sample-listen", (signal) => api.readUploadAudio(this.#upload, this.#cut(), signal));
     this.#hears("sample-preview", (signal) => {
@@ -162,7 +167,7 @@ export class SamplePanel {
     byId("sample-consent").checked = false;
     byId("sample-sentence").value = byId("voice-sentence").value;
     byId("sample-kinds").querySelector("[value=sample]").checked = true;
-    byId("sample-repair").setAttribute("aria-pressed", "false");
+    this.#unpress();
     setHidden(byId("sample-editor"), true);
     setText(byId("sample-state"), "");
   }
@@ -174,6 +179,7 @@ export class SamplePanel {
     for (const radio of byId("sample-kinds").querySelectorAll("input")) {
       setHidden(radio.closest("label"), offered[radio.value] === false);
     }
+    setHidden(byId("sample-denoise"), !this.#offer.denoising);
     fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
     byId("sample-preview").title = cloning ? "" : `${this.#offer.title} follows a sample's pitch only.`;
   }
@@ -219,8 +225,8 @@ export class SamplePanel {
   /** Ask before a recording from the microphone is discarded. */
   #mayClose() {
     const [start, end] = this.#upload ? this.#wave.range : [0, 0];
-    const words = ["sample-transcript", "sample-mood"].some((id) => byId(id).value.trim());
-    const worked = words || this.#repaired || start > 0 || end < Math.min(this.#duration_s, MOST_S);
+    const words = this.#words.isWritten || byId("sample-mood").value.trim();
+    const worked = words || isPressed("sample-repair") || isPressed("sample-denoise") || start > 0 || end < Math.min(this.#duration_s, MOST_S);
     if (!this.#upload || this.#kept || !(this.#recorded || worked)) return true;
     const text = this.#recorded
       ? "It was recorded here, and is kept nowhere else."
@@ -233,37 +239,41 @@ export class SamplePanel {
     this.#forget();
     this.#upload = found.upload_id;
     this.#duration_s = found.duration_s;
-    byId("sample-repair").setAttribute("aria-pressed", "false");
+    this.#unpress();
     setHidden(byId("sample-editor"), false);
     this.#wave.show(found.outline, found.duration_s, MOST_S);
     this.#showRange();
     this.#showFound(found);
     if (found.duration_s > MOST_S) this.#check();
+    this.#words.listen(this.#upload, this.#cut());
+  }
+
+  #unpress() {
+    for (const id of ["sample-repair", "sample-denoise"]) byId(id).setAttribute("aria-pressed", "false");
   }
 
   #cut() {
     const [start, end] = this.#wave.range;
-    return { start_s: start, end_s: end, repaired: this.#repaired };
+    return { start_s: start, end_s: end, repaired: isPressed("sample-repair"), denoised: isPressed("sample-denoise") };
   }
 
-  get #repaired() {
-    return byId("sample-repair").getAttribute("aria-pressed") === "true";
+  async #turn(id) {
+    const pressed = !isPressed(id);
+    byId(id).setAttribute("aria-pressed", String(pressed));
+    if ((await this.#check()) === false) byId(id).setAttribute("aria-pressed", String(!pressed));
   }
 
-  #turnRepair() {
-    byId("sample-repair").setAttribute("aria-pressed", String(!this.#repaired));
-    this.#check();
-  }
-
+  /** @returns {Promise<boolean | null>} whether it could be done; null if something else was asked meanwhile */
   async #check() {
     this.#sound.hush();
     const asked = (this.#asked += 1);
     byId("sample-editor").setAttribute("aria-busy", "true");
     let found = null;
     await this.#sheet.tries(async () => (found = await api.checkUpload(this.#upload, this.#cut())));
-    if (asked !== this.#asked) return;
+    if (asked !== this.#asked) return null;
     byId("sample-editor").removeAttribute("aria-busy");
     if (found) this.#showFound(found);
+    return Boolean(found);
   }
 
   #showRange() {
@@ -368,7 +378,12 @@ export class SamplePanel {
   /** Delete an unsaved recording; the studio would do so itself after a while. */
   #forget() {
     this.#asked += 1;
+    this.#words.leave();
     if (this.#upload) api.dropUpload(this.#upload).catch(() => null);
     this.#upload = null;
   }
+}
+
+function isPressed(id) {
+  return byId(id).getAttribute("aria-pressed") === "true";
 }

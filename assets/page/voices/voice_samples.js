@@ -28,7 +28,7 @@ export class VoiceSamples {
     this.#rows = new Map();
     const rows = speaker.samples.map((sample) => {
       const { sample_id: id } = sample;
-      const about = JSON.stringify([sample, this.#undoOf(id)?.former_id]);
+      const about = JSON.stringify([sample, this.#undoOf(id)?.former_id, this.#originalOf(id)?.former_id]);
       const known = previousRows.get(id);
       const row = known?.about === about ? known.row : this.#renewedRow(sample, known?.row);
       this.#rows.set(id, { about, row, consent: Boolean(sample.consent_at) });
@@ -47,7 +47,12 @@ export class VoiceSamples {
 
   /** The latest earlier recording of a sample; undefined if there is none. */
   #undoOf(sampleId) {
-    return this.#speaker.formers.findLast((one) => one.sample_id === sampleId && !one.removed);
+    return this.#speaker.formers.findLast((one) => one.sample_id === sampleId && !one.removed && !one.original);
+  }
+
+  /** The other side of a denoised sample; undefined if there is none. */
+  #originalOf(sampleId) {
+    return this.#speaker.formers.find((one) => one.sample_id === sampleId && one.original);
   }
 
   get #id() {
@@ -99,6 +104,7 @@ export class VoiceSamples {
     part("mend").addEventListener("click", () =>
       this.events.emit("mend", sample));
     this.#offerUndo(part("undo"), sampleId, what);
+    this.#offerOriginal(part("original"), part("exchange"), sampleId, what);
     part("remove").ariaLabel = `Remove the ${what} sample`;
     part("remove").addEventListener("click", () => this.#remove(sampleId, what));
     return row;
@@ -112,6 +118,23 @@ export class VoiceSamples {
       this.#do(
         () => api.restoreSample(this.#id, version.former_id),
         `The ${what} sample is as it was.`,
+        "voice-title",
+      ));
+  }
+
+  /** Of a denoised sample both recordings can be played, and one is used. */
+  #offerOriginal(listen, exchange, sampleId, what) {
+    const version = this.#originalOf(sampleId);
+    for (const button of [listen, exchange]) setHidden(button, !version);
+    listen.ariaLabel = `Listen to the other recording of the ${what} sample`;
+    listen.title = "With and without noise: the one that isn’t used";
+    exchange.ariaLabel = `Use the other recording of the ${what} sample`;
+    listen.addEventListener("click", () =>
+      this.#sound.toggle(listen, () => api.sampleVersionUrl(this.#id, version.former_id)));
+    exchange.addEventListener("click", () =>
+      this.#do(
+        () => api.restoreSample(this.#id, version.former_id),
+        `The ${what} sample is the other recording now.`,
         "voice-title",
       ));
   }

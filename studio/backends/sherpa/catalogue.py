@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from studio.backends.base import LoadProgress, Preset
 from studio.backends.hub.cache import model_folder
@@ -33,6 +33,18 @@ class HubSource:
     def needs(self) -> tuple[str, ...]:
         """The paths, as `fetch_weights` takes them."""
         return tuple(self.files.values())
+
+
+class HubModel(Protocol):
+    """A model whose files come from the hub: a small voice, or a recogniser."""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+
+    @property
+    def sources(self) -> tuple[HubSource, ...]:
+        """Where its files come from; its folder is that of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class CatalogueModel:
     sources: tuple[HubSource, ...]
 
 
-def find_folder(model: CatalogueModel) -> Path | None:
+def find_folder(model: HubModel) -> Path | None:
     """The folder of a model that is completely on this machine, else None.
 
     Cheap: asks no network and reads no weights.
@@ -83,7 +95,7 @@ def find_folder(model: CatalogueModel) -> Path | None:
     return folders[0] if folders else None
 
 
-def find_folders(model: CatalogueModel) -> tuple[Path, ...]:
+def find_folders(model: HubModel) -> tuple[Path, ...]:
     """The folder of each of a model's sources; empty where any lacks a file."""
     folders = [weights_at_hand(source.model, source.needs) for source in model.sources]
     here = tuple(folder for folder in folders if folder is not None)
@@ -91,14 +103,14 @@ def find_folders(model: CatalogueModel) -> tuple[Path, ...]:
 
 
 def install(
-    model: CatalogueModel,
+    model: HubModel,
     progress: Callable[[LoadProgress], None],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Path:
     """Download what this machine lacks of a model, each file checked by the hub's checksum.
 
     Args:
-        model: Of `CATALOGUE`.
+        model: Of a catalogue.
         progress: Gets bytes, file and speed of the source that is being fetched.
         cancelled: Asked whenever progress is reported; what has come is kept, and the next call
             goes on from there.
@@ -122,7 +134,7 @@ def install(
     return folders[0]
 
 
-def remove(model: CatalogueModel) -> None:
+def remove(model: HubModel) -> None:
     """Delete a model's files, also what an interrupted download left; safe when there are none.
 
     All goes that the hub's cache has of its sources, what other programs fetched of them too.

@@ -15,7 +15,7 @@ import numpy as np
 
 from studio.audio.clip import Clip, Samples
 from studio.backends.sherpa import load_check
-from studio.backends.sherpa.catalogue import CatalogueModel
+from studio.backends.sherpa.catalogue import CatalogueModel, HubModel
 from studio.backends.sherpa.line_pieces import Piece
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 
@@ -84,7 +84,7 @@ class SherpaModel:
         try:
             self._tts: Any = load_check.build_tts(model.family, files, threads=1)
         except (ValueError, RuntimeError) as error:
-            raise ModelUnavailable(_describe(model, folders, str(error))) from error
+            raise ModelUnavailable(describe_load_failure(model, folders, str(error))) from error
 
     def speak(self, piece: Piece, line: SherpaLine, *, number: int) -> Samples:
         """Speak a piece of a line.
@@ -169,7 +169,7 @@ class SherpaModel:
             raise
 
 
-def locate_files(model: CatalogueModel, folders: Sequence[Path]) -> dict[str, str]:
+def locate_files(model: HubModel, folders: Sequence[Path]) -> dict[str, str]:
     """Path by what sherpa-onnx's configuration of the family calls the file."""
     return {
         role: str(folder / path)
@@ -178,15 +178,19 @@ def locate_files(model: CatalogueModel, folders: Sequence[Path]) -> dict[str, st
     }
 
 
-def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
+def try_load(model: HubModel, folders: Sequence[Path], *, family: str, kind: str) -> dict[str, Any]:
     """Load a model in a process of its own, which may end without a word; see `load_check`.
 
+    Returns:
+        What the model says about itself.
+
     Raises:
-        ModelUnavailable: It can't be loaded, or isn't the one that the catalogue describes.
+        ModelUnavailable: It can't be loaded.
     """
     asked = {
         "paths": [path for path in sys.path if path],
-        "family": model.family,
+        "kind": kind,
+        "family": family,
         "files": locate_files(model, folders),
         "threads": 1,
     }
@@ -204,8 +208,18 @@ def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
             f"{model.title} can't be checked before it is loaded: {error}."
         ) from (error)
     if ended.returncode:
-        raise ModelUnavailable(_describe(model, folders, ended.stderr))
-    about = json.loads(ended.stdout)
+        raise ModelUnavailable(describe_load_failure(model, folders, ended.stderr))
+    about: dict[str, Any] = json.loads(ended.stdout)
+    return about
+
+
+def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
+    """Check that a model can be loaded, and is the one that the catalogue describes.
+
+    Raises:
+        ModelUnavailable: It can't, or isn't.
+    """
+    about = try_load(model, folders, family=model.family, kind="voice")
     if about["sample_rate_hz"] != model.sample_rate_hz:
         raise ModelUnavailable(
             f"The model in {folders[0]} speaks at {about['sample_rate_hz']:,} Hz and isn't "
@@ -219,7 +233,7 @@ def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
         )
 
 
-def _describe(model: CatalogueModel, folders: Sequence[Path], said: str) -> str:
+def describe_load_failure(model: HubModel, folders: Sequence[Path], said: str) -> str:
     """Why a model can't be loaded, from what sherpa-onnx and its runtime said."""
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason")
     if "Unsupported model IR version" in said or "opset" in said:

@@ -29,7 +29,7 @@ from studio.project.line_states import (
 from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
-from studio.quality.checks import QualityIssue
+from studio.quality.checks import QualityIssue, score_issues
 
 
 class RequestBody(BaseModel):
@@ -144,6 +144,13 @@ class RenderBody(RequestBody):
     listen_from: LineId | None = None
 
 
+class PatchBody(AuthorBody):
+    """Words of a line to say again, as a part of its text in UTF-16 units, as JavaScript counts."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
 class FocusBody(RequestBody):
     """The line at the play-head."""
 
@@ -201,9 +208,15 @@ def take_body(
     """A take and its quality issues; `gone` if its audio has been deleted."""
     return list_plain_fields(take) | {
         "params": dict(take.params),
-        "doubts": [{"kind": doubt.kind, "message": doubt.message} for doubt in doubts],
+        "doubts": [
+            {"kind": one.kind, "message": one.message, "start": one.start, "end": one.end}
+            for one in doubts
+        ],
+        "score": score_issues(doubts),
+        "recognised": (take.recognised.text or take.recognised.note) if take.recognised else None,
         "locked": take.take_id in document.locked_takes,
         "gone": gone,
+        "patch": asdict(take.patch) if take.patch else None,
     }
 
 

@@ -177,7 +177,9 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
     document, is_gone = project.document, project.take_store.is_freed
     found = project.list_takes(line_id)
     bodies = (
-        take_body(take, document, project.find_issues(take), gone=is_gone(take)) for take in found
+        take_body(take, document, project.find_issues(take), gone=is_gone(take))
+        | {"distance": project.describe_distance(take)}
+        for take in found
     )
     return {"takes": list(bodies)}
 

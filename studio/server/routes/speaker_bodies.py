@@ -32,10 +32,17 @@ class CutBody(RequestBody):
     start_s: float = Field(0.0, ge=0, allow_inf_nan=False)
     end_s: float | None = Field(None, ge=0, allow_inf_nan=False)
     repaired: bool = False
+    denoised: bool = False
 
     def to_trim(self, upload_id: str) -> TrimSpec:
         """The same part as the voice library takes it."""
-        return TrimSpec(upload_id, self.start_s, self.end_s, self.repaired)
+        return TrimSpec(upload_id, self.start_s, self.end_s, self.repaired, self.denoised)
+
+
+class ListenBody(CutBody):
+    """A part of an upload to transcribe, and its language if that is known."""
+
+    language: str | None = Field(None, max_length=100)
 
 
 class SampleBody(CutBody):
@@ -137,6 +144,7 @@ def speaker_body(library: SpeakerLibrary, speaker: Speaker) -> dict[str, Any]:
                 "mood": one.mood,
                 "seconds": library.measure_length_s(one.path),
                 "removed": one.removed,
+                "original": one.original,
                 "at": one.at,
             }
             for one in speaker.formers

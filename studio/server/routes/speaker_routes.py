@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -23,6 +24,7 @@ from studio.server.routes.speaker_bodies import (
     MAIN,
     AuditionBody,
     CutBody,
+    ListenBody,
     MendedBody,
     NewSpeakerBody,
     PreviewBody,
@@ -35,6 +37,7 @@ from studio.server.routes.speaker_bodies import (
 )
 from studio.server.transfers import attachment, make_file, receive, unless_gone, wav_answer
 from studio.services.previews import Sentence
+from studio.services.sample_listening import SampleWords
 from studio.services.voice_library import TrimSpec
 from studio.voices.samples import MAX_UPLOAD_NAME_CHARS
 from studio.voices.speaker import Speaker
@@ -54,7 +57,8 @@ def list_speakers(studio: StudioDep) -> dict[str, Any]:
         "speakers": [speaker_body(studio.speakers, one) for one in speakers],
         "problems": list(problems),
         "removed": list(map(asdict, studio.speakers.list_removed())),
-        "offer": voice_offer(backend.name, backend.title, backend.capabilities),
+        "offer": voice_offer(backend.name, backend.title, backend.capabilities)
+        | {"denoising": studio.voices.denoises},
     }
 
 
@@ -196,6 +200,14 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
     return speaker_body(studio.speakers, speaker)
 
 
+@speaker_routes.get("/{speaker_id}/formers/{version_id}.wav")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+def sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> FileResponse:
+    """Fetch an earlier version of a sample, or the original of a denoised one."""
+    path = studio.speakers.find_version_path(speaker_id, version_id)
+    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
+
+
 @speaker_routes.post("/{speaker_id}/formers/{version_id}/restore")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 def restore_sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> dict[str, Any]:
@@ -291,6 +303,24 @@ def check_upload(studio: StudioDep, upload_id: str, body: CutBody) -> dict[str, 
 def upload_audio(studio: StudioDep, upload_id: str, cut: Annotated[CutBody, Query()]) -> Response:
     """Fetch the audio of a part of an upload, repaired or not."""
     return wav_answer(studio.voices.cut_clip(cut.to_trim(upload_id)))
+
+
+@upload_routes.post("/{upload_id}/words")
+@page_policy(Access.GUEST, request_class=RequestClass.LONG)
+async def listen_to_upload(
+    studio: StudioDep, upload_id: str, body: ListenBody, request: Request
+) -> dict[str, Any]:
+    """Transcribe a part of an upload and name its language, as far as a recogniser is here."""
+    gone = threading.Event()
+
+    def listen() -> SampleWords:
+        clip = studio.voices.cut_clip(body.to_trim(upload_id))
+        return studio.listener.listen(clip, body.language, cancelled=gone.is_set)
+
+    try:
+        return asdict(await unless_gone(request, asyncio.to_thread(listen)))
+    finally:
+        gone.set()
 
 
 @upload_routes.post("/{upload_id}/preview")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
-from studio.server.routes.bodies import RequestBody
+from studio.server.routes.bodies import PatchBody, RequestBody, edit_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import unless_gone, wav_answer
 from studio.services.previews import MAX_PREVIEW_CHARS
@@ -64,3 +66,18 @@ async def try_engine(
     """Speak a sentence by an engine in the voice of a speaker of the project."""
     saying = studio.previews.speak_as(project.cast, body.speaker, body.text, body.engine)
     return wav_answer(await unless_gone(request, saying))
+
+
+@voice_routes.post("/projects/{project_id}/lines/{line_id}/patch")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
+async def say_again(
+    studio: StudioDep, project: Project, line_id: str, body: PatchBody, request: Request
+) -> dict[str, Any]:
+    """Say words of a ready line again, and lay them into a new take of it, which is chosen.
+
+    Nothing but these words is new; the take's `patch` says which samples.
+    """
+    marked = (body.start, body.end)
+    author = body.author()
+    saying = studio.patches.say_again(project, line_id, marked, author)
+    return edit_body(project, await unless_gone(request, saying))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from studio.audio.encode import AudioFormat, StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
@@ -37,6 +37,7 @@ from studio.server.v1.speech_bodies import (
     DialogFailure,
     DialogNotice,
     DialogTimestamps,
+    DialogTry,
     backend_for,
     named_voice,
 )
@@ -150,6 +151,7 @@ def begin(
         pronounce=PronunciationRules(entries).spoken,
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
         notices=notices,
+        tries=body.tries,
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
@@ -205,6 +207,22 @@ def audio(
     return StreamingResponse(
         encode_stream(blocks, audio_format), media_type=audio_format.media_type
     )
+
+
+@dialog_routes.get(
+    "/{dialog_id}/segments/{segment}/tries/{number}",
+    response_class=FileResponse,
+    responses={200: {"description": "One try of a segment.", "content": {"audio/wav": {}}}},
+)
+@speech_policy()
+def try_audio(store: DialogStoreDep, dialog_id: str, segment: int, number: int) -> FileResponse:
+    """The audio of one try, also of one that isn't used."""
+    records = store.get(dialog_id).job.records
+    if 0 <= segment < len(records) and 0 < number <= len(records[segment].tries):
+        path = records[segment].tries[number - 1].path
+        if path is not None:
+            return FileResponse(path, media_type="audio/wav")
+    raise NotFound("This segment has no such try with audio.")
 
 
 _TIMINGS: dict[int | str, dict[str, Any]] = {
@@ -301,6 +319,21 @@ def _card(job: Job) -> DialogCard:
         ],
         notices=[
             DialogNotice(line=one.line_number, message=one.message) for one in job.spec.plan.notices
+        ],
+        tries=[
+            DialogTry(
+                segment=record.segment.segment_idx,
+                line=record.segment.line_number,
+                number=number,
+                seed=one.seed,
+                score=one.score,
+                kinds=[issue.kind for issue in one.issues],
+                message=one.message,
+                used=number == record.best_try + 1,
+            )
+            for record in job.records
+            if len(record.tries) > 1
+            for number, one in enumerate(record.tries, start=1)
         ],
         timestamps=[
             DialogTimestamps(

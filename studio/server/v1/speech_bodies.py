@@ -30,6 +30,7 @@ from studio.backends.registry import offer_of
 from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
 from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
+from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
 from studio.project.ops import PronunciationFields
 from studio.server.transfers import LoudnessChoice
@@ -176,6 +177,14 @@ class DialogBody(RequestFields):
     even_voices: bool = Field(
         False, strict=True, description="Bring all speakers to one loudness first."
     )
+    tries: int = Field(
+        1,
+        strict=True,
+        ge=1,
+        le=MAX_TRIES,
+        description="How often a line with quality issues is spoken at most; the one with the "
+        "lowest score is used.",
+    )
     stream: bool = Field(False, description="Respond with the progress events of the render.")
 
 
@@ -194,6 +203,21 @@ class DialogDoubt(BaseModel):
     line: int
     kinds: list[str]
     message: str
+
+
+class DialogTry(BaseModel):
+    """One of several tries of a segment; its audio is at `…/segments/{segment}/tries/{number}`."""
+
+    segment: int
+    line: int
+    number: int = Field(description="From 1, in the order in which they were spoken.")
+    seed: int | None
+    score: float = Field(
+        description="Of words, voice, ends, silence and loudness; 0 is without a fault."
+    )
+    kinds: list[str]
+    message: str
+    used: bool
 
 
 class DialogTimestamps(BaseModel):
@@ -227,6 +251,7 @@ class DialogCard(BaseModel):
     )
     failed: list[DialogFailure]
     doubtful: list[DialogDoubt]
+    tries: list[DialogTry] = Field(description="Of the segments that were spoken several times.")
     timestamps: list[DialogTimestamps] = Field(description="Empty until the render has ended.")
     notices: list[DialogNotice] = Field(
         description="What was left out of the text, and what the voices can't do."

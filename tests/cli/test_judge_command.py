@@ -1,0 +1,50 @@
+"""`judge` says how good the checks are on a project's takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from project_scenes import rendered
+from spoken_lines import iter_texts
+
+from studio.app import main
+from studio.backends.espeak.backend import DraftBackend
+from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.services.studio import Studio, StudioOptions
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """One with two projects: one of nine lines that are ready, and an empty one."""
+    texts = [text for _, text in zip(range(9), iter_texts("en"), strict=False)]
+    dialog = read_dialog_text("\n".join(f"Ida: {text}" for text in texts)).dialog
+    options = StudioOptions(tmp_path / "workspace", "draft")
+    with Studio.open(options, lambda _: DraftBackend()) as studio:
+        session = studio.projects.create("The Mill", dialog)
+        studio.projects.create("Empty")
+        rendered(session)
+    return options.workspace
+
+
+def test_a_project_is_judged_by_its_name(workspace: Path, capsys) -> None:
+    assert main(["judge", "the mill", "--workspace", str(workspace)]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[0] == "VOICE"
+    assert [row.split("  ")[0] for row in rows] == ["Ida"] * 7
+    [tempo] = [row for row in rows if "12% faster or slower" in row]
+    assert "100 (70 to 100), n = 9" in tempo
+    assert main(["judge", "The Mill", "--json", "--workspace", str(workspace)]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert len(body["faults"]) == 7
+    assert (body["off"], body["too_few"]) == ([], [])
+
+
+def test_a_project_that_isnt_there_or_has_nothing_to_judge_by_is_named(
+    workspace: Path, capsys
+) -> None:
+    assert main(["judge", "Mill", "--workspace", str(workspace)]) == 2
+    assert "There is no project “Mill” in this workspace" in capsys.readouterr().err
+    assert main(["judge", "Empty", "--workspace", str(workspace)]) == 2
+    assert "at least 8 ready lines" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+"""The words of takes are checked beside the engine, kept with takes, and shown with lines."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from draft_ears import catalogue
+from gated import GatedDraft
+from project_scenes import IDA, ops, rendered, text_edit, until
+from scenes import OpenStudio
+from slipping import EMOJI, MUSIC, SLIPS, SlippingDraft
+
+from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.errors import ModelUnavailable
+from studio.hearing.recognition import Recogniser, RecogniserModel
+from studio.project.session import ProjectSession
+from studio.project.takes import TakeStore
+from studio.server.routes.bodies import project_body
+from studio.services.studio import Studio, StudioOptions
+from studio.storage.disk import Disk
+
+pytest.importorskip("sherpa_onnx")
+
+GOOD = "The sailor carried water to the village."
+
+
+def project(studio: Studio, *lines: str) -> ProjectSession:
+    script = "\n".join(f"Ida: {line}" for line in lines)
+    return studio.projects.create("Scene", read_dialog_text(script).dialog)
+
+
+def checked(session: ProjectSession) -> list[tuple[str, list[str]]]:
+    """The kinds of word issues of each line, and what was understood or why nothing was."""
+    until(lambda: all(one.take and one.take.recognised for one in session.list_views()))
+    found = [view.take.recognised for view in session.list_views()]
+    return [(one.note or one.text, [issue.kind for issue in one.issues]) for one in found]
+
+
+def reopened(root: Path, recognisers: Mapping[str, RecogniserModel]) -> Studio:
+    """A studio in a workspace that others had open before."""
+    options = StudioOptions(root, "draft", recognisers=recognisers)
+    return Studio.open(options, lambda _: SlippingDraft())
+
+
+@pytest.fixture
+def studio(open_studio: OpenStudio) -> Studio:
+    return open_studio(SlippingDraft(), recognisers=catalogue())
+
+
+def test_each_slip_is_marked_in_its_place_and_kept(studio: Studio) -> None:
+    session = project(studio, GOOD, *SLIPS)
+    rendered(session)
+    kinds = [kinds for _, kinds in checked(session)]
+    assert kinds == [[], ["missing"], ["repeated"], ["replaced"], ["unlike"]]
+    views = session.list_views()
+    issues = [view.issues[0] for view in views[1:]]
+    places = [
+        view.line.text[issue.start : issue.end]
+        for view, issue in zip(views[1:], issues, strict=True)
+    ]
+    assert places[:3] == ["still", "has climbed", "silver"]
+    assert places[3] == views[4].line.text.removesuffix(".")
+    assert issues[0].message == "“still” is missing."
+    path = session.take_store.get_audio_path(views[1].take).with_suffix(".json")
+    record = json.loads(path.read_bytes())["recognised"]
+    assert (record["by"], record["issues"][0]["kind"]) == ("draft-ears", "missing")
+    shelf = TakeStore(session.folder.root / "takes", Disk())
+    assert shelf.find(views[1].take.take_id) == views[1].take
+    body = project_body(session)["lines"][1]["take"]
+    assert body["doubts"][0] | {"message": ""} == {
+        "kind": "missing", "message": "", "start": 12, "end": 17,
+    }  # fmt: skip
+    assert "burning" in body["recognised"]
+
+
+def test_odd_lines_get_one_clear_mark_each_and_are_ready(studio: Studio) -> None:
+    session = project(studio, MUSIC, EMOJI, GOOD)
+    session.edit(
+        ops({"op": "set", "line_ids": [session.document.order[2]], "fields": {"language": "cy"}}),
+        IDA,
+        session.rev,
+    )
+    rendered(session)
+    assert {view.state for view in session.list_views()} == {"ready"}
+    music, emoji, welsh = checked(session)
+    assert music[1] == ["unlike"]
+    assert emoji == ("Its text has no words that could be checked.", [])
+    assert welsh == ("No recogniser here knows “cy”.", [])
+
+
+def test_nothing_is_checked_without_a_recogniser(open_studio: OpenStudio) -> None:
+    session = project(open_studio(), GOOD)
+    rendered(session)
+    assert session.list_views()[0].take.recognised is None
+
+
+def count_recordings(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each recording that is recognised from now on."""
+    asked: list[float] = []
+    transcribe = Recogniser.transcribe
+
+    def counting(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+        asked.append(clip.duration_s)
+        return transcribe(self, clip, cancelled)
+
+    monkeypatch.setattr(Recogniser, "transcribe", counting)
+    return asked
+
+
+def test_only_what_changed_is_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_recordings(monkeypatch)
+    with reopened(tmp_path, catalogue()) as studio:
+        session = project(studio, GOOD, *SLIPS)
+        rendered(session)
+        checked(session)
+        assert len(asked) == 5
+        edit = text_edit(session.document.order[2], "Close the door.")
+        session.edit(ops(edit), IDA, session.rev)
+        rendered(session)
+        checked(session)
+        assert len(asked) == 6
+    with reopened(tmp_path, catalogue()) as studio:
+        checked(studio.projects.open(session.project_id))
+        assert len(asked) == 6
+
+
+def test_takes_from_before_there_was_a_recogniser_are_checked_when_the_project_opens(
+    tmp_path: Path,
+) -> None:
+    with reopened(tmp_path, {}) as studio:
+        session = project(studio, GOOD, *SLIPS)
+        rendered(session)
+    with reopened(tmp_path, catalogue()) as studio:
+        kinds = checked(studio.projects.open(session.project_id))
+        assert kinds[1][1] == ["missing"]
+
+
+def test_the_lines_from_the_play_head_on_go_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reopened(tmp_path, {}) as studio:
+        session = project(studio, GOOD, *SLIPS)
+        rendered(session)
+        lengths = [view.samples for view in session.list_views()]
+    order, is_moved = [], threading.Event()
+    transcribe = Recogniser.transcribe
+
+    def waiting(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+        order.append(lengths.index(len(clip)))
+        is_moved.wait(60)
+        return transcribe(self, clip, cancelled)
+
+    monkeypatch.setattr(Recogniser, "transcribe", waiting)
+    with reopened(tmp_path, catalogue()) as studio:
+        session = studio.projects.open(session.project_id)
+        until(lambda: len(order) == 1)
+        session.focus(session.document.order[3])
+        is_moved.set()
+        checked(session)
+    assert order == [0, 3, 4, 1, 2]
+
+
+def test_nothing_is_checked_before_the_line_at_the_play_head(
+    open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_recordings(monkeypatch)
+    voice = GatedDraft()
+    session = project(open_studio(voice, recognisers=catalogue(), max_concurrency=1), GOOD, *SLIPS)
+    order = session.document.order
+    session.render(order[:2])
+    voice.let_through(2)
+    checked_ids = order[:2]
+    until(lambda: all(session.get_view(one).take for one in checked_ids))
+    until(lambda: len(asked) == 2)
+    session.render(order[2:], again=False, listen_from=order[4])
+    session.focus(order[4])
+    voice.faults[session.document.lines[order[4]].text] = ModelUnavailable("gone")
+    until(lambda: voice.in_speak > 0)
+    voice.let_through(2)  # the play-head's line fails, and so all the others do
+    until(lambda: not session.busy)
+    assert len(asked) == 2
+
+
+def test_a_recogniser_that_goes_away_meanwhile_loses_no_line(
+    open_studio: OpenStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcribe = Recogniser.transcribe
+    calls = []
+
+    def unloaded_first(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+        calls.append(clip)
+        if len(calls) == 1:
+            self.unload()
+        return transcribe(self, clip, cancelled)
+
+    monkeypatch.setattr(Recogniser, "transcribe", unloaded_first)
+    session = project(open_studio(recognisers=catalogue()), GOOD, "Close the door.")
+    rendered(session)
+    assert {view.state for view in session.list_views()} == {"ready"}
+    until(lambda: len(calls) >= 3)
