@@ -34,6 +34,10 @@ _LEAST_PATIENCE_S = 60.0
 _PATIENCE_S_PER_BYTE = 1 / 48_000  # as long as the take lasts, of which it uses a fiftieth
 _NICE = 15
 
+_ON_WINDOWS = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
+    subprocess, "IDLE_PRIORITY_CLASS", 0
+)
+
 _FAILED = (
     "The words of this take can't be timed: the process that does it stopped. Its sound is as it "
     "was."
@@ -162,7 +166,7 @@ def _start_process() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             cwd=Path(__file__).parents[2],
             env=build_child_environment(),
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            creationflags=_ON_WINDOWS,
         )
     except OSError as error:
         raise ModelUnavailable(

@@ -419,7 +419,7 @@ class ProjectRenderer:
         take, spec = line_job.take, line_job.spec
         if take is not None and spec.line.kind is LineKind.SPEECH:
             spoken = spec.pronounce(take.text) if spec.pronounce is not None else take.text
-            core.word_timing.add(take, spoken)
+            core.word_timing.add(take, spoken, spec.language)
         core.word_timing.pump()
 
     def _finish_line(self, line_job: LineJob, message: str | None) -> None:

@@ -211,8 +211,10 @@ class ProjectSession:
             line = self.document.lines.get(take.line_id)
             if line is None or line.kind is not LineKind.SPEECH:
                 return take
-            spoken = self._state.line_states.context.pronouncing.spoken(take.text)
-        return self._state.word_timing.time_now(take, spoken)
+            context = self._state.line_states.context
+            spoken = context.pronouncing.spoken(take.text)
+            language = context.resolve_language(line)
+        return self._state.word_timing.time_now(take, spoken, language)
 
     def describe_distance(self, take: Take) -> str:
         """How far a take is from its voice's other takes and from its sample; "" if unknown."""

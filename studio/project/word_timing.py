@@ -43,14 +43,14 @@ class WordTiming:
         self._takes = takes
         self._queue = queue
         self._lock = Lock()  # guards the table
-        self._waiting: dict[str, str] = {}
+        self._waiting: dict[str, tuple[str, str | None]] = {}
         self._is_closed = False
 
-    def add(self, take: Take, spoken: str) -> None:
-        """Time a new take; `spoken` is its text with pronunciations."""
+    def add(self, take: Take, spoken: str, language: str | None) -> None:
+        """Time a new take; as `time_now`, later."""
         if self._timer is not None and take.words is None:
             with self._lock:
-                self._waiting[take.take_id] = spoken
+                self._waiting[take.take_id] = (spoken, language)
             self.pump()
 
     def pump(self) -> None:
@@ -72,21 +72,22 @@ class WordTiming:
             if not self._waiting or self._is_closed or self._is_held:
                 return
             take_id = next(iter(self._waiting))
-            spoken = self._waiting.pop(take_id)
+            spoken, language = self._waiting.pop(take_id)
         take = self._takes.get(take_id)
         try:
             if take is not None and not self._takes.is_freed(take):
-                self.time_now(take, spoken)
+                self.time_now(take, spoken, language)
         except StudioError as error:
             log.warning("take %s: its words aren't timed: %s", take_id, error)
         self.pump()
 
-    def time_now(self, take: Take, spoken: str) -> Take:
+    def time_now(self, take: Take, spoken: str, language: str | None) -> Take:
         """Time the words of a take, unless they are, and keep their times with it.
 
         Args:
             take: Of a line that is spoken.
             spoken: Its text with pronunciations.
+            language: The one it is spoken in; None for that of most of its letters.
 
         Raises:
             SpeechFailed, ModelUnavailable, StorageFailed: As `WordAligner.align_file`; also when
@@ -95,7 +96,7 @@ class WordTiming:
         if take.words is not None or self._timer is None:
             return take
         path = self._takes.get_audio_path(take)
-        found = self._timer.aligner.align_file(path, spoken, take.language)
+        found = self._timer.aligner.align_file(path, spoken, take.language or language)
         words = pack_words(place_in_written(found.words, take.text))
         phonemes = pack_phonemes(found.phonemes)
         if self._is_closed:

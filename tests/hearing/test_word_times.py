@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 import tracemalloc
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from aligned_speech import KnownSpeech, KnownVoice, iter_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studio.audio.clip import Clip
+from studio.audio.clip import Clip, write_wav
 from studio.hearing.draft_reading import DraftReader
+from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_times import align, align_words
 
 
@@ -76,6 +80,65 @@ def test_word_times_of_500_lines(
     voice: KnownVoice, reader: DraftReader, spoilt: bool, limit_ms: float
 ) -> None:
     assert measure_all_ms(500, voice, reader, spoilt=spoilt) <= limit_ms
+
+
+@pytest.mark.campaign
+def test_a_line_of_two_hours(voice: KnownVoice, tmp_path: Path) -> None:
+    """Through the aligner's process: its memory, what it costs, and that no place is lost."""
+    piece = make_long_speech(voice, 120)
+    times = math.ceil(7_200 / piece.clip.duration_s)
+    clip = Clip(np.tile(piece.clip.samples, times))
+    text = " ".join([piece.text] * times)
+    write_wav(tmp_path / "take.wav", clip)
+    aligner = WordAligner()
+    try:
+        aligner.align(Clip(piece.clip.samples[:24_000]), "The old")  # its process is there
+        (child,) = [one for one in psutil.Process().children() if "-m" in one.cmdline()]
+        before_s = sum(child.cpu_times()[:2])
+        words = aligner.align_file(tmp_path / "take.wav", text, "en").words
+        cpu_s = sum(child.cpu_times()[:2]) - before_s
+        peak = child.memory_full_info()
+    finally:
+        aligner.close()
+    length_s, chars = piece.clip.duration_s, len(piece.text) + 1
+    starts = {
+        place + number * chars: start_s + number * length_s
+        for number in range(times)
+        for place, start_s in piece.starts_s.items()
+    }
+    errors_ms = [
+        1000 * abs(one.start_s - starts[one.start]) for one in words if one.start in starts
+    ]
+    print(
+        f"\n{clip.duration_s:.0f} s: {100 * cpu_s / clip.duration_s:.2f} % of real time, "
+        f"{peak.rss / 1e6:.0f} MB, p90 {np.percentile(errors_ms, 90):.1f} ms"
+    )
+    assert len(errors_ms) > 0.9 * len(starts)
+    assert np.percentile(errors_ms, 90) <= 40
+    assert cpu_s <= 0.02 * clip.duration_s
+
+
+def measure_all_s() -> float:
+    """Processor time of this process and those that eSpeak NG speaks in."""
+    children = psutil.Process().children(recursive=True)
+    return time.process_time() + sum(sum(one.cpu_times()[:2]) for one in children)
+
+
+@pytest.mark.campaign
+def test_what_an_alignment_costs(voice: KnownVoice, reader: DraftReader) -> None:
+    """Processor time of short lines: the alignment alone, in this process, on one thread."""
+    takes = [voice.speak(*line) for line in iter_lines(180)]
+    readings = [reader.read(take.text, take.language) for take in takes]
+    began_s = time.process_time()
+    for take, reading in zip(takes, readings, strict=True):
+        align(take.clip, take.text, reading)
+    share = (time.process_time() - began_s) / sum(take.clip.duration_s for take in takes)
+    began_s = measure_all_s()
+    for take in takes:
+        reader.read(take.text, take.language)
+    read = (measure_all_s() - began_s) / sum(take.clip.duration_s for take in takes)
+    print(f"\nalignment {100 * share:.2f} % of real time, the reading {100 * read:.2f} %")
+    assert share <= 0.02
 
 
 TEXT = "Well, the red kite flew over the harbour, and nobody looked up."

@@ -29,10 +29,12 @@ class CountedAligner(WordAligner):
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
+        self.languages: list[str | None] = []
         self.fails = False
 
     def align_file(self, path: Path, text: str, language: str | None = None) -> Alignment:
         self.texts.append(text)
+        self.languages.append(language)
         if self.fails:
             raise SpeechFailed("not now")
         return super().align_file(path, text, language)
@@ -129,6 +131,18 @@ def test_pronunciations_are_timed_at_the_words_that_are_written(
     assert all(a.end_s <= b.start_s + 0.001 for a, b in pairwise(words))
 
 
+def test_words_are_read_in_the_language_of_the_script(
+    studio: Studio, aligner: CountedAligner
+) -> None:
+    """A line that names no language has that of the project."""
+    session = open_scene(studio, "Ida: Ach so, ja.")
+    edit = {"op": "settings", "fields": {"language": "de"}}
+    session.edit(ops(edit), IDA, session.rev)
+    rendered(session)
+    wait_until_timed(session)
+    assert aligner.languages == ["de"]
+
+
 def test_no_take_is_timed_before_the_line_at_the_play_head(
     studio: Studio, aligner: CountedAligner
 ) -> None:
@@ -142,7 +156,7 @@ def test_no_take_is_timed_before_the_line_at_the_play_head(
     queue.queued[second] = None  # waits for the engine
     take = takes_of(session)[0]
     object.__setattr__(take, "words", None)
-    timing.add(take, take.text)
+    timing.add(take, take.text, None)
     timing.pump()
     assert studio.projects._timer.thread.submit(lambda: len(aligner.texts)).result() == 1
     queue.queued.clear()

@@ -371,6 +371,7 @@ def test_takes_of_other_lines_and_lines_that_are_not_there_are_not_found(
     wrong = [
         f"/takes/{'a' * 12}/{take_id}/audio.wav",
         f"/takes/{'a' * 12}/{'b' * 16}/peaks",
+        f"/takes/{'a' * 12}/{take_id}/words",
         f"/lines/{'a' * 12}/audio",
         "/lines/..%2f..%2f/audio",
     ]

@@ -1,0 +1,58 @@
+"""Words that are written have the times of those that are spoken in their place."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.hearing.draft_reading import find_words
+from studio.hearing.word_times import WordTime
+from studio.hearing.written_words import place_in_written
+
+
+def said(text: str) -> list[WordTime]:
+    """A second for each word."""
+    return [
+        WordTime(text[start:end], start, end, float(at), at + 1.0)
+        for at, (start, end) in enumerate(find_words(text))
+    ]
+
+
+def placed(spoken: str, written: str) -> list[tuple[str, float, float]]:
+    found = place_in_written(said(spoken), written)
+    assert all(written[one.start : one.end] == one.word for one in found)
+    return [(one.word, one.start_s, one.end_s) for one in found]
+
+
+def test_one_word_for_one() -> None:
+    assert placed("Ask Doctor Who", "Ask Dr. Who") == [("Ask", 0, 1), ("Dr", 1, 2), ("Who", 2, 3)]
+
+
+def test_many_for_one() -> None:
+    assert placed("the user interface now", "the UI now") == [
+        ("the", 0, 1), ("UI", 1, 3), ("now", 3, 4),
+    ]  # fmt: skip
+
+
+def test_one_for_many() -> None:
+    assert placed("go soon now", "go very very shortly now")[1:4] == [
+        ("very", 1, 1.267), ("very", 1.267, 1.533), ("shortly", 1.533, 2),
+    ]  # fmt: skip
+
+
+def test_what_isn_t_spoken_has_no_time() -> None:
+    assert placed("go now", "go, hm, now") == [("go", 0, 1), ("now", 1, 2)]
+
+
+def test_words_of_a_piece_find_their_place_in_the_whole() -> None:
+    words = said("late it is")
+    assert [one.start for one in place_in_written(words, "How late it is.")] == [4, 9, 12]
+
+
+@given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abcd")))
+def test_any_two_texts(spoken: list[str], written: list[str]) -> None:
+    times = placed(" ".join(spoken), " ".join(written))
+    assert all(start <= end for _, start, end in times)
+    assert all(one[2] <= other[1] for one, other in pairwise(times))
