@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 import av
 from av.stream import Disposition
+from PIL import Image, UnidentifiedImageError
 
 from studio import __version__
 from studio.errors import BadInput
@@ -59,8 +60,6 @@ class Cover:
         Raises:
             BadInput: It is no such image, or too large.
         """
-        from PIL import Image, UnidentifiedImageError  # hardly anybody has a cover
-
         if len(self.data) > MAX_COVER_BYTES:
             raise BadInput(f"A cover has at most {MAX_COVER_BYTES / 1e6:.0f} MB.")
         try:
