@@ -22,7 +22,7 @@ import regex
 from studio.dialog.model import SpeechLimits, name_key
 from studio.dialog.tags import SOUND_TAGS, sound_name, tidy_spaces
 
-MAX_DIRECTION_CHARS = 300
+MAX_DIRECTION_CHARS = 2_000
 
 CUE_WORDS = (
     r"(?:sfx|fx|sound(?:\s+(?:effects?|fx|cue))?|(?:intro|outro|theme|background|closing)\s+music"
@@ -321,7 +321,7 @@ def find_effect(direction: Direction, limits: SpeechLimits, moods: Collection[st
 
 
 def describe_effect(direction: Direction, limits: SpeechLimits, moods: Collection[str]) -> str:
-    """How a voice follows a direction, as a sentence; "" if it doesn't. Arguments as above."""
+    """What a voice does with a direction that isn't spoken, as a sentence. Arguments as above."""
     words = _shorten(direction.words)
     match find_effect(direction, limits, moods):
         case Effect.TAG:
@@ -331,7 +331,8 @@ def describe_effect(direction: Direction, limits: SpeechLimits, moods: Collectio
         case Effect.INSTRUCTION:
             return f"“{words}” goes to the voice as an instruction."
         case _:
-            return ""
+            is_cue = direction.kind is DirectionKind.CUE
+            return (_BY_KIND[direction.kind] if is_cue else _NOT_FOLLOWED).replace("{}", words)
 
 
 _NOT_FOLLOWED = "“{}” is a stage direction and isn't spoken; this voice can't follow it."
@@ -363,6 +364,11 @@ class Directed:
     mood: str | None = None
     instructions: list[str] = field(default_factory=list)
     notices: dict[str, str] = field(default_factory=dict)
+
+    def list_unfollowed(self) -> set[str]:
+        """The notices that raise no doubt: the voice can't follow a direction or a cue."""
+        kinds = (DirectionKind.DIRECTION, DirectionKind.CUE)
+        return {self.notices[kind] for kind in kinds if kind in self.notices}
 
 
 def apply_directions(text: str, limits: SpeechLimits, moods: Collection[str]) -> Directed:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
-from studio.dialog.directions import describe_effect, find_directions
+from studio.dialog.directions import apply_directions, describe_effect, find_directions
 from studio.dialog.model import (
     Dialog,
     ParamValue,
@@ -140,7 +140,7 @@ class DirectionNote:
     Attributes:
         start: Its place in UTF-16 units, as browsers count.
         end: As `start`.
-        note: How the voice follows it; "" if it doesn't, which the line's warnings say.
+        note: How the voice follows it, or that it doesn't.
     """
 
     start: int
@@ -230,8 +230,11 @@ class _LineChecker:
             moods_of=self._list_moods,
             pronounce=self._pronounce,
         )
+        # What the voice can't follow is shown with the directions, and needs no check.
+        moods = self._list_moods(line.speaker or "")
+        quiet = apply_directions(line.text, self._limits, moods).list_unfollowed()
         return [
-            *_list_plan_warnings(planned),
+            *(one for one in _list_plan_warnings(planned) if one not in quiet),
             *self._check_voice(planned),
             *self._check_language(line),
         ]

@@ -11,7 +11,8 @@ from voice_like import voice_like
 
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.project import folder as places
-from studio.services.line_checks import check_lines
+from studio.project.render_context import VoiceFingerprints, build_render_context
+from studio.services.line_checks import check_lines, find_line_directions
 
 SCRIPT = """Mara: Hello.
 Mara: [gasp] Hello.
@@ -110,3 +111,60 @@ def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkey
     assert more == [True, False, False, True]
     session.edit(ops({"op": "settings", "fields": {"language": "zh"}}), IDA, session.rev)
     assert "lacks something" in told(session)[2]
+
+
+DIRECTED = """Mara: 😀 (angrily) Hello.
+Mara: [SFX: door] Hello. (and I mean it)
+Mara: (wry) Hello.
+Mara: (and I mean it) Hello.
+Mara: Hello."""
+
+
+def test_directions_have_their_place_and_what_becomes_of_them(studio):
+    session = studio.projects.create("Scene", read_dialog_text(DIRECTED).dialog)
+    found = find_line_directions(session)
+    first, second, third = (found[line_id] for line_id in session.document.order[:3])
+    assert len(found) == 3
+    # As browsers count: the face takes two units.
+    assert [(one.start, one.end) for one in first] == [(3, 12)]
+    assert (
+        first[0].note
+        == "“angrily” is a stage direction and isn't spoken; this voice can't follow it."
+    )
+    assert "“SFX: door” is a cue" in second[0].note
+    assert "“wry”" in third[0].note
+    studio.speakers.add("Mara", sample=voice_like(5))
+    studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
+    assert (
+        "chooses the mood “angry”"
+        in find_line_directions(session)[session.document.order[0]][0].note
+    )
+
+
+def test_only_doubts_about_directions_are_to_be_checked(studio):
+    session = studio.projects.create("Scene", read_dialog_text(DIRECTED).dialog)
+    angrily, door, wry, mean, plain = told(session)
+    assert (angrily, door, plain) == ("", "", "")
+    assert "is taken for a stage direction" in wry
+    assert "is spoken. If it says how the line is said" in mean
+
+
+def test_a_direction_s_mood_outdates_its_line_only_and_old_takes_still_match(studio):
+    session = studio.projects.create("Scene", read_dialog_text(DIRECTED).dialog)
+    studio.speakers.add("Mara", sample=voice_like(5))
+    before, after = contexts = [], []
+    for context in contexts:
+        context.append(
+            build_render_context(
+                session.document, VoiceFingerprints(studio.speakers), session.backend
+            )
+        )
+        if context is before:
+            studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
+    lines = list(session.document)
+    old = [before[0].compute_key(line) for line in lines]
+    assert [after[0].compute_key(line) == key for line, key in zip(lines, old, strict=True)] == [
+        False, True, True, True, True
+    ]  # fmt: skip
+    legacy = after[0].compute_legacy_keys(lines[0], "Mara", session.backend.name)
+    assert old[0] in legacy

@@ -76,6 +76,13 @@ def test_a_screenplay_pasted_into_the_script_leaves_the_script_around_it(page, w
     page.wait_for_function("() => window.tableread.project.lines.length === 6")
     saved(page)
     assert stored(page, project) == ["Hush.", "—", "—", "(angrily) Get out!", "No.", "—"]
+    page.locator(f"{NARRATOR} .notice-act").click()
+    expect(page.locator("#script")).to_have_value(
+        "Ilse: Hush.\nNarrator: INT. WEIR - NIGHT\nNarrator: Rain. IVO waits.\n"
+        "IVO: (angrily) Get out!\nANNA: No.\nNarrator: CUT TO:\n"
+    )
+    page.wait_for_function("() => window.tableread.project.lines.every(({ speaker }) => speaker)")
+    saved(page)
     page.click("#views [data-view=lines]")
 
 

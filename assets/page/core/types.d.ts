@@ -634,7 +634,7 @@ export interface ReadLines {
   unspoken?: number;
 }
 
-/** A stage direction in a line's text; `note` says how the voice follows it, or is empty. */
+/** A stage direction in a line's text; `note` says how the voice follows it, or that it doesn't. */
 export interface LineDirection {
   start: number;
   end: number;

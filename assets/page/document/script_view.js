@@ -3,13 +3,14 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { noticeImportedFile, showDone, showError, showNotice } from "../core/notices.js";
+import { noticeImportedFile, noticeUnspoken, showDone, showError, showNotice } from "../core/notices.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
 /** @import { PageElement } from "../core/types" */
 
 const TYPED = "input, textarea, select, [contenteditable]";
 const MOST_CHARS = 1_000_000;
+const NARRATOR = "Narrator";
 
 /** @param {PageElement} area */
 export function listenForPaste(area) {
@@ -32,20 +33,28 @@ function isMeant({ defaultPrevented, target }, area) {
 /** What isn't a plain script is read by itself, before the script around it makes something else of it. */
 async function readAsLines(area, from, text) {
   const pasted = area.value;
-  const unread = { chat: false, plain: true, lines: [], notices: [] }; // the script view reports its own errors
-  const { chat, plain, lines, notices } = await api.readLines(new Blob([text])).catch(() => unread);
+  const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0 }; // the script view reports its own errors
+  const { chat, plain, lines, notices, unspoken } = await api.readLines(new Blob([text])).catch(() => unread);
   if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
-  replaceRange(area, [from, from + text.length], serializeLines(lines));
+  const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines, chat ? "a chat" : "a script");
   noticeImportedFile({ name: "The clipboard", notices });
+  noticeUnspoken(unspoken ?? 0, async () => {
+    const narrated = await api.readLines(new Blob([text]), "", NARRATOR);
+    const to = from + script.length;
+    // What was typed there since stays as it is.
+    if (area.value.slice(from, to) === script) replaceRange(area, [from, to], serializeLines(narrated.lines));
+  });
 }
 
-/** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. */
+/** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. @returns {string} what was inserted */
 function replaceRange(area, [from, to], script) {
   area.focus();
   area.setSelectionRange(from, to);
   const begins = from === 0 || area.value[from - 1] === "\n";
-  insertText(begins ? script : `\n${script}`);
+  const inserted = begins ? script : `\n${script}`;
+  insertText(inserted);
+  return inserted;
 }
 
 /** Only `execCommand` changes text in a way that the browser can undo. */

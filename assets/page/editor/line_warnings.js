@@ -160,9 +160,9 @@ export class WarningBadges {
     return lineIssues(project.line(lineId), project.view.accepted_takes);
   }
 
-  /** How the voice follows the line's stage directions, which needs no check. */
+  /** What becomes of the line's stage directions, which needs no check. */
   #notesOf(lineId) {
-    return this.#parts.hints.directionsOf(lineId).map(({ note }) => note).filter(Boolean);
+    return this.#parts.hints.directionsOf(lineId).map(({ note }) => note);
   }
 
   /** Update lines whose take changed or was accepted. */

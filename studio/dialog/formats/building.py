@@ -32,9 +32,9 @@ _SHOWN_QUOTES = 3
 _SHOWN_CHARS = 60
 
 NOT_SPOKEN = (
-    "Action, headings and stage directions are not spoken. To have them read, choose a narrator "
-    "(--narrator NAME), or write NARRATOR, or another name, above them. They stand between the "
-    "lines:"
+    "Action, headings and stage directions are not spoken. To have them read, add a narrator (in "
+    "the terminal: --narrator NAME), or write NARRATOR, or another name, above them. They stand "
+    "between the lines:"
 )
 """The notice about what a narrator could read."""
 
