@@ -281,9 +281,11 @@ class ProjectSession:
             self._check_wants(take)
             choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
             news = self._follow(self._editor.edit([choose], author, self.rev))
-            spoken = self._state.line_states.context.pronouncing.spoken(take.text)
+            context = self._state.line_states.context
+            spoken = context.pronouncing.spoken(take.text)
+            language = take.language or context.resolve_language(self._state.line(take.line_id))
         self._renderer.recognition.add([take])
-        self._state.word_timing.add(take, spoken)
+        self._state.word_timing.add(take, spoken, language)
         return news
 
     def _check_wants(self, take: Take) -> None:
