@@ -273,9 +273,9 @@ class ProjectSession:
             self._check_wants(take)
             choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
             news = self._follow(self._editor.edit([choose], author, self.rev))
-            context, line = self._state.line_states.context, self._state.line(take.line_id)
+            context = self._state.line_states.context
             spoken = context.pronouncing.spoken(take.text)
-            language = line.language or context.resolve_language(line)
+            language = take.language or context.resolve_language(self._state.line(take.line_id))
         self._renderer.recognition.add([take])
         self._state.word_timing.add(take, spoken, language)
         return news

@@ -39,6 +39,7 @@ class _Phrase:
         segments: Of the whole line; those in the middle are spoken.
         spoken: Index of the first segment to speak, and of the one after the last.
         span: The words in the line's spoken text.
+        language: Of the line, if anybody says.
     """
 
     take: Take
@@ -46,6 +47,7 @@ class _Phrase:
     spoken: tuple[int, int]
     span: tuple[int, int]
     seed: int
+    language: str | None
 
     @property
     def text(self) -> str:
@@ -108,9 +110,9 @@ class LinePatches:
         self, session: ProjectSession, phrase: _Phrase, donor: Clip, author: Author
     ) -> EditEvent:
         clip = decode(session.take_store.get_audio_path(phrase.take))
-        take = AlignedClip(clip, self._align(clip, phrase.text, phrase.take.language))
+        take = AlignedClip(clip, self._align(clip, phrase.text, phrase.language))
         text = _join_texts(phrase.plan.segments)
-        other = AlignedClip(donor, self._align(donor, text, phrase.take.language))
+        other = AlignedClip(donor, self._align(donor, text, phrase.language))
         patch = lay_patch(take, other, *phrase.span, offset=phrase.offset)
         report = self._report(phrase, patch.clip)
         return session.add_take(_describe(phrase, patch, report), patch.clip, author)
@@ -139,7 +141,8 @@ def _plan_phrase(session: ProjectSession, line_id: str, marked: tuple[int, int])
     span = find_spoken_span(line.text, _from_utf16(line.text, marked), text)
     if span is None:
         raise BadInput("Mark the words that are to be said again.")
-    return _Phrase(take, planned.segments, _find_segments(planned.segments, span), span, seed)
+    spoken_segments = _find_segments(planned.segments, span)
+    return _Phrase(take, planned.segments, spoken_segments, span, seed, language)
 
 
 def _find_ready(session: ProjectSession, line_id: str) -> tuple[ProjectLine, Take]:
