@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
+from ports import reserve_port
 from serving import Process
 
 from studio.setup.browser import find_browser
@@ -64,12 +64,6 @@ class Server:
     process: Process
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def _wait_until_up(server: Server, log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -111,7 +105,7 @@ def started(folder: Path, port: int, script: Path | None = None) -> Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory) -> Iterator[Server]:
     """The studio all tests of the page share."""
-    server = started(tmp_path_factory.mktemp("page"), _free_port())
+    server = started(tmp_path_factory.mktemp("page"), reserve_port())
     yield server
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(timeout=ENDED_WITHIN_S)
@@ -124,7 +118,7 @@ def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
 
     def begin(script: str) -> Server:
         folder = tmp_path_factory.mktemp(Path(script).stem)
-        alive.append(started(folder, _free_port(), Path(__file__).with_name(script)))
+        alive.append(started(folder, reserve_port(), Path(__file__).with_name(script)))
         return alive[-1]
 
     yield begin
@@ -136,7 +130,7 @@ def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
 @pytest.fixture
 def mortal(tmp_path) -> Iterator[Callable[[], Server]]:
     """Starts a studio of the test's own; called again, it kills that one and starts it anew."""
-    port, alive = _free_port(), []
+    port, alive = reserve_port(), []
 
     def begin() -> Server:
         for server in alive:
