@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import free_port
+from ports import reserve_port
 
 from studio.setup.nginx import find_nginx
 
@@ -60,7 +60,7 @@ def proxying(folder: Path, studio: str, path: str, forward: str) -> Iterator[str
         forward: `STRIPS` or `KEEPS`, or further lines of a location.
     """
     folder.mkdir(parents=True)
-    port = free_port()
+    port = reserve_port()
     config = folder / "nginx.conf"
     forward = forward.format(studio=studio)
     config.write_text(_CONFIG.format(folder=folder, port=port, path=path, forward=forward))

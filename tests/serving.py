@@ -12,7 +12,6 @@ import multiprocessing.forkserver
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from ports import reserve_port
 
 START = "import sys; from studio.app import main; sys.exit(main(sys.argv[1:]))"
 ROOT = Path(__file__).parents[1]
@@ -116,12 +116,6 @@ def end_forks() -> None:
         multiprocessing.forkserver._forkserver._stop()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def _arguments(workspace: Path, *options: str) -> list[str]:
     fixed = ["serve", _CLOSED, "--backend", "draft", "--workspace", str(workspace)]
     return [*fixed, *options]
@@ -148,7 +142,7 @@ def serving(
         opens: Whether it opens the page in a browser, as it does for people.
         most_files: Its limit of open files, which it can't raise.
     """
-    port = free_port()
+    port = reserve_port()
     workspace.mkdir(parents=True, exist_ok=True)
     log = workspace.with_suffix(".log")
     log.write_bytes(b"")

@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 from environment import settings_from
-from serving import ROOT, free_port
+from ports import reserve_port
+from serving import ROOT
 
 from studio.app import _server_config, _settings
 from studio.cli.arguments import build_parser
@@ -87,7 +88,7 @@ def _works(port: int) -> None:
 
 @pytest.mark.slow
 def test_it_serves_visitors_in_the_running_environment(tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "space.log"
+    port, log = reserve_port(), tmp_path / "space.log"
     venvs = set(ROOT.glob(".venv"))
     with started(sys.executable, ROOT, log, space(port, tmp_path / "data")):
         _works(port)
@@ -102,18 +103,18 @@ def _arguments(environ: dict[str, str], *options: str) -> ServeArguments:
 
 
 def test_it_listens_where_the_platform_asks(tmp_path: Path) -> None:
-    port = free_port()
+    port = reserve_port()
     arguments = _arguments(space(port, tmp_path))
     assert (arguments.host, arguments.port) == ("0.0.0.0", port)
     assert arguments.is_shared
     assert not arguments.open_browser
     assert "somebody-tableread.hf.space" in arguments.config.allowed_hosts
-    assert not _arguments(space(free_port(), tmp_path), "--share").share
+    assert not _arguments(space(reserve_port(), tmp_path), "--share").share
 
 
 def test_a_domain_of_ones_own_beside_the_spaces_is_known(tmp_path: Path) -> None:
     hosts = {"SPACE_HOST": "somebody-tableread.hf.space, studio.example.com"}
-    around = _arguments(space(free_port(), tmp_path) | hosts).config
+    around = _arguments(space(reserve_port(), tmp_path) | hosts).config
     assert around.allowed_hosts == ("somebody-tableread.hf.space", "studio.example.com")
 
 
@@ -165,7 +166,7 @@ def test_a_fresh_environment_as_the_platform_makes_it(tmp_path: Path) -> None:
     python = str(environment / "bin" / "python")
     install = [python, "-m", "pip", "install", "--quiet", "-r", "requirements.txt"]
     subprocess.run(install, cwd=ROOT, check=True)
-    port, log = free_port(), tmp_path / "space.log"
+    port, log = reserve_port(), tmp_path / "space.log"
     with started(python, ROOT, log, space(port, tmp_path / "data")):
         _works(port)
 

@@ -190,9 +190,9 @@ def choose_colour(taken: Iterable[str]) -> str:
     return find_rarest_colour(Counter(taken))
 
 
-def find_rarest_colour(uses: Mapping[str, int]) -> str:
+def find_rarest_colour(uses: Counter[str]) -> str:
     """The first colour of the palette that is used least; `uses` has how often each is."""
-    return min(SPEAKER_COLOURS, key=lambda colour: uses.get(colour, 0))
+    return min(SPEAKER_COLOURS, key=uses.__getitem__)
 
 
 def find_mood_sample(speaker: Speaker, mood: str) -> MoodSample | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from ports import reserve_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 90
@@ -22,7 +22,7 @@ class SpeechServer:
     """A server's process and its control."""
 
     def __init__(self, kind: str, port: int | None = None) -> None:
-        self.port = port or free_port()
+        self.port = port or reserve_port()
         self.control = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", timeout=30, trust_env=False
         )
@@ -80,12 +80,6 @@ class SpeechServer:
     def close(self) -> None:
         self.kill()
         self.control.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager

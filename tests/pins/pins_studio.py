@@ -16,7 +16,6 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from ports import reserve_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -144,19 +144,12 @@ def _fork_server() -> ForkServer:
     return ForkServer()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class Server:
     """A studio that serves, in a process of its own."""
 
     def __init__(self, workspace: Path, *options: str, **variables: str) -> None:
         self.workspace = workspace
-        port = free_port()
+        port = reserve_port()
         self.url = f"http://127.0.0.1:{port}"
         fixed = ["serve", "--no-browser", "--no-models", "--port", str(port)]
         log = workspace.with_name(f"{workspace.name}.log")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 import threading
 import time
 import wave
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from ports import reserve_port
 from project_scenes import until
 from serving import Process
 
@@ -30,9 +30,7 @@ pytestmark = [
 
 @contextmanager
 def serving(workspace: Path) -> Iterator[tuple[httpx.Client, Process]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = reserve_port()
     log = workspace.with_suffix(".log")
     process = Process([str(workspace), str(port)], os.environ, log, script=SERVER)
     try:

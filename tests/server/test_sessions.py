@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 from addresses import PAGE_ADDRESSES, filled
+from ports import reserve_port
 from serving import Process, serving
 from speech_client import events_of
 
@@ -28,9 +28,7 @@ SCRIPT = "Ida: This is my own scene.\nTom: And nobody else's."
 
 def no_tunnel() -> dict[str, str]:
     """A tunnel server that isn't there; being shared doesn't depend on it."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        return {"GRADIO_SHARE_SERVER_ADDRESS": f"127.0.0.1:{closed.getsockname()[1]}"}
+    return {"GRADIO_SHARE_SERVER_ADDRESS": f"127.0.0.1:{reserve_port()}"}
 
 
 @dataclass(frozen=True)

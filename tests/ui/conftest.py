@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import soundfile
+from ports import reserve_port
 from serving import ROOT, Process
 from tiny_hub import TinyHub
 
@@ -68,12 +68,6 @@ class Server:
     process: Process | subprocess.Popen[bytes]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def _wait_until_up(server: Server, log: Path, within_s: float = START_TIMEOUT_S) -> None:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -95,7 +89,7 @@ def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -
         hub_url: Where the hub answers.
         command: Python and launch.py, where they aren't the running ones, and may install first.
     """
-    port = _free_port()
+    port = reserve_port()
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TTS_")}
     environ |= {
         "HF_ENDPOINT": hub_url,
@@ -148,7 +142,7 @@ def started(folder: Path, port: int, script: Path | None = None) -> Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory) -> Iterator[Server]:
     """The studio all tests of the page share."""
-    server = started(tmp_path_factory.mktemp("page"), _free_port())
+    server = started(tmp_path_factory.mktemp("page"), reserve_port())
     yield server
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(timeout=ENDED_WITHIN_S)
@@ -161,7 +155,7 @@ def server_of(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
 
     def begin(script: str) -> Server:
         folder = tmp_path_factory.mktemp(Path(script).stem)
-        alive.append(started(folder, _free_port(), Path(__file__).with_name(script)))
+        alive.append(started(folder, reserve_port(), Path(__file__).with_name(script)))
         return alive[-1]
 
     yield begin
@@ -203,7 +197,7 @@ def first_start(tmp_path_factory, hub: TinyHub) -> Iterator[Callable[..., Server
 @pytest.fixture
 def mortal(tmp_path) -> Iterator[Callable[[], Server]]:
     """Starts a studio of the test's own; called again, it kills that one and starts it anew."""
-    port, alive = _free_port(), []
+    port, alive = reserve_port(), []
 
     def begin() -> Server:
         for server in alive:

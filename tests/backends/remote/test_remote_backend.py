@@ -10,7 +10,8 @@ import numpy as np
 import psutil
 import pytest
 from contract import CHECKS, LINE, request_for, whole
-from remote_process import START_S, free_port, serving
+from ports import reserve_port
+from remote_process import START_S, serving
 
 from studio.audio.clip import resample
 from studio.backends.options import BackendOptions, RemoteOptions
@@ -71,14 +72,14 @@ class TestLoading:
             backend.load(lambda _: None)
 
     def test_before_it_is_loaded_it_asks_nobody(self, remote):
-        backend = remote(f"http://127.0.0.1:{free_port()}", load=False)
+        backend = remote(f"http://127.0.0.1:{reserve_port()}", load=False)
         assert backend.unavailable() is None
         assert backend.capabilities.cloning
         with pytest.raises(ModelUnavailable, match="Load"):
             whole(backend.speak(request_for(backend)))
 
     def test_a_server_that_is_not_there(self, remote):
-        port = free_port()
+        port = reserve_port()
         with pytest.raises(ModelUnavailable, match=rf"127\.0\.0\.1:{port} can't be reached"):
             remote(f"http://127.0.0.1:{port}/v1")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from contract import CHECKS, LINE, whole
 from live import live
-from remote_process import free_port
+from ports import reserve_port
 from speech_client import app_of
 
 from benchmarks.speech_servers import own_servers
@@ -141,7 +141,7 @@ def test_the_command_line_finds_the_servers_by_itself(urls, tmp_path, monkeypatc
 
 
 def test_a_server_that_is_gone_is_one_clear_message(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TTS_REMOTE_URLS", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("TTS_REMOTE_URLS", f"http://127.0.0.1:{reserve_port()}")
     script = tmp_path / "scene.txt"
     script.write_text("Ida: Did you hear that?\n")
     out = tmp_path / "scene.wav"

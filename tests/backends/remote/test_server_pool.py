@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 from contract import request_for, whole
-from remote_process import START_S, SpeechServer, free_port, serving
+from ports import reserve_port
+from remote_process import START_S, SpeechServer, serving
 
 from studio.audio.decode import decode
 from studio.backends.options import BackendOptions, RemoteOptions
@@ -151,7 +152,7 @@ def test_an_answer_that_cannot_be_unpacked_is_asked_for_again(lasting):
 
 
 def test_a_server_that_comes_later_takes_part(lasting):
-    port = free_port()
+    port = reserve_port()
     backend = backend_on(lasting[0].url, f"http://127.0.0.1:{port}/v1")
     backend.load(lambda _: None)
     assert len(whole(backend.speak(request_for(backend))))
