@@ -355,6 +355,10 @@ class _EngineBench:
         for tf32 in (False, True):
             measure = partial(measure_codec, self.folder, self.device, self.slots[0], tf32=tf32)
             yield f"codec alone, {'TF32' if tf32 else 'float32'}", partial(_one, measure)
+        if self.device == "cpu":
+            from benchmarks.codec_forms import measure_codec_forms
+
+            yield "codec alone, by form", partial(measure_codec_forms, self.folder)
 
     def codes(self) -> Iterator[tuple[str, MeasureFn]]:
         """How often whole numbers, which a CPU multiplies, make float32's codes."""

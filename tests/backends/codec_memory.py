@@ -32,6 +32,11 @@ def full_size_step(device: str) -> CodecDecoder:
     return CodecDecoder(full_size_decoder(device))
 
 
+def _tensors(nest: Any) -> list[torch.Tensor]:
+    """All but weights in a library's own order, which show no storage."""
+    return [one for one in tree_leaves(nest) if torch.is_tensor(one) and not one.is_mkldnn]
+
+
 class Living(TorchDispatchMode):
     """Counts the bytes of tensors that operations make, until they are given up."""
 
@@ -51,12 +56,10 @@ class Living(TorchDispatchMode):
         return living.most
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {
-            id(one.untyped_storage()) for one in tree_leaves((args, kwargs)) if torch.is_tensor(one)
-        }
+        given = {id(one.untyped_storage()) for one in _tensors((args, kwargs))}
         out = func(*args, **(kwargs or {}))
-        for one in tree_leaves(out):
-            if torch.is_tensor(one) and id(one.untyped_storage()) not in given:
+        for one in _tensors(out):
+            if id(one.untyped_storage()) not in given:
                 self._count(one.untyped_storage())
         return out
 

@@ -63,10 +63,37 @@ CodecLayer = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Takes a wave [rows, channels, time] and the state; gives the next wave. May write over both."""
 
 
-def build_layers(decoder: Any, ledger: StateLayout) -> list[CodecLayer]:
-    """All layers between the transformer and the samples, in order."""
-    blocks = [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
-    return [_build_layer(block, ledger) for block in blocks]
+def codec_blocks(decoder: Any) -> list[Any]:
+    """The package's layers between the transformer and the samples, in order."""
+    return [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
+
+
+class WaveDecoder:
+    """Everything between the transformer and the samples."""
+
+    @staticmethod
+    def pack_linear(module: Any) -> LinearFn:
+        """What multiplies in place of a linear layer of those before it: itself."""
+        return module
+
+    @staticmethod
+    def pack_books(conv: Any) -> LinearFn:
+        """The same for a codebook's projection: [rows, frames, in] to [rows, frames, out]."""
+        return lambda found: conv(found.transpose(1, 2)).transpose(1, 2)
+
+    @staticmethod
+    def pack_first(block: Any, ledger: StateLayout) -> CodecLayer:
+        """The same for the convolution behind the codebooks, but [rows, frames, channels]."""
+        conv = CausalConv(block, ledger)
+        return lambda hidden, state: conv(hidden.transpose(1, 2), state).transpose(1, 2)
+
+    def __init__(self, decoder: Any, ledger: StateLayout) -> None:
+        """Lay out the state; the package's decoder is only read."""
+        self._parts = [_build_layer(block, ledger) for block in codec_blocks(decoder)]
+
+    def __call__(self, latents: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Decode the next frames: [rows, frames, width] to [rows, samples]."""
+        return apply_layers(self._parts, latents.transpose(1, 2), state)[:, 0]
 
 
 def _build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
@@ -139,12 +166,16 @@ class _SnakeBeta:
     """The activation x + sin(ax)² / b, with one pass of memory for each of its four steps."""
 
     def __init__(self, block: Any, _ledger: StateLayout) -> None:
-        self._rate = block.alpha.detach().exp()[:, None]
-        self._depth = 1 / (block.beta.detach().exp() + block.no_div_by_zero)[:, None]
+        self._rate, self._depth = (one[:, None] for one in read_snake(block))
 
     def __call__(self, wave: torch.Tensor, _state: torch.Tensor) -> torch.Tensor:
         bent = (wave * self._rate).sin_().square_()
         return torch.addcmul(wave, bent, self._depth)
+
+
+def read_snake(block: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rate and depth of the package's `SnakeBeta`: each [channels]."""
+    return block.alpha.detach().exp(), 1 / (block.beta.detach().exp() + block.no_div_by_zero)
 
 
 class _ResidualUnit:
@@ -201,13 +232,40 @@ class _AttentionView:
     mask: torch.Tensor
 
 
+LinearFn = Callable[[torch.Tensor], torch.Tensor]
+PackLinearFn = Callable[[Any], LinearFn]
+"""Of a linear layer, itself or another that multiplies alike: [rows, frames, in] to [..., out]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerLinears:
+    """The multiplications of a layer."""
+
+    query: LinearFn
+    key: LinearFn
+    value: LinearFn
+    out: LinearFn
+    gate: LinearFn
+    up: LinearFn
+    down: LinearFn
+
+    @classmethod
+    def of(cls, layer: Any, linear: PackLinearFn) -> _LayerLinears:
+        """Of the package's layer."""
+        attention, feed = layer.self_attn, layer.mlp
+        modules = attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj
+        return cls(*map(linear, (*modules, feed.gate_proj, feed.up_proj, feed.down_proj)))
+
+
 class CodecTransformer:
     """The codec's transformer with a cache: reads frames that follow those already read."""
 
-    def __init__(self, model: Any, ledger: StateLayout) -> None:
+    def __init__(self, model: Any, ledger: StateLayout, linear: PackLinearFn) -> None:
         """Take the package's model; it is only read."""
         config, attention = model.config, model.layers[0].self_attn
         self._model = model
+        self._input, self._output = linear(model.input_proj), linear(model.output_proj)
+        self._linears = [_LayerLinears.of(layer, linear) for layer in model.layers]
         self._head_dim = int(attention.head_dim)
         self._grouped = attention.num_key_value_groups > 1
         self._window = int(config.sliding_window)
@@ -227,17 +285,16 @@ class CodecTransformer:
         """
         model, frames_read = self._model, self._frames_read.of(state)
         kept = self._kept.of(state)  # [rows, layers, 2, heads, before, head_dim]
-        x = model.input_proj(hidden)
+        x = self._input(hidden)
         view = self._view(frames_read, hidden.shape[1])
-        for index, layer in enumerate(model.layers):
-            mixed = self._attend(
-                layer.self_attn, _rms_norm(layer.input_layernorm, x), view, kept[:, index]
-            )
+        for index, (layer, linears) in enumerate(zip(model.layers, self._linears, strict=True)):
+            mixed = self._attend(linears, _rms_norm(layer.input_layernorm, x), view, kept[:, index])
             x = x + layer.self_attn_layer_scale(mixed)
-            fed = layer.mlp(_rms_norm(layer.post_attention_layernorm, x))
+            fed = _rms_norm(layer.post_attention_layernorm, x)
+            fed = linears.down(layer.mlp.act_fn(linears.gate(fed)) * linears.up(fed))
             x = x + layer.mlp_layer_scale(fed)
         frames_read.add_(hidden.shape[1])
-        return model.output_proj(_rms_norm(model.norm, x))
+        return self._output(_rms_norm(model.norm, x))
 
     def _view(self, frames_read: torch.Tensor, frames: int) -> _AttentionView:
         """Rotary embedding and mask of the next frames; `frames_read` is float [rows, 1]."""
@@ -252,7 +309,7 @@ class CodecTransformer:
         )
 
     def _attend(
-        self, attention: Any, x: torch.Tensor, view: _AttentionView, kept: torch.Tensor
+        self, linears: _LayerLinears, x: torch.Tensor, view: _AttentionView, kept: torch.Tensor
     ) -> torch.Tensor:
         """One layer's attention; updates `kept`, its cache [rows, 2, heads, before, head_dim]."""
         rows, frames, _ = x.shape
@@ -260,9 +317,9 @@ class CodecTransformer:
         def heads(projection: Any) -> torch.Tensor:
             return projection(x).view(rows, frames, -1, self._head_dim).transpose(1, 2)
 
-        query = _rotate_by_position(heads(attention.q_proj), view)
+        query = _rotate_by_position(heads(linears.query), view)
         fresh = torch.stack(
-            [_rotate_by_position(heads(attention.k_proj), view), heads(attention.v_proj)], 1
+            [_rotate_by_position(heads(linears.key), view), heads(linears.value)], 1
         )
         seen = torch.cat([kept, fresh], dim=3)
         kept.copy_(seen[:, :, :, frames:])
@@ -270,7 +327,7 @@ class CodecTransformer:
         mixed = F.scaled_dot_product_attention(
             query, keys, values, attn_mask=view.mask, enable_gqa=self._grouped
         )
-        return attention.o_proj(mixed.transpose(1, 2).reshape(rows, frames, -1))
+        return linears.out(mixed.transpose(1, 2).reshape(rows, frames, -1))
 
 
 def _rotate_by_position(heads: torch.Tensor, view: _AttentionView) -> torch.Tensor:
@@ -294,8 +351,7 @@ def _rms_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
 def count_lookback_frames(decoder: Any) -> int:
     """Frames of the transformer's output that reach into the audio of a later frame."""
     frames, rate = 0.0, 1
-    blocks = [*(block for stage in decoder.upsample for block in stage), *decoder.decoder]
-    for block in blocks:
+    for block in codec_blocks(decoder):
         for module in block.modules():
             name = type(module).__name__
             if name.endswith("CausalConvNet"):
@@ -315,19 +371,24 @@ class CodecDecoder:
         tables: The codebooks, which it holds besides the weights.
     """
 
-    def __init__(self, decoder: Any) -> None:
-        """Lay out the state, and fold what is constant; the package's decoder is only read."""
+    def __init__(self, decoder: Any, *, waves: type[WaveDecoder] | None = None) -> None:
+        """Lay out the state, and fold what is constant; the package's decoder is only read.
+
+        None for `waves` is what suits the device.
+        """
         ledger = StateLayout()
         self.groups = int(decoder.config.num_quantizers)
         self.samples_per_frame = int(decoder.total_upsample)
         self.device: torch.device = decoder.device
         self._looked_back = count_lookback_frames(decoder)
         with torch.no_grad():
-            self._books = _Codebooks(decoder.quantizer)
+            waves = waves or _choose_waves(decoder.device)
+            self._books = _Codebooks(decoder.quantizer, waves.pack_books)
             self.tables = self._books.first.table, self._books.rest.table
-            self._before = CausalConv(decoder.pre_conv, ledger)
-            self._transformer = CodecTransformer(decoder.pre_transformer, ledger)
-            self._parts = build_layers(decoder, ledger)
+            self._before = waves.pack_first(decoder.pre_conv, ledger)
+            model = decoder.pre_transformer
+            self._transformer = CodecTransformer(model, ledger, waves.pack_linear)
+            self._waves = waves(decoder, ledger)
         self.numbers = ledger.numbers
 
     def new_state(self, rows: int) -> torch.Tensor:
@@ -344,33 +405,36 @@ class CodecDecoder:
         Returns:
             float32 [rows, frames * samples per frame], within [-1, 1].
         """
-        wave = apply_layers(self._parts, self._read(codes, state), state)
-        return wave[:, 0].clamp(-1, 1)
+        return self._waves(self._read(codes, state), state).clamp(-1, 1)
 
     def advance(self, codes: torch.Tensor, state: torch.Tensor) -> None:
         """Read frames without making audio of them; the next ones go on from them.
 
         The convolutions read only those that reach into a later frame's audio.
         """
-        latents = self._read(codes, state)
-        apply_layers(self._parts, latents[..., -self._looked_back :], state)
+        self._waves(self._read(codes, state)[:, -self._looked_back :], state)
 
     def _read(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-        """The transformer's output for codes: [rows, width, frames]."""
-        hidden = self._before(self._books(codes), state)
-        return self._transformer(hidden.transpose(1, 2), state).transpose(1, 2)
+        """The transformer's output for codes: [rows, frames, width]."""
+        return self._transformer(self._before(self._books(codes), state), state)
+
+
+def _choose_waves(device: torch.device) -> type[WaveDecoder]:
+    from studio.backends.qwen3.packed_codec import PackedWaveDecoder, can_pack
+
+    return PackedWaveDecoder if can_pack(device) else WaveDecoder
 
 
 class _Codebooks:
     """The codebooks, normalised once; the package does that for every frame."""
 
-    def __init__(self, quantizer: Any) -> None:
+    def __init__(self, quantizer: Any, pack: PackLinearFn) -> None:
         self._semantic = int(quantizer.n_q_semantic)
-        self.first = _QuantizerCodebooks(quantizer.rvq_first)
-        self.rest = _QuantizerCodebooks(quantizer.rvq_rest)
+        self.first = _QuantizerCodebooks(quantizer.rvq_first, pack)
+        self.rest = _QuantizerCodebooks(quantizer.rvq_rest, pack)
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
-        """Latents of codes: [rows, dim, frames]."""
+        """Latents of codes: [rows, frames, dim]."""
         first, rest = codes[..., : self._semantic], codes[..., self._semantic :]
         return self.first(first) + self.rest(rest)
 
@@ -378,7 +442,7 @@ class _Codebooks:
 class _QuantizerCodebooks:
     """The codebooks of one quantizer, concatenated along the rows."""
 
-    def __init__(self, quantizer: Any) -> None:
+    def __init__(self, quantizer: Any, pack: PackLinearFn) -> None:
         tables = []
         for layer in quantizer.vq.layers:
             book = layer._codebook
@@ -387,11 +451,11 @@ class _QuantizerCodebooks:
         self.table = torch.cat(tables)
         starts = itertools.accumulate(map(len, tables[:-1]), initial=0)
         self._offsets = torch.tensor([*starts], device=self.table.device)
-        self._project = quantizer.output_proj
+        self._project = pack(quantizer.output_proj)
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
         found = F.embedding(codes + self._offsets, self.table).sum(dim=2)
-        return self._project(found.transpose(1, 2))
+        return self._project(found)
 
 
 class CodecStream:

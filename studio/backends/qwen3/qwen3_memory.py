@@ -103,9 +103,9 @@ def _qkv_numbers(transformer: Mapping[str, Any]) -> int:
     return _kv_numbers(transformer) * each
 
 
-CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (64, 128)}
+CODEC_FRAMES = {"cuda": (64, 512), "mps": (64, 512), "cpu": (32, 32)}
 """Frames of finished lines in the codec at once, at least and at most. More are no faster, and who
-listens waits for them."""
+listens waits for them; a CPU's caches hold no more."""
 
 CODEC_ROW_FRAMES = 8
 """Frames of one line at once. Half of it is padded on average, at the line's end."""
@@ -122,6 +122,7 @@ MAX_CACHED_SAMPLES = 16
 CODEC_FRAME_BYTES = 4_000_000  # 3.4 MB of tensors live at once, and a library's workspace
 _CODEC_STATE_BYTES = 5_300_000  # a row's, and its codes and samples
 _CODEC_TABLES_BYTES = 34_000_000
+_CODEC_PACKED_BYTES = {"cpu": 300_000_000}  # a second copy of weights, in another order
 
 
 def codec_bytes(frames: int) -> int:
@@ -141,7 +142,7 @@ def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
     least, most = CODEC_FRAMES[device]
     rows = budget_bytes // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
     frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
-    return frames, codec_bytes(frames)
+    return frames, codec_bytes(frames) + _CODEC_PACKED_BYTES.get(device, 0)
 
 
 def plan_talker_memory(
