@@ -181,6 +181,8 @@ _NOTHING_LIVE.close()
 MAX_TRIES = 4
 """Most tries of a line with quality issues."""
 
+_BASELINE_GROWTH = 1.1
+
 
 class JobState(StrEnum):
     """The state of a job; it is `done` even if some segments failed."""
@@ -291,6 +293,9 @@ class Job:
         self._ended_s: float | None = None
         self.records = [SegmentRecord(segment) for segment in order.plan.segments]
         self._open = len(self.records)
+        # Of each voice's reports, its measurements, and its baseline as of so many.
+        self._metrics: dict[Hashable, list[TakeMetrics]] = defaultdict(list)
+        self._baselines: dict[Hashable, tuple[int, VoiceBaseline | None]] = {}
         self._remaining = RemainingTime(
             {one.segment_idx: weigh(one) for one in order.plan.segments if weigh(one)}
         )
@@ -400,6 +405,23 @@ class Job:
             if record.state is SegmentState.STARTED
         ]
         return self.measure_elapsed_s() - min(signs_s) if signs_s else 0.0
+
+    def add_report(self, record: SegmentRecord, report: QualityReport) -> None:
+        """Record the quality of a segment that was saved."""
+        record.report = report
+        self._metrics[_build_voice_key(record)].append(report.metrics)
+
+    def find_try_issues(
+        self, record: SegmentRecord, report: QualityReport
+    ) -> tuple[QualityIssue, ...]:
+        """The quality issues of a try, compared with the segments of its voice so far."""
+        voice = _build_voice_key(record)
+        metrics, (n_known, usual) = self._metrics[voice], self._baselines.get(voice, (0, None))
+        # Not each time, as a job may have 20,000 segments.
+        if len(metrics) > _BASELINE_GROWTH * n_known:
+            usual = build_baseline(metrics, _get_speaker(record))
+            self._baselines[voice] = len(metrics), usual
+        return _find_issues(report, usual)
 
     def list_failures(self) -> tuple[SegmentFailure, ...]:
         """The segments that couldn't be spoken, in order."""
@@ -515,13 +537,6 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     return tuple(found)
 
 
-def find_try_issues(
-    job: Job, record: SegmentRecord, report: QualityReport
-) -> tuple[QualityIssue, ...]:
-    """The quality issues of a try, compared with the segments of its voice so far."""
-    return _find_issues(report, _build_baselines(job).get(_build_voice_key(record)))
-
-
 def _find_issues(report: QualityReport, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
     return report.issues + find_outliers(report.metrics, usual)
 
@@ -530,11 +545,16 @@ def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:
     metrics: dict[Hashable, list[TakeMetrics]] = defaultdict(list)
     names: dict[Hashable, str] = {}
     for record in job.records:
-        if record.report is not None and isinstance(record.segment, SpeechSegment):
+        if record.report is not None:
             voice = _build_voice_key(record)
             metrics[voice].append(record.report.metrics)
-            names[voice] = record.segment.speaker
+            names[voice] = _get_speaker(record)
     return {voice: build_baseline(takes, names[voice]) for voice, takes in metrics.items()}
+
+
+def _get_speaker(record: SegmentRecord) -> str:
+    assert isinstance(record.segment, SpeechSegment)
+    return record.segment.speaker
 
 
 def _build_voice_key(record: SegmentRecord) -> Hashable:

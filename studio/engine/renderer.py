@@ -35,7 +35,7 @@ from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
 from studio.engine.busy_time import find_device_clock
 from studio.engine.event_log import EventLog, StateChange
-from studio.engine.job import Job, SegmentRecord, SegmentState, SegmentTry, find_try_issues
+from studio.engine.job import Job, SegmentRecord, SegmentState, SegmentTry
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
@@ -348,7 +348,7 @@ class Renderer:
         """Check a try, and keep what was found with its audio."""
         job, record = turn.job, turn.record
         report = await asyncio.to_thread(self._check_try, job, record, spoken.clip)
-        issues = find_try_issues(job, record, report)
+        issues = job.find_try_issues(record, report)
         path = job.try_path(record, len(record.tries) + 1) if job.spec.tries > 1 else None
         if path is not None:
             try:
@@ -546,9 +546,11 @@ async def save_segment(
     # An earlier try may be the best; who listens to the last one can't be given the rest of it.
     record.live.close(withdrawn=spoken.live is not record.live)
     try:
-        record.report = await asyncio.to_thread(
+        report = await asyncio.to_thread(
             _keep_and_check, job, record, spoken, save=save, check=check
         )
+        if report is not None:
+            job.add_report(record, report)
     except DiskFull:
         raise
     except StudioError as error:

@@ -193,3 +193,24 @@ def test_a_try_that_is_cut_is_followed_by_another(open_studio: OpenStudio) -> No
     assert len(backend.seeds["By the brook."]) == 3
     assert find_segment_issues(job) == ()
     assert job.list_failures() == ()
+
+
+def test_tries_are_compared_with_the_lines_of_their_voice(open_studio: OpenStudio) -> None:
+    class Fading(WanderingDraft):
+        """Whispers one line the first time."""
+
+        def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+            gain = 0.2 if "whisper" in request.text and request.seed == 5 else 1
+            for chunk in super().speak(request):
+                yield chunk * gain
+
+    texts = [f"This is line number {word}." for word in (*WORDS, "seven", "eight", "nine", "ten")]
+    lines = [line(text) for text in (*texts, "And this is a whisper.")]
+    job = open_studio(Fading(), max_concurrency=1).render(
+        Dialog(tuple(lines)), RenderOptions(seed=5, tries=2)
+    )
+    finish(job)
+    last = job.records[-1]
+    assert [[issue.kind for issue in one.issues] for one in last.tries] == [["level"], []]
+    assert last.best_try == 1
+    assert find_segment_issues(job) == ()
