@@ -166,7 +166,7 @@ class _Day:
             os.environ |= {"TTS_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
             os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
             self._processes.set_forkserver_preload(
-                ["studio.app", "benchmarks.command", "benchmarks.soak_trials", "pytest"]
+                ["studio.app", "benchmarks.command", "benchmarks.soak_trials", "qwen_tts", "pytest"]
             )
 
     def run(self, part: Part) -> Outcome:

@@ -88,6 +88,7 @@ LOST = (
 )
 
 _FULL_PRECISION_FROM = 8  # Ampere; T4 and RTX 20 would imitate bfloat16
+_BFLOAT16_FROM_MACOS = (14, 0)
 _LOST_SIGNS = ("CUDA error", "device-side assert", "CUBLAS_STATUS", "CUDNN_STATUS")
 _lost = threading.Event()  # set for good: a process has one context on a card
 
@@ -138,12 +139,21 @@ def prepare(device: str, *, tf32: bool = False) -> None:
 
 
 def model_dtype(device: str) -> torch.dtype:
-    """The dtype of a language model: 16 bits where the device supports them natively."""
+    """The dtype of a language model: 16 bits where the device supports them natively.
+
+    A frame reads all weights, so that half of them is half the time where memory decides, as it
+    does on a Mac; nobody has tried it on one.
+    """
     import torch
 
-    if device != "cuda" or torch.cuda.get_device_capability()[0] < _FULL_PRECISION_FROM:
-        return torch.float32
-    return torch.bfloat16
+    match device:
+        case "cuda":
+            halves = torch.cuda.get_device_capability()[0] >= _FULL_PRECISION_FROM
+        case "mps":
+            halves = torch.backends.mps.is_macos_or_newer(*_BFLOAT16_FROM_MACOS)
+        case _:
+            halves = False
+    return torch.bfloat16 if halves else torch.float32
 
 
 def card_lost(error: BaseException | None = None) -> bool:

@@ -76,6 +76,14 @@ def test_a_card_that_only_imitates_bfloat16_gets_float32(monkeypatch, capability
     assert model_dtype("cpu") is torch.float32
 
 
+@pytest.mark.parametrize(("macos", "dtype"), [(13, torch.float32), (14, torch.bfloat16)])
+def test_a_mac_that_knows_bfloat16_gets_it(monkeypatch, macos, dtype):
+    monkeypatch.setattr(
+        torch.backends.mps, "is_macos_or_newer", lambda major, _minor: major <= macos
+    )
+    assert model_dtype("mps") is dtype
+
+
 @pytest.fixture
 def lost(monkeypatch):
     """A card that answers nothing any more, where an error says so."""

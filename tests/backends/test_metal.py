@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
+import numpy as np
 import torch
 from chatterbox_checkpoint import BY_NAME, checkpoint, one_thread, small_architecture, voice_of
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
@@ -25,6 +26,9 @@ from studio.backends.chatterbox.s3gen import S3GenDecoder
 from studio.backends.device import in_turns, turn
 from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
+from studio.backends.qwen3.checkpoint import SamplingParams
+from studio.backends.qwen3.qwen3_model import load_model
+from studio.backends.qwen3.talker_slots import TalkerRequest
 from studio.errors import SpeechFailed
 
 pytestmark = pytest.mark.models
@@ -149,6 +153,31 @@ def test_nothing_is_done_out_of_turn(name: str, seen: Seen, tmp_path_factory) ->
             assert all(one.result() > 0 for one in lines)
     assert seen.operations > 100
     assert seen.out_of_turn == []
+
+
+def test_a_line_is_made_as_on_a_mac_in_16_bits() -> None:
+    """Its talker, line by line and without graphs, on the CPU; the codec stays in 32 bits."""
+    folder = small_checkpoint("base", groups=FEW_GROUPS)
+    model = load_model(folder, "cpu", torch.bfloat16, graphs=False)
+    assert model.package.talker.dtype is torch.bfloat16
+    assert next(model.codec_decoder.parameters()).dtype is torch.float32
+    voice = voice_of("Tom", 110).sample
+    task = TalkerRequest(
+        tokens=model.tokens.line("Yes, come in."),
+        voice=model.clone_voice(voice.clip, voice.transcript, 0.0),
+        language="english",
+        sampling=SamplingParams(),
+        seed=1,
+        max_frames=6,
+    )
+    chunks: list[np.ndarray] = []
+    with suppress(SpeechFailed):  # random weights need not end
+        chunks.extend(model.speak(task))
+    samples = np.concatenate(chunks)
+    assert samples.dtype == np.float32
+    assert 0 < len(samples) <= 6 * model.codec_decoder.total_upsample
+    assert np.isfinite(samples).all()
+    assert samples.any()
 
 
 def test_a_turn_is_for_its_device_alone() -> None:

@@ -125,7 +125,7 @@ _CODEC_TABLES_BYTES = 34_000_000
 _CODEC_PACKED_BYTES = {"cpu": 300_000_000}  # a second copy of weights, in another order
 
 
-def codec_bytes(frames: int) -> int:
+def codec_bytes(frames: int, device: str) -> int:
     """Memory of the codec for so many frames at once.
 
     That is its state, what its graphs compute with (those of finished lines take turns, so the
@@ -134,7 +134,8 @@ def codec_bytes(frames: int) -> int:
     rows = frames // CODEC_ROW_FRAMES + MAX_STREAMED_LINES
     kept = (rows + MAX_CACHED_SAMPLES) * _CODEC_STATE_BYTES
     streamed = MAX_STREAMED_LINES * max(STREAM_CHUNK_FRAMES)
-    return (frames + streamed) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES
+    packed = _CODEC_PACKED_BYTES.get(device, 0)
+    return (frames + streamed) * CODEC_FRAME_BYTES + kept + _CODEC_TABLES_BYTES + packed
 
 
 def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
@@ -142,7 +143,7 @@ def plan_codec(budget_bytes: int, device: str) -> tuple[int, int]:
     least, most = CODEC_FRAMES[device]
     rows = budget_bytes // CODEC_FRAME_BYTES // CODEC_ROW_FRAMES
     frames = min(most, max(least, rows * CODEC_ROW_FRAMES))
-    return frames, codec_bytes(frames) + _CODEC_PACKED_BYTES.get(device, 0)
+    return frames, codec_bytes(frames, device)
 
 
 def plan_talker_memory(

@@ -48,7 +48,7 @@ def test_the_codec_takes_what_was_reckoned():
     tables = 4 * sum(book.numel() for book in step.tables)
     held = (rows + MAX_STREAMED_LINES + MAX_CACHED_SAMPLES) * state + tables + heard
     print(f"{living / most / 1e6:.2f} MB a frame, {state / 1e6:.2f} MB a state")
-    assert 0.8 * codec_bytes(most) < living + held < codec_bytes(most)
+    assert 0.8 * codec_bytes(most, "cuda") < living + held < codec_bytes(most, "cuda")
 
 
 def test_the_codec_makes_room_for_what_was_chosen():
@@ -58,7 +58,7 @@ def test_the_codec_makes_room_for_what_was_chosen():
     room = plan_talker_memory(RELEASED_DIMS, 3 * GB, "cpu", BatchOptions())
     codec = BatchedCodec(decoder, convolved_at_once=room.codec_frames)
     assert codec.frames_at_once == room.codec_frames
-    assert room.sound_bytes == codec_bytes(room.codec_frames)
+    assert room.sound_bytes == codec_bytes(room.codec_frames, "cpu")
 
 
 def test_the_reckoned_size_is_the_cores():
