@@ -73,7 +73,8 @@ def compute_cepstra(power: Frames, *, noise: Frames | None = None) -> Frames:
     level = _speech_power(power)
     floor = level * 10 ** (_FLOOR_DB / 10)
     under = floor + (0 if noise is None else noise * level)
-    cepstra = np.log(power + under) @ _cosines()
+    loudness = power + under
+    cepstra = np.log(loudness, out=loudness) @ _cosines()
     return _normalize(np.hstack([cepstra, _slopes(cepstra)]))
 
 
@@ -104,6 +105,7 @@ def _slopes(cepstra: Frames) -> Frames:
 
 
 def _normalize(columns: Frames) -> Frames:
-    spread = columns.std(axis=0)
-    normal: Frames = (columns - columns.mean(axis=0)) / np.maximum(spread, 1e-6)
-    return normal.astype(np.float32)
+    """Bring each column to mean 0 and deviation 1; in place."""
+    columns -= columns.mean(axis=0)
+    columns /= np.maximum(columns.std(axis=0), 1e-6)
+    return columns

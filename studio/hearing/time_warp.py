@@ -30,8 +30,11 @@ def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_
     at = np.arange(0, len(reading) - 1 + pace, pace).clip(max=len(reading) - 1)
     numbers = at.astype(np.int64)
     share = (at - numbers).astype(np.float32)[:, None]
-    following = np.minimum(numbers + 1, len(reading) - 1)
-    paced = reading[numbers] * (1 - share) + reading[following] * share
+    paced, following = reading[numbers], reading[np.minimum(numbers + 1, len(reading) - 1)]
+    following -= paced
+    following *= share
+    paced += following
+    del following
     return at[warp(take, paced, pauses[np.rint(at).astype(np.int64)], _STEADY)]
 
 
