@@ -424,7 +424,7 @@ def main() -> None:
     torch.set_num_threads(1)
     rate = 3e-3 if arguments.start is None else 1.2e-3
     plan = Plan(arguments.lines, 60 * arguments.minutes, arguments.seed, arguments.start, rate)
-    speakers = SPEAKERS
+    speakers: tuple[str, ...] = SPEAKERS
     if arguments.voices:
         speakers = tuple(f"Voice {number}" for number in range(arguments.voices))
     parts = range(100 * plan.seed, 100 * plan.seed + _PARTS)

@@ -288,8 +288,9 @@ _NO_LETTER = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 
 
 NEAR = 0.5
-"""Words as far apart as this or nearer count as the same one. Measured with the tests' recogniser:
-see docs/develop/testing.md."""
+"""Words as far apart as this or nearer count as the same one. With the tests' recogniser 0.45 to
+0.55 find 99 to 100 % of 120 missing words, 92 to 94 % of repeated and exchanged ones, at 11 to 16
+false alarms in a thousand words (lines of `held_out_lines`, seed 7)."""
 
 NEAR_IF_SHORT = 0.67
 _SHORT_LETTERS = 3
@@ -302,7 +303,7 @@ _TORN_NEAR = 0.35
 
 _LEFT_OUT_COST = 0.62
 _JOIN_COST = 0.05
-_DOUBLED_LENGTH = 1.4
+_DOUBLED_LENGTH = 1.3
 _MAX_JOINED = 3
 _MAX_OF_NUMBER = 12
 _BAND_WORDS = 40
@@ -364,7 +365,9 @@ class _Comparison:
         lengths = [sum(len(one.spellings[0]) for one in side) for side in (units, others)]
         if lengths[1] < _DOUBLED_LENGTH * lengths[0]:
             return False
-        return self.count_edits([*units, *units], others) < self.count_edits(units, others)
+        doubled = self.count_edits([*units, *units], others)
+        is_like = doubled <= NEAR * 2 * lengths[0]
+        return is_like and doubled < self.count_edits(units, others)
 
     def _distance_of(self, one: str, other: str, limit: float) -> float:
         if one == other:
@@ -581,7 +584,7 @@ def _find_marks(
         units = words.written[step.written : step.written + max(step.n_written, 1)]
         if not step.n_written:
             mark = _mark_extra(words, step, n_extra, place, times)
-            is_fragment = mark.kind is MarkKind.EXTRA and len(mark.recognised) == 1
+            is_fragment = len(mark.recognised) == 1 and mark.recognised != mark.written.casefold()
             yield None if is_fragment else mark
             continue
         place = units[step.n_written - 1].end
