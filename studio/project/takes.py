@@ -13,7 +13,7 @@ import re
 import secrets
 import wave
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -332,16 +332,7 @@ class TakeStore:
         Raises:
             StorageFailed: The record can't be written; it stays as it was.
         """
-        while (take := self._takes.get(take_id)) is not None:
-            timed = replace(take, words=words, phonemes=phonemes)
-            record = self.get_audio_path(take).with_suffix(".json")
-            self._disk.write_whole(record, encode_take(timed))
-            with self._lock:
-                if self._takes.get(take_id) is take:
-                    self._replace(timed)
-                    return timed
-            # It was restored meanwhile, and its new record has been written over.
-        return None
+        return self._amend(take_id, lambda take: replace(take, words=words, phonemes=phonemes))
 
     def update(self, take: Take) -> None:
         """Write a take's record anew, of which only the findings have changed.
@@ -349,15 +340,24 @@ class TakeStore:
         Raises:
             StorageFailed: It can't be written; nothing changed.
         """
-        with self._lock:
-            # The words may have been timed meanwhile.
-            known = self._takes.get(take.take_id, take)
-            take = replace(
-                known, doubts=take.doubts, figures=take.figures, recognised=take.recognised
-            )
+        found, measured, recognised = take.doubts, take.figures, take.recognised
+        self._amend(
+            take.take_id,
+            lambda one: replace(one, doubts=found, figures=measured, recognised=recognised),
+        )
+
+    def _amend(self, take_id: str, change: Callable[[Take], Take]) -> Take | None:
+        """Change a take's record; None if it isn't there any more. Writes without the lock."""
+        while (take := self._takes.get(take_id)) is not None:
+            changed = change(take)
             record = self.get_audio_path(take).with_suffix(".json")
-            self._disk.write_whole(record, encode_take(take))
-            self._replace(take)
+            self._disk.write_whole(record, encode_take(changed))
+            with self._lock:
+                if self._takes.get(take_id) is take:
+                    self._replace(changed)
+                    return changed
+            # It was changed meanwhile, and what was written then has been written over.
+        return None
 
     def _replace(self, take: Take) -> None:
         self._takes[take.take_id] = take

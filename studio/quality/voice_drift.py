@@ -287,11 +287,11 @@ def _find_middle_bands(others: Sequence[TakeMetrics]) -> tuple[float, ...] | Non
 
 def _measure_timbre(metrics: TakeMetrics, bands_db: tuple[float, ...] | None) -> float | None:
     """Distance of a take's long-term average spectrum, decibels RMS over its bands."""
-    if metrics.bands_db is None or bands_db is None or len(metrics.bands_db) != len(bands_db):
+    own = metrics.bands_db
+    if not own or bands_db is None or len(own) != len(bands_db):
         return None
-    with np.errstate(all="ignore"):  # impossible values of imported records
-        apart = np.subtract(metrics.bands_db, bands_db)
-        return float(np.sqrt(np.mean(np.square(apart))))
+    # Not by NumPy, which takes four times as long for so few: a page gets 20,000 lines at once.
+    return math.dist(own, bands_db) / math.sqrt(len(own))
 
 
 def _find_middle_voiceprint(others: Sequence[TakeMetrics]) -> _Array | None:
@@ -313,8 +313,10 @@ def _measure_likeness(metrics: TakeMetrics, voiceprint: _Array | None) -> float 
 
 def _unpack_voiceprint(metrics: TakeMetrics) -> _Array | None:
     """The direction of a speaker embedding, of length 1; the reverse of `pack_voiceprint`."""
+    if metrics.voiceprint is None:
+        return None
     try:
-        data = base64.b64decode((metrics.voiceprint or "").partition(":")[2], validate=True)
+        data = base64.b64decode(metrics.voiceprint.partition(":")[2], validate=True)
     except ValueError:
         return None
     steps = np.frombuffer(data, dtype=np.int8).astype(np.float64)
