@@ -42,6 +42,7 @@ _COMMON_WORDS = (
     "the a and of to in it is was he she i you that they we on at for with his her my your but not"
     " be had have as by from this what there all one said so up out if no do when who then them me"
 )
+_PARTS = 12
 _FAULTS = ("missing", "repeated", "repeated", "replaced")
 SPEAKERS = ("Ida", "Tom", "Maud", "Captain Rhys", "Pip", "Aunt Vera")
 """Those whose voices it knows; another one's is understood as far as it is like them."""
@@ -113,8 +114,8 @@ def compute_features(speech: Samples) -> _Features:
 _Line = tuple[str, _Features]
 
 
-def make_lines(count: int, seed: int) -> list[_Line]:
-    """Lines of the six voices, half of them with a fault in it, a fifth in noise."""
+def make_lines(count: int, seed: int, speakers: Sequence[str] = SPEAKERS) -> list[_Line]:
+    """Lines of some voices, half of them with a fault in it, a fifth in noise."""
     vocabulary = Vocabulary.read(_WORDS_FILE)
     chance, speaker = random.Random(seed), WordSpeaker()  # noqa: S311
     noise = np.random.default_rng(seed)
@@ -127,7 +128,7 @@ def make_lines(count: int, seed: int) -> list[_Line]:
         }
         line, other = (
             speaker.speak(
-                vocabulary.draw_text(chance), SPEAKERS[number % len(SPEAKERS)], params=params
+                vocabulary.draw_text(chance), speakers[number % len(speakers)], params=params
             )
             for _ in range(2)
         )
@@ -185,6 +186,7 @@ class Plan:
     lines: int
     seconds: float
     seed: int
+    start: Path | None = None
     peak_rate: float = 3e-3
     batch_frames: int = 16_000
 
@@ -194,6 +196,11 @@ def train(lines: Sequence[_Line], plan: Plan) -> LetterModel:
     torch.manual_seed(plan.seed)
     chance = random.Random(plan.seed)  # noqa: S311
     model = LetterModel().train()
+    if plan.start is not None:
+        load_weights(model, plan.start)
+        for norm in model.modules():
+            if isinstance(norm, nn.BatchNorm1d):
+                norm.eval()
     optimizer = torch.optim.AdamW(model.parameters(), lr=plan.peak_rate, weight_decay=1e-2)
     lose = nn.CTCLoss(blank=BLANK, zero_infinity=True)
     began_s, step, losses = time.process_time(), 0, []
@@ -254,6 +261,33 @@ def fold_norm(weight: Tensor, norm: nn.BatchNorm1d) -> tuple[npt.NDArray[np.floa
     scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
     bias = norm.bias - norm.running_mean * scale
     return (weight * scale[:, None, None]).detach().numpy(), bias.detach().numpy()
+
+
+def load_weights(model: LetterModel, file: Path) -> None:
+    """Take the weights of an exported model, whose normalisations then are shifts only."""
+    kept = [numpy_helper.to_array(one) for one in onnx.load(file).graph.initializer]
+    weights = iter(kept)
+
+    def read(weight: Tensor) -> None:
+        rounded, scale = next(weights), next(weights)
+        weight.data = torch.from_numpy(rounded.astype(np.float32) * scale[:, None, None])
+
+    def read_shift(norm: nn.BatchNorm1d) -> None:
+        nn.init.ones_(norm.weight)
+        norm.bias.data = torch.from_numpy(next(weights).copy())
+        norm.running_mean = torch.zeros_like(norm.bias)
+        norm.running_var = torch.full_like(norm.bias, 1 - norm.eps)
+
+    read(model.begin.weight)
+    read_shift(model.norm)
+    for block in model.blocks:
+        assert isinstance(block, Block)
+        read(block.over_time.weight)
+        read(block.over_channels.weight)
+        read_shift(block.norm)
+    read(model.end.weight)
+    assert model.end.bias is not None
+    model.end.bias.data = torch.from_numpy(next(weights).copy())
 
 
 class OnnxBuilder:
@@ -384,11 +418,20 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=6_000)
     parser.add_argument("--minutes", type=float, default=5.5, help="of processor time")
     parser.add_argument("--seed", type=int, default=15)
+    parser.add_argument("--start", type=Path, help="an exported model to go on from")
+    parser.add_argument("--voices", type=int, help="other voices than the six, so many")
     arguments = parser.parse_args()
-    torch.set_num_threads(2)
-    plan = Plan(arguments.lines, 60 * arguments.minutes, arguments.seed)
+    torch.set_num_threads(1)
+    rate = 3e-3 if arguments.start is None else 1.2e-3
+    plan = Plan(arguments.lines, 60 * arguments.minutes, arguments.seed, arguments.start, rate)
+    speakers = SPEAKERS
+    if arguments.voices:
+        speakers = tuple(f"Voice {number}" for number in range(arguments.voices))
+    parts = range(100 * plan.seed, 100 * plan.seed + _PARTS)
     with ProcessPoolExecutor(2) as processes:  # each with an eSpeak NG of its own
-        made = list(processes.map(make_lines, [plan.lines // 10] * 10, range(10)))
+        made = list(
+            processes.map(make_lines, [plan.lines // _PARTS] * _PARTS, parts, [speakers] * _PARTS)
+        )
     lines = [line for part in made for line in part]
     hours = sum(len(features) for _, features in lines) / 360_000
     print(f"{plan.lines} lines, {hours:.1f} h, {time.process_time():.0f} s", flush=True)

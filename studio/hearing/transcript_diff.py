@@ -287,9 +287,12 @@ def _distance_of_letters(one: str, other: str) -> float:
 _NO_LETTER = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 
 
-NEAR = 0.45
+NEAR = 0.5
 """Words as far apart as this or nearer count as the same one. Measured with the tests' recogniser:
 see docs/develop/testing.md."""
+
+NEAR_IF_SHORT = 0.67
+_SHORT_LETTERS = 3
 
 _JOINED_NEAR = 0.15
 """For words that were run together or torn apart: a short one left out must not hide in them."""
@@ -299,6 +302,7 @@ _TORN_NEAR = 0.35
 
 _LEFT_OUT_COST = 0.62
 _JOIN_COST = 0.05
+_DOUBLED_LENGTH = 1.4
 _MAX_JOINED = 3
 _MAX_OF_NUMBER = 12
 _BAND_WORDS = 40
@@ -319,6 +323,48 @@ class _Comparison:
         """How far apart words run together are, in [0, 1]; 1 also for what is beyond a limit."""
         pairs = product(_join_spellings(units), _join_spellings(others))
         return min(self._distance_of(one, other, limit) for one, other in pairs)
+
+    def count_edits(self, units: Sequence[_Unit], others: Sequence[_Unit]) -> float:
+        """How many sounds or letters have to be changed to make one of the other."""
+        said = " ".join(unit.spellings[0] for unit in others)
+        written = " ".join(unit.spellings[0] for unit in units)
+        longest = max(len(_NO_LETTER.sub("", one)) for one in (said, written))
+        edits = _distance_of_letters(written, said) * longest
+        sounds, other_sounds = self._sound(written), self._sound(said)
+        if sounds and other_sounds:
+            longest = max(len(sounds), len(other_sounds))
+            edits = min(edits, _distance_of_sounds(sounds, other_sounds) * longest)
+        return edits
+
+    def belong_together(self, units: Sequence[_Unit], others: Sequence[_Unit]) -> bool:
+        """Whether words run together explain what was said better than with one left out.
+
+        So a recogniser may write "agolden", but where "a golden" is said as "golden" a word is
+        missing.
+        """
+        longer, shorter = (units, others) if len(units) > len(others) else (others, units)
+        together = self.count_edits(longer, shorter)
+        return all(together < self.count_edits(left, shorter) for left in (longer[1:], longer[:-1]))
+
+    def is_near(self, step: _Step) -> bool:
+        """Whether words count as said; short ones differ from each other by less."""
+        if not step.n_written or not step.n_said:
+            return False
+        is_short = all(
+            step_n == 1 and len(unit.spellings[0]) <= _SHORT_LETTERS
+            for step_n, unit in (
+                (step.n_written, self.written[step.written]),
+                (step.n_said, self.said[step.said]),
+            )
+        )
+        return step.distance <= (NEAR_IF_SHORT if is_short else NEAR)
+
+    def is_doubled(self, units: Sequence[_Unit], others: Sequence[_Unit]) -> bool:
+        """Whether what was said is rather a word said twice, written as one: "keke" for "key"."""
+        lengths = [sum(len(one.spellings[0]) for one in side) for side in (units, others)]
+        if lengths[1] < _DOUBLED_LENGTH * lengths[0]:
+            return False
+        return self.count_edits([*units, *units], others) < self.count_edits(units, others)
 
     def _distance_of(self, one: str, other: str, limit: float) -> float:
         if one == other:
@@ -411,9 +457,12 @@ def _steps_from(words: _Comparison, at: int, to: int) -> Iterator[_Step]:
         if not n or not m:
             yield _Step(at, n, to, m, 1.0)
             continue
-        limit = 1.0 if (n, m) == _ONE_TO_ONE else _JOINED_NEAR
+        limit = 1.0 if (n, m) == _ONE_TO_ONE else NEAR
         distance = words.distance(units[:n], others[:m], limit)
-        if (n, m) == _ONE_TO_ONE or distance <= _JOINED_NEAR:
+        is_joined = distance <= _JOINED_NEAR or (
+            distance <= NEAR and words.belong_together(units[:n], others[:m])
+        )
+        if (n, m) == _ONE_TO_ONE or is_joined:
             yield _Step(at, n, to, m, distance)
 
 
@@ -435,7 +484,7 @@ def _join_torn(words: _Comparison, steps: Sequence[_Step]) -> Iterator[_Step]:
 
     A recogniser may take a word's end for the next one's beginning: "with a key", "witha ky".
     """
-    for is_fine, run in groupby(steps, lambda step: step.distance <= NEAR):
+    for is_fine, run in groupby(steps, words.is_near):
         group = list(run)
         n_written = sum(step.n_written for step in group)
         n_said = sum(step.n_said for step in group)
@@ -492,7 +541,7 @@ def compare_transcript(
     wrong = sum(
         step.n_written
         for step in steps
-        if step.distance > NEAR and step.n_written and not written[step.written].is_optional
+        if not words.is_near(step) and step.n_written and not written[step.written].is_optional
     )
     if wrong >= _UNLIKE_WORDS and wrong > _UNLIKE_SHARE * len(needed):
         start_s, end_s = times[0][0], times[-1][1]
@@ -531,15 +580,20 @@ def _find_marks(
     for step, n_extra in _group_extra(steps):
         units = words.written[step.written : step.written + max(step.n_written, 1)]
         if not step.n_written:
-            yield _mark_extra(words, step, n_extra, place, times)
+            mark = _mark_extra(words, step, n_extra, place, times)
+            is_fragment = mark.kind is MarkKind.EXTRA and len(mark.recognised) == 1
+            yield None if is_fragment else mark
             continue
         place = units[step.n_written - 1].end
-        is_fine = step.distance <= NEAR if step.n_said else units[0].is_optional
-        if is_fine:
+        said = words.said[step.said : step.said + step.n_said]
+        is_doubled = step.n_written == step.n_said == 1 and words.is_doubled(units, said)
+        is_fine = words.is_near(step) if step.n_said else units[0].is_optional
+        if is_fine and not is_doubled:
             yield None
             continue
         kind = MarkKind.REPLACED if step.n_said else MarkKind.MISSING
-        said = words.said[step.said : step.said + step.n_said]
+        if is_doubled:
+            kind = MarkKind.REPEATED
         span = _span(times, step.said, step.n_said)
         recognised = " ".join(one.text for one in said)
         yield WordMark(kind, units[0].start, place, units[0].text, recognised, *span)

@@ -24,6 +24,7 @@ from studio.hearing.recognition import (
     read_words,
     split_words,
 )
+from studio.hearing.transcript_diff import compare_transcript
 from studio.voices.speaker import Voice
 
 pytest.importorskip("sherpa_onnx")
@@ -56,7 +57,8 @@ def test_it_understands_the_draft_voice_and_says_when(recognisers, speak):
     found = recognisers.transcribe(clip, "en")
     said = found.text.split()
     assert [word.text for word in found.words] == said
-    assert sum(one in said for one in TEXT.split()) >= 9
+    assert sum(one in said for one in TEXT.split()) >= 6
+    assert not compare_transcript(TEXT, found, language="en")
     starts = [word.start_s for word in found.words]
     assert starts == sorted(starts)
     assert all(word.start_s <= word.end_s for word in found.words)

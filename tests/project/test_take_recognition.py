@@ -12,7 +12,7 @@ from draft_ears import catalogue
 from gated import GatedDraft
 from project_scenes import IDA, ops, rendered, text_edit, until
 from scenes import OpenStudio
-from slipping import EMOJI, MUSIC, SLIPS, SlippingDraft
+from slipping import MUSIC, SLIPS, SlippingDraft
 
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
@@ -78,18 +78,20 @@ def test_each_slip_is_marked_in_its_place_and_kept(studio: Studio) -> None:
 
 
 def test_odd_lines_get_one_clear_mark_each_and_are_ready(studio: Studio) -> None:
-    session = project(studio, MUSIC, EMOJI, GOOD)
+    session = project(studio, MUSIC, GOOD, "🎉 🎉")
     session.edit(
-        ops({"op": "set", "line_ids": [session.document.order[2]], "fields": {"language": "cy"}}),
+        ops({"op": "set", "line_ids": [session.document.order[1]], "fields": {"language": "cy"}}),
         IDA,
         session.rev,
     )
     rendered(session)
-    assert {view.state for view in session.list_views()} == {"ready"}
-    music, emoji, welsh = checked(session)
-    assert music[1] == ["unlike"]
-    assert emoji == ("Its text has no words that could be checked.", [])
-    assert welsh == ("No recogniser here knows “cy”.", [])
+    music, welsh, emoji = session.list_views()
+    until(lambda: session.get_view(welsh.line.line_id).take.recognised is not None)
+    music, welsh = (session.get_view(one.line.line_id) for one in (music, welsh))
+    assert (music.state, [issue.kind for issue in music.issues][-1]) == ("ready", "unlike")
+    assert (welsh.state, welsh.issues) == ("ready", ())
+    assert welsh.take.recognised.note == "No recogniser here knows “cy”."
+    assert "has no letter or digit" in emoji.message  # which no voice would speak
 
 
 def test_nothing_is_checked_without_a_recogniser(open_studio: OpenStudio) -> None:
