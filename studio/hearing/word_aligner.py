@@ -28,11 +28,11 @@ from studio.hearing.draft_reading import DraftReader
 from studio.hearing.word_times import Alignment, PhonemeTime, WordTime, align_samples
 
 IDLE_S = 60.0
-"""Then the process ends, and gives its 90 MB back."""
+"""Then the process ends, and gives its 70 MB back."""
 
 _LEAST_PATIENCE_S = 60.0
 _PATIENCE_S_PER_BYTE = 1 / 48_000  # as long as the take lasts, of which it uses a fiftieth
-_NICE = 15
+_NICE = 19
 
 _ON_WINDOWS = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
     subprocess, "IDLE_PRIORITY_CLASS", 0
@@ -45,7 +45,11 @@ _FAILED = (
 
 
 class WordAligner:
-    """Aligns takes; from any thread, one at a time. Its process starts with the first take."""
+    """Aligns takes; from any thread, one at a time. Its process starts with the first take.
+
+    Attributes:
+        is_closed: Whether it aligns nothing any more.
+    """
 
     def __init__(self, *, idle_s: float = IDLE_S) -> None:
         """Start nothing yet; without a take for `idle_s` the process ends."""
@@ -53,7 +57,7 @@ class WordAligner:
         self._lock = threading.Lock()  # guards all below, and is held while a take is aligned
         self._process: subprocess.Popen[bytes] | None = None
         self._timer: threading.Timer | None = None
-        self._is_closed = False
+        self.is_closed = False
 
     @property
     def is_running(self) -> bool:
@@ -110,7 +114,7 @@ class WordAligner:
 
     def close(self) -> None:
         """End the process now, whatever it is doing."""
-        self._is_closed = True
+        self.is_closed = True
         process = self._process
         if process is not None:
             process.kill()  # which ends a wait for its answer, and so frees the lock
@@ -120,7 +124,7 @@ class WordAligner:
     def _ask(self, order: dict[str, Any], path: Path) -> dict[str, Any]:
         if self._timer is not None:
             self._timer.cancel()
-        if self._is_closed:
+        if self.is_closed:
             raise SpeechFailed("The studio is closing.")
         if self._process is None or self._process.poll() is not None:
             self._stop()

@@ -71,7 +71,7 @@ class Take:
             records of studios that wrote none.
         words: For each word its first offset in the text and the one after its last, its first
             millisecond and the one after its last; None until they are timed.
-        phonemes: What is said, as `write_phonemes` has it; None until it is timed.
+        phonemes: What is said, as `pack_phonemes` writes it; None until it is timed.
         recognised: What a recogniser understood; None if none has listened to it.
     """
 
@@ -326,16 +326,16 @@ class TakeStore:
         Raises:
             StorageFailed: The record can't be written; it stays as it was.
         """
-        with self._lock:
-            take = self._takes.get(take_id)
-            if take is None:
-                return None
+        while (take := self._takes.get(take_id)) is not None:
             timed = replace(take, words=words, phonemes=phonemes)
             record = self.get_audio_path(take).with_suffix(".json")
-            # Under the lock, so that no other change of the record is written over.
             self._disk.write_whole(record, encode_take(timed))
-            self._replace(timed)
-        return timed
+            with self._lock:
+                if self._takes.get(take_id) is take:
+                    self._replace(timed)
+                    return timed
+            # It was restored meanwhile, and its new record has been written over.
+        return None
 
     def update(self, take: Take) -> None:
         """Write a take's record anew, of which only the findings have changed.

@@ -78,6 +78,8 @@ class WordTiming:
             if take is not None and not self._takes.is_freed(take):
                 self.time_now(take, spoken, language)
         except StudioError as error:
+            if self._timer is None or self._timer.aligner.is_closed:
+                return  # the rest is timed when it is asked for
             log.warning("take %s: its words aren't timed: %s", take_id, error)
         self.pump()
 
