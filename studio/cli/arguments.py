@@ -150,7 +150,7 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         help="a sample for a speaker; may be given several times",
     )
     parser.add_argument(
-        "--narrator", metavar="NAME", help="who speaks a screenplay's action and headings"
+        "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
     )
     parser.add_argument(
         "--pronunciations",
@@ -221,7 +221,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "--format", choices=SCRIPT_FORMATS, help="of standard output, or of OUT by another suffix"
     )
     parser.add_argument(
-        "--narrator", metavar="NAME", help="who speaks a screenplay's action and headings"
+        "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
     )
 
 

@@ -31,7 +31,8 @@ _BLOCKS = regex.compile(
     """,
     regex.VERBOSE,
 )
-_NAMED = regex.compile(r"[^:：]{1,60}[:：](?:\s|\*)")
+_NAMED = regex.compile(r"(?P<name>[^:：]{1,60})[:：](?:\s|\*)")
+_BOLD_NAME = regex.compile(r"\*\*[^*:：]{1,60}(?:[:：]\*\*|\*\*\s*[:：])")
 _HOW = regex.compile(r"\([^()]{1,80}\)")
 _HEADING = regex.compile(r"\#{1,6}\s")
 
@@ -53,6 +54,11 @@ def has_blocks(rows: list[Row]) -> bool:
     found = [row for _, row in rows if _BLOCKS.match(row)]
     # `# Scene one` alone is a comment of a script, or a title.
     return any(not _HEADING.match(row) for row in found)
+
+
+def has_bold_names(rows: list[Row]) -> bool:
+    """Whether a row begins with a name in bold and a colon, as models write who speaks."""
+    return any(_BOLD_NAME.match(row) for _, row in rows)
 
 
 def read_markdown(rows: list[Row]) -> list[Row]:
@@ -88,9 +94,14 @@ def _prefix(tokens: list[Token], idx: int) -> str:
     """What an inline token's first row begins with, which its block has taken away."""
     if tokens[idx - 1].type == "heading_open":
         return "# "
-    number = tokens[idx - 2].info if idx > 1 and tokens[idx - 2].type == "list_item_open" else ""
-    is_said = _NAMED.match(tokens[idx].content) is not None
-    return "" if is_said or not number else f"{number}. "
+    if idx < 2 or tokens[idx - 2].type != "list_item_open":
+        return ""
+    named, number = _NAMED.match(tokens[idx].content), tokens[idx - 2].info
+    if named is None:
+        return f"{number}. " if number else ""
+    # `- **A point:** …` in a list is no speaker, unless he says more than that.
+    is_point = sum(one.content.startswith(named["name"]) for one in tokens) == 1
+    return "\\" if is_point and named["name"].startswith("**") else ""
 
 
 def _inline_rows(token: Token, number: int) -> Iterator[Row]:

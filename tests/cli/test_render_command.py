@@ -213,7 +213,7 @@ def test_when_every_line_fails_nothing_is_written(command: Command) -> None:
     ("content", "name", "message"),
     [
         (b"", "scene.txt", "empty"),
-        (b"just some words\nand some more", "scene.txt", "speaker's name"),
+        (b"# just a note", "scene.txt", "holds no lines"),
         (b"\x89PNG\r\n\x1a\n\0\0", "scene.txt", "text"),
         (b"Ida: Hi.\n" * 1_200_000, "scene.txt", "MB"),
         (b"Ida: Hi.\nTom: Well [pause:-1s] then.", "scene.txt", "Line 2"),

@@ -239,6 +239,7 @@ def test_a_piece_of_a_script_pasted_into_a_row_becomes_lines(page, write):
     project = write("Mara: One.\nTomas: Two.", 2)
     page.locator("#lines .line-text").first.click()
     page.evaluate(PASTE, "mara: And this.\n[pause:0.5s]\n\nIda: New here: listen.")
+    page.wait_for_function("() => window.tableread.project.lines.length === 5")  # it was read
     saved(page)
     assert stored(page, project) == ["One.", "And this.", "—", "New here: listen.", "Two."]
     speakers = page.locator("#lines .line-speaker").all_inner_texts()

@@ -1,0 +1,276 @@
+"""Tells what the rows of a pasted text are: prefaces, headings, cues, names, directions, prose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import regex
+
+from studio.dialog.attributes import Attributes
+from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, word_set
+from studio.dialog.markup import Row
+from studio.dialog.model import name_key
+from studio.dialog.script import Header, parse_header
+from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
+from studio.errors import NameRejected, ScriptError
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRow:
+    """A row and its number; whether it begins and ends a paragraph."""
+
+    number: int
+    text: str
+    begins: bool
+    ends: bool
+
+
+_INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
+_GUTENBERG = regex.compile(
+    r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
+)
+_PICTURE = "[Illustration"
+_HEADING = regex.compile(
+    r"""
+      (?:act|scene|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
+      (?:[\s.:—–-]+(?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten|the\s\w+))?
+      (?:[.:—–-].{0,80})?
+    | (?:the\s)?(?:first|second|third|fourth|fifth|last)\s(?:act|scene|part)\.?
+    | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
+    | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
+    | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part)\b.{0,40})?\.?
+    | curtain\.? | dramatis\spersonae\.?
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*", regex.IGNORECASE)
+_CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
+_BRACKETED = regex.compile(r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?")
+_ORNAMENT = regex.compile(r"[\s*_~—–=-]+")
+_KEYED = regex.compile(r"(?P<key>[\p{L} ]{3,30})[:：]\s*(?P<value>.*)")
+_BOLD = regex.compile(r"\*\*(?P<name>[^*]{1,100})\*\*")
+_CALLED = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu}\d .'’-]{0,40}?)\s*\((?P<how>[^()]{1,100})\)\.?\s*(?P<text>.*)"
+)
+_ABOUT = word_set(
+    "format voices hosts guests audience duration setting characters cast title author genre tone"
+    " style topic length runtime date visuals synopsis logline summary theme"
+)
+_PREFACE = regex.compile(
+    r"""
+      (?: (?:sure|certainly|of\scourse|absolutely|great|okay|ok|yes|no\sproblem|happy\sto\shelp
+          |got\sit|alright|all\sright)\b .{0,20}? [!.,—–-] \s* )?
+      (?: here(?:['’]s|\sis|\sare)\b | below\s(?:is|you) | the\sfollowing\b
+        | this\sis\s(?:a|the|your)\b | i(?:['’]ve|\shave)\s(?:written|created|made|prepared)
+        | as\srequested\b
+        | (?:please\s)?(?:tts|read|speak|say|convert|narrate)\b.{0,40}\b(?:following|conversation
+          |dialog(?:ue)?|script|text) )
+      .{0,400}
+    | (?:sure|certainly|of\scourse|absolutely)\b .{0,120} [!:]
+    """,
+    regex.VERBOSE | regex.IGNORECASE | regex.DOTALL,
+)
+_YES = regex.compile(r"(?:sure(?:\sthing)?|certainly|of\scourse|absolutely)[!.]", regex.IGNORECASE)
+_ABOUT_SCRIPT = regex.compile(
+    r"\b(?:dialog(?:ue)?|script|conversation|scene|podcast|episode|transcript|play|version|skit"
+    r"|stor(?:y|ies)|chapter|draft|exchange|monologue|text|tts)\b|[:：]$",
+    regex.IGNORECASE,
+)
+_FAREWELL = regex.compile(
+    r"(?:let\sme\sknow|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
+    r"|if\syou(?:['’]d|\swould|\swant|\sneed)\b.*\b(?:i\scan|let\sme)|want\sme\sto|hope\sthis)",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+BROKEN = ""
+"""In place of a name whose header can't be read, which the script's reader refuses."""
+
+_MOST_TITLE_WORDS = 10
+_FEW_NAMED = 10
+"""In prose at most one paragraph in so many begins with what looks like a name, none twice."""
+_MOST_JOINED_ROWS = 20
+
+
+def place_rows(rows: list[Row]) -> Iterator[PlacedRow]:
+    """Rows with their places in paragraphs."""
+    blank = ""
+    texts = [blank, *(row for _, row in rows), blank]
+    for idx, (number, row) in enumerate(rows, start=1):
+        yield PlacedRow(number, row, not texts[idx - 1], not texts[idx + 1])
+
+
+def number_rows(text: str) -> list[Row]:
+    """Rows without white space and invisible characters around them."""
+    return [
+        (number, _INVISIBLE.sub("", raw).rstrip())
+        for number, raw in enumerate(text.splitlines(), start=1)
+    ]
+
+
+def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
+    """A book without the notices and marks of pictures that Project Gutenberg adds to it.
+
+    Returns:
+        The rows, and the number of the first one that is left out.
+    """
+    marks = [(idx, mark["which"]) for idx, mark in _search(_GUTENBERG, rows)]
+    pictures = [idx for idx, (_, row) in enumerate(rows) if row.startswith(_PICTURE)]
+    left = [*(idx for idx, _ in marks), *pictures]
+    if not left:
+        return rows, None
+    start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
+    end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
+    book: list[Row] = []
+    is_picture = False
+    for number, row in rows[start:end]:
+        is_picture = is_picture or row.startswith(_PICTURE)
+        book.append((number, "" if is_picture else row))
+        is_picture = is_picture and not row.endswith("]")
+    return book, rows[min(left)][0]
+
+
+def _search(pattern: regex.Pattern[str], rows: list[Row]) -> Iterator[tuple[int, regex.Match[str]]]:
+    for idx, (_, row) in enumerate(rows):
+        if found := pattern.match(row):
+            yield idx, found
+
+
+def join_brackets(rows: list[Row]) -> list[Row]:
+    """Join a direction in brackets that begins a row and is broken into several."""
+    joined: list[Row] = []
+    idx = 0
+    while idx < len(rows):
+        count = _count_bracketed(rows, idx)
+        joined.append((rows[idx][0], " ".join(row for _, row in rows[idx : idx + count])))
+        idx += count
+    return joined
+
+
+def _count_bracketed(rows: list[Row], idx: int) -> int:
+    """How many rows the brackets that begin a row take; 1 if they don't take all of them."""
+    close = {"[": "]", "(": ")"}.get(rows[idx][1].removeprefix("_")[:1])
+    if close is None:
+        return 1
+    for count, (_, row) in enumerate(rows[idx : idx + _MOST_JOINED_ROWS], start=1):
+        if not row:
+            return 1
+        if close in row:
+            return count if row.rstrip("_.").endswith(close) else 1
+    return 1
+
+
+def header_of(row: str) -> Header | None:
+    """A row's header, also behind pauses or without a colon, as in `IVO (angrily) Get out!`."""
+    try:
+        rest = leading_pauses(row)[1]
+        header = parse_header(rest) if rest else None
+    except NameRejected:
+        return None
+    if header is None and (called := _CALLED.fullmatch(row)):
+        how = called["how"]
+        if is_direction(how) or begins_direction(how):
+            text = f"({how}) {called['text']}".strip()
+            return Header(called["name"].strip(), Attributes(), text)
+    return header
+
+
+def inside_of(row: str) -> str | None:
+    """What stands in the brackets that are a whole row."""
+    found = _BRACKETED.fullmatch(row)
+    return str(found["inside"]) if found else None
+
+
+def is_sound(row: str) -> bool:
+    """Whether a row in brackets is a pause, audio, or a sound that a voice makes."""
+    if not row.startswith(("[", "(", "<")):
+        return False
+    inside = sound_name(inside_of(row) or "")
+    if inside in SOUND_TAGS and row.startswith("["):
+        return True
+    return (
+        regex.match(r"[\[(<]\s*(?:pause|break|audio\s*:|direction\s*:)", row, regex.I) is not None
+    )
+
+
+def is_titled(row: str) -> bool:
+    """Whether a row could be a title: a few words that end without a mark."""
+    is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
+    return is_short and not (is_cue(row) or is_heading(row))
+
+
+def is_preface(row: str) -> bool:
+    """Whether a row is what a language model says before a script."""
+    if _YES.fullmatch(row):
+        return True
+    return _PREFACE.fullmatch(row) is not None and _ABOUT_SCRIPT.search(row) is not None
+
+
+def is_farewell(row: str) -> bool:
+    """Whether a row is what a language model offers after a script."""
+    return _FAREWELL.match(row) is not None and header_of(row) is None
+
+
+def is_heading(row: str) -> bool:
+    """Whether a row is a heading of an act, a scene or a chapter, or a transition."""
+    return _HEADING.fullmatch(row) is not None
+
+
+def is_cue(row: str) -> bool:
+    """Whether a row is a cue for sounds or music: `MUSIC: a waltz`, `[SFX: door]`."""
+    inside = inside_of(row)
+    return _CUE.fullmatch(row) is not None or (
+        inside is not None and _CUE_BEGINS.match(inside.strip()) is not None
+    )
+
+
+def is_ornament(row: str) -> bool:
+    """Whether a row is nothing but stars or dashes, as between scenes."""
+    return _ORNAMENT.fullmatch(row) is not None
+
+
+def bold_name(row: str) -> str | None:
+    """The words of a row that is all bold."""
+    found = _BOLD.fullmatch(row)
+    return found["name"].strip() if found else None
+
+
+def plain_bold(row: str) -> str:
+    """A row without the stars around bold words."""
+    return _BOLD.sub(r"\g<name>", row)
+
+
+def key_and_value(row: str) -> tuple[str, str] | None:
+    """A remark about the script, such as `Duration: 5 minutes`; None for other rows."""
+    found = _KEYED.fullmatch(row)
+    key = found["key"].strip().casefold() if found else ""
+    return (key, found["value"]) if found and key.split(" ")[-1] in _ABOUT else None
+
+
+def names_of(rows: list[Row]) -> Iterator[str]:
+    """The key of each name that begins a row, or is one in bold; `BROKEN` for invalid headers."""
+    for _, row in rows:
+        if bold := bold_name(row):
+            yield name_key(bold)
+            continue
+        try:
+            header = header_of(row)
+        except ScriptError:
+            yield BROKEN
+            continue
+        if header is not None:
+            yield name_key(header.speaker)
+
+
+def is_prose(rows: list[Row], names: Counter[str]) -> bool:
+    """Whether text has no speakers, or only what looks like a few."""
+    if not names:
+        return not any(is_sound(row) for _, row in rows)
+    paragraphs = sum(
+        bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
+    )
+    first = next((row for _, row in rows if row), "")
+    if BROKEN in names or header_of(first) is not None or max(names.values()) > 1:
+        return False
+    is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?") and not is_preface(first)
+    return (2 if is_sentence else _FEW_NAMED) * names.total() < paragraphs

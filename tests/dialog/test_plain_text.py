@@ -1,0 +1,180 @@
+"""Scripts as people paste them: what models write, plays, tags around turns, prose."""
+
+import pytest
+from dialog_strategies import scripts
+from growth import assert_linear
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studio.dialog.formats.dialog_file import ImportOptions, read_dialog_text
+from studio.dialog.markup import strip_markup
+from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.script import parse_script, write_script
+from studio.errors import ScriptError
+
+
+def lines(text, narrator=None):
+    read = read_dialog_text(text, ImportOptions(narrator=narrator))
+    return [(one.speaker, one.text) for one in read.dialog if isinstance(one, Speech)]
+
+
+def notices(text):
+    return " ".join(notice.message for notice in read_dialog_text(text).notices)
+
+
+@pytest.mark.parametrize(
+    "preface",
+    [
+        "Sure! Here's a short dialogue:",
+        "Certainly! Below is a script between two friends.",
+        "Here is the conversation you asked for:",
+        "TTS the following conversation between Joe and Jane:",
+        "Read the following dialogue aloud in a warm tone:",
+        "Of course!",
+    ],
+)
+def test_a_model_s_preface_is_set_aside_with_a_notice(preface):
+    text = f"{preface}\n\nJoe: Hi.\nJane: Ho.\n\nLet me know if you'd like a longer one!"
+    assert lines(text) == [("Joe", "Hi."), ("Jane", "Ho.")]
+    assert f"“{preface}”, “Let me know if you'd like a longer one!”" in notices(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("**Emma**\nHey.\n\n**Tom**\nHo.", [("Emma", "Hey."), ("Tom", "Ho.")]),
+        ("**Emma:** Hey *you*.\n\n**Tom:** `Ho`.", [("Emma", "Hey you."), ("Tom", "Ho.")]),
+        ("**Emma** *(sighs)*: Hey.", [("Emma", "(sighs) Hey.")]),
+        ("> **Emma:** Hey.\n>\n> **Tom:** Ho.", [("Emma", "Hey."), ("Tom", "Ho.")]),
+        ("```\nEmma: Hey.\nTom: Ho.\n```", [("Emma", "Hey."), ("Tom", "Ho.")]),
+        ("Emma: See [the paper](https://x.y/z).", [("Emma", "See the paper.")]),
+        ("Emma: *sighs* I **know**.", [("Emma", "(sighs) I know.")]),
+        ("Emma: f*ck sh*t, 2 * 3 * 4.", [("Emma", "f*ck sh*t, 2 * 3 * 4.")]),
+        ("[S1] Hi. [S2] Ho. [S1] Hu.", [("S1", "Hi."), ("S2", "Ho."), ("S1", "Hu.")]),
+        ("[alice]Hi[/alice]\n[bob]Ho[/bob]", [("alice", "Hi"), ("bob", "Ho")]),
+        ("<Person1>Hi</Person1><Person2>Ho</Person2>", [("Person1", "Hi"), ("Person2", "Ho")]),
+        ("[excited] Okay. [laughs] Well.", [("Narrator", "[excited] Okay. [laughs] Well.")]),
+        ("IVO (V.O.): Hi.\nIVO (CONT'D): Ho.", [("IVO", "Hi."), ("IVO", "Ho.")]),
+        ("Ivo (whispering): Hi.", [("Ivo", "(whispering) Hi.")]),
+        ("Anna (Mother): Hi.", [("Anna (Mother)", "Hi.")]),
+        ("INT. WEIR - NIGHT\n\nIVO (angrily) Get out!\n\nANNA: No.",
+         [("IVO", "(angrily) Get out!"), ("ANNA", "No.")]),
+        ("ACT ONE\n\nSCENE 2\n\nIVO. (aside) He lies.\n\nANNA. Who?",
+         [("IVO", "(aside) He lies."), ("ANNA", "Who?")]),
+        ("Algernon.  Did you hear?\n\nLane.  No, sir.\n\n[They pass into the hall, and the room.]",
+         [("Algernon", "Did you hear?"), ("Lane", "No, sir.")]),
+        ("It was dark. It rained.\n\nNobody spoke.",
+         [("Narrator", "It was dark. It rained."), ("Narrator", "Nobody spoke.")]),
+        ("It was dark.\n\nNote: it rained.\n\nNobody spoke.",
+         [("Narrator", "It was dark."), ("Narrator", "Note: it rained."),
+          ("Narrator", "Nobody spoke.")]),
+    ],
+)  # fmt: skip
+def test_it_is_read_as_it_is_meant(text, said):
+    assert lines(text) == said
+
+
+def test_a_list_s_points_are_no_speakers_and_one_host_is_one():
+    text = (
+        "# Tests\n\n---\n\n**Host:** Hello.\n\n## The files\n\nThey check:\n\n"
+        "- **Folders:** Are they made?\n- **Names:** Are they right?\n\n1. First.\n2. Second.\n\n"
+        "That is all.\n\nThank you.\n\nBye.\n\n**[Outro music fades in]**\n"
+    )
+    assert lines(text) == [("Host", words) for words in (
+        "Hello.", "They check:", "Folders: Are they made?", "Names: Are they right?", "1. First.",
+        "2. Second.", "That is all.", "Thank you.", "Bye.",
+    )]  # fmt: skip
+
+
+def test_titles_headings_cues_and_directions_are_set_aside_and_named():
+    text = (
+        "# Ashfall\n\nMUSIC: a theme\nIda: One.\n\n[SFX: door]\n\nSCENE 2\n\n(They leave.)\n\n"
+        "CUT TO:\n\nTom: Two.\n# remember the door\n"
+    )
+    read = read_dialog_text(text)
+    assert lines(text) == [("Ida", "One."), ("Tom", "Two.")]
+    assert (read.title, read.unspoken) == ("Ashfall", 3)
+    said = notices(text)
+    for one in ("Ashfall", "MUSIC: a theme", "[SFX: door]", "SCENE 2", "They leave.", "CUT TO:",
+                "remember the door"):  # fmt: skip
+        assert f"“{one}”" in said
+    assert lines(text, "Reader") == [
+        ("Ida", "One."), ("Reader", "SCENE 2"), ("Reader", "They leave."), ("Reader", "CUT TO:"),
+        ("Tom", "Two."),
+    ]  # fmt: skip
+
+
+def test_what_follows_the_narrator_is_the_speaker_s_again():
+    text = "Ida: One.\n\n[She waits at the window.]\n\nTwo.\n"
+    assert lines(text) == [("Ida", "One."), ("Ida", "Two.")]
+    assert [one[0] for one in lines(text, "Reader")] == ["Ida", "Reader", "Ida"]
+
+
+@pytest.mark.parametrize("header", ["[Ida | lang:much-too-long]", "[Ida | seed:x]", "[Ida | loud]"])
+def test_a_broken_header_is_refused_with_its_line_and_never_read_aloud(header):
+    for above in ("", "It was dark.\n\nIt rained.\n\n", "Tom: Hi.\n"):
+        with pytest.raises(ScriptError) as caught:
+            read_dialog_text(f"{above}{header} Hello.")
+        assert caught.value.line == above.count("\n") + 1
+
+
+def test_a_row_in_brackets_is_a_name_where_it_can_be_one():
+    text = "Ida: One.\n[Ben]\nTwo.\n[door creaks]\nThree.\n[The Old Man]\nFour."
+    assert lines(text) == [
+        ("Ida", "One."), ("Ben", "Two."), ("Ben", "Three."), ("The Old Man", "Four.")
+    ]  # fmt: skip
+    assert "“door creaks”" in notices(text)
+
+
+def test_pauses_recordings_and_settings_stay_in_what_is_pasted():
+    text = "Here's the script:\n\n[pause:1s] Ida: One.\n[audio: a.wav]\n[Tom | seed:7] Two.\n"
+    assert list(read_dialog_text(text).dialog) == [
+        Silence(1.0), Speech("Ida", "One."), Audio("a.wav"), Speech("Tom", "Two.", seed=7)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Music", "Scene 2", "Title", "SFX", "Int. House", "Excited"])
+def test_whoever_is_called_like_a_heading_stays_a_speaker(name):
+    dialog = read_dialog_text(f"[{name} |] Hello.\nIda: Yes.").dialog
+    assert dialog.speakers() == (name, "Ida")
+    assert read_dialog_text(write_script(dialog)).dialog == dialog
+    assert read_dialog_text(write_script(dialog)).notices == ()
+
+
+@pytest.mark.parametrize("text", ["I **do**.", "*sighs*", "`x`", "[a](http://b)", "_so_"])
+def test_literal_markdown_is_written_on_a_row_of_its_own(text):
+    dialog = parse_script(f"Ida:\n\\{text}\nTom: Ho.").dialog
+    assert dialog.lines[0] == Speech("Ida", text)
+    assert write_script(dialog) == f"Ida:\n\\{text}\nTom: Ho.\n"
+    assert read_dialog_text(write_script(dialog)).dialog == dialog
+
+
+@given(scripts | st.text("AB.:\n[]()*_#-> ", max_size=80))
+def test_whatever_is_pasted_reads_back_the_same_once_it_was_read(text):
+    try:
+        dialog = read_dialog_text(text).dialog
+    except ScriptError:
+        return
+    again = read_dialog_text(write_script(dialog))
+    assert again.dialog == dialog
+
+
+@given(st.text("ab *_`[]()!<>&\\\n", max_size=60))
+def test_any_markdown_is_stripped_once(text):
+    shown = strip_markup(" ".join(text.split()))
+    assert len(shown) <= len(text) + 2
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["**", "*a ", "[a](b) ", "**a**\n", "(a\n", "[a\n", "A. b\n", "ANNA.\nHi (a\n\n", "[S1] a ",
+     "<a>x</a>", "# a\n", "> a\n", "1. a: b\n", "INT. A\n\nB\nc\n\n"],
+)  # fmt: skip
+def test_hostile_text_takes_linear_time(piece):
+    def read(times):
+        try:
+            read_dialog_text(piece * times)
+        except ScriptError:
+            return
+
+    assert_linear(read, 1_000)
