@@ -7,7 +7,7 @@ directions; what stands in parentheses in prose, such as `(and I mean it)`, is s
 - A manner or a sound that is known, such as `(softly)` or `[excited]`, is one wherever it stands.
 - At the start of a line, or alone, `(…)` is one as well if it begins with a word such as
   “smiling”, “angrily” or “to”, and, with a doubt, if it is of a few words that nobody says to
-  somebody else: no “I”, “you”, no question.
+  somebody else: no “I”, “you”, no question, and no name such as “Reuters”.
 - Everything else is spoken; at the start of a line with a doubt.
 """
 
@@ -20,7 +20,13 @@ from enum import StrEnum
 import regex
 
 from studio.dialog.model import SpeechLimits, name_key
-from studio.dialog.tags import SOUND_TAGS, sound_name, tidy_spaces
+from studio.dialog.tags import (
+    DEFAULT_PAUSE_S,
+    SOUND_TAGS,
+    sound_name,
+    tidy_spaces,
+    write_pause,
+)
 
 MAX_DIRECTION_CHARS = 2_000
 
@@ -181,14 +187,15 @@ def _iter_directions(text: str) -> Iterator[Direction]:
     end = 0
     for match in _DIRECTION.finditer(text):
         is_first = is_first and not text[end : match.start()].strip()
-        kind = _classify(match, is_first=is_first)
+        is_alone = is_first and not text[match.end() :].strip(" .")
+        kind = _classify(match, is_first=is_first, is_alone=is_alone)
         if kind is not None:
             inside = next(filter(None, match.groups()))
             yield Direction(match.start(), match.end(), inside.strip(" .:;,"), kind)
         end = match.end()
 
 
-def _classify(match: regex.Match[str], *, is_first: bool) -> DirectionKind | None:
+def _classify(match: regex.Match[str], *, is_first: bool, is_alone: bool) -> DirectionKind | None:
     if match["named"]:
         return DirectionKind.DIRECTION if match["named"].strip() else None
     if match["cue"]:
@@ -204,7 +211,7 @@ def _classify(match: regex.Match[str], *, is_first: bool) -> DirectionKind | Non
         return None
     if is_direction(inside):
         return DirectionKind.DIRECTION
-    return _classify_first(inside) if is_first else None
+    return _classify_first(inside, is_alone=is_alone) if is_first else None
 
 
 def _is_manner(inside: str) -> bool:
@@ -216,7 +223,7 @@ def _is_manner(inside: str) -> bool:
     return any(known) and all(word in _BETWEEN for word in others)
 
 
-def _classify_first(inside: str) -> DirectionKind:
+def _classify_first(inside: str, *, is_alone: bool = False) -> DirectionKind:
     words = _words(inside)
     if _is_wide(inside):
         return DirectionKind.DOUBTED if len(inside) <= _MOST_WIDE_CHARS else DirectionKind.SPOKEN
@@ -225,8 +232,10 @@ def _classify_first(inside: str) -> DirectionKind:
         return DirectionKind.SPOKEN
     if _begins_manner(words) or is_direction(inside):
         return DirectionKind.DIRECTION
-    is_said = not _SAID_TO_SOMEBODY.isdisjoint(words)
-    return DirectionKind.SPOKEN if is_said or len(words) > _FEW_WORDS else DirectionKind.DOUBTED
+    is_said = not _SAID_TO_SOMEBODY.isdisjoint(words) or len(words) > _FEW_WORDS
+    # “(Reuters) The strike …” names a source; “(He turns away.)” alone is an action.
+    is_name = inside.strip()[:1].isupper() and not is_alone
+    return DirectionKind.SPOKEN if is_said or is_name else DirectionKind.DOUBTED
 
 
 def _begins_manner(words: list[str]) -> bool:
@@ -291,10 +300,14 @@ def directed_mood(text: str, moods: Collection[str]) -> str | None:
     return next(filter(None, found), None)
 
 
+_BEATS = frozenset(("beat", "a beat", "short beat", "a pause", "short pause", "silence"))
+
+
 class Effect(StrEnum):
     """What a voice does with a stage direction."""
 
     SPOKEN = "spoken"
+    PAUSE = "pause"
     MOOD = "mood"
     TAG = "tag"
     INSTRUCTION = "instruction"
@@ -302,7 +315,7 @@ class Effect(StrEnum):
 
 
 def find_effect(direction: Direction, limits: SpeechLimits, moods: Collection[str]) -> Effect:
-    """What becomes of a direction: a sound, a sample of that mood, an instruction, or nothing.
+    """What becomes of a direction: a pause, a sound, a mood, an instruction, or nothing.
 
     Args:
         direction: In a line's text.
@@ -313,6 +326,8 @@ def find_effect(direction: Direction, limits: SpeechLimits, moods: Collection[st
         return Effect.SPOKEN
     if direction.kind is DirectionKind.CUE:
         return Effect.NONE
+    if sound_name(direction.words) in _BEATS:
+        return Effect.PAUSE
     if find_tag(direction.words, limits.tags):
         return Effect.TAG
     if find_mood(direction.words, moods):
@@ -324,6 +339,8 @@ def describe_effect(direction: Direction, limits: SpeechLimits, moods: Collectio
     """What a voice does with a direction that isn't spoken, as a sentence. Arguments as above."""
     words = _shorten(direction.words)
     match find_effect(direction, limits, moods):
+        case Effect.PAUSE:
+            return f"“{words}” becomes a pause of {DEFAULT_PAUSE_S:g} s."
         case Effect.TAG:
             return f"“{words}” becomes the sound [{find_tag(direction.words, limits.tags)}]."
         case Effect.MOOD:
@@ -402,6 +419,8 @@ def _follow(
 ) -> str:
     """Note how the line is said; returns what stands in the direction's place."""
     words = direction.words
+    if effect is Effect.PAUSE:
+        return f" {write_pause(DEFAULT_PAUSE_S)} "
     if effect is Effect.TAG:
         return f" [{find_tag(words, limits.tags)}] "
     if effect is Effect.MOOD:

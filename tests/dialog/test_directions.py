@@ -53,6 +53,8 @@ def words(text, limits=PLAIN, moods=()):
         ("(to be honest) No.", "(to be honest) No."),
         ("(speaking of which) Where is he?", "(speaking of which) Where is he?"),
         ("(what?) No.", "(what?) No."),
+        ("(Reuters) The strike is over.", "(Reuters) The strike is over."),
+        ("(smiles) The (beat) door.", "The door."),
         ("(1999) was better.", "(1999) was better."),
         ("She paid (twice) for it.", "She paid (twice) for it."),
         ("[Ben] said that.", "[Ben] said that."),
@@ -66,6 +68,12 @@ def test_a_direction_alone_is_silent_and_nothing_fails():
     (segment,) = say("(He turns away.)").segments
     assert isinstance(segment, SilenceSegment)
     assert segment.duration_s == 0
+
+
+def test_a_beat_is_a_pause():
+    first, pause, last = say("No. (beat) Never.", INSTRUCTED).segments
+    assert (first.text, pause.duration_s, last.text) == ("No.", 0.5, "Never.")
+    assert (first.instruct, say("No. (beat) Never.").notices) == (None, ())
 
 
 def test_a_voice_that_takes_instructions_gets_the_directions():

@@ -201,3 +201,50 @@ def test_two_times_without_an_arrow_are_a_timing_that_cannot_be_read() -> None:
     assert [line.text for line in found.dialog if isinstance(line, Speech)] == ["Hello.", "Hi."]
     assert found.notices[0].line_number == 2
     assert found.notices[0].message.startswith("This timing can't be read.")
+
+
+ROLLING = """WEBVTT
+
+00:00:00.000 --> 00:00:02.000
+hello<00:00:00.500><c> there</c>
+
+00:00:02.000 --> 00:00:02.010
+hello there
+
+00:00:02.010 --> 00:00:04.000
+hello there
+how<00:00:03.500><c> are you</c>
+
+00:00:04.000 --> 00:00:04.010
+how are you
+
+00:00:04.010 --> 00:00:06.000
+how are you
+fine<00:00:05.500><c> thanks</c>
+
+00:00:08.000 --> 00:00:09.000
+fine thanks
+"""
+
+
+def test_rolling_captions_are_said_once_and_keep_their_pauses():
+    imported = import_dialog(ROLLING.encode(), "a.vtt")
+    said = [getattr(line, "text", None) or line.duration_s for line in imported.dialog]
+    assert said == ["hello there", "how are you", "fine thanks", 2.0, "fine thanks"]
+    assert "These captions roll" in imported.notices[0].message
+
+
+def test_who_says_the_same_three_times_says_it_three_times():
+    cues = "".join(
+        f"{n}\n00:00:0{n},000 --> 00:00:0{n + 1},000\nAnna: No.\n\n" for n in range(1, 5)
+    )
+    imported = import_dialog(cues.encode(), "a.srt")
+    assert sum(isinstance(line, Speech) for line in imported.dialog) == 4
+
+
+def test_a_sound_in_brackets_is_no_speaker_in_any_language_that_is_known():
+    cues = "".join(
+        f"{n}\n00:00:0{n},000 --> 00:00:0{n + 1},000\n[riendo] No {n}.\n\n" for n in range(1, 4)
+    )
+    dialog = import_dialog(cues.encode(), "a.srt").dialog
+    assert dialog.speakers() == ("Narrator",)

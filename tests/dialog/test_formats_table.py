@@ -1,7 +1,8 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import import_dialog
-from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.model import Audio, Silence, Speech, SpeechLimits
+from studio.dialog.planning import plan
 from studio.errors import ScriptError
 
 
@@ -107,3 +108,50 @@ def test_excel_files_with_their_hint_and_quoted_line_breaks():
 def test_what_cant_be_read_gets_one_message_with_place_and_remedy(text, said):
     with pytest.raises(ScriptError, match=said):
         read(text)
+
+
+def test_a_column_of_numbers_is_no_text_and_the_file_s_name_no_recording():
+    imported = read(
+        "Line #,Role,Script,Direction,Take,Filename\n"
+        "1,Bob,Hello.,angrily,1,bob_001\n2,Ann,Hi.,as if asleep,1,ann_001\n"
+    )
+    assert list(imported.dialog) == [
+        Speech("Bob", "(angrily) Hello."), Speech("Ann", "[direction: as if asleep] Hi.")
+    ]  # fmt: skip
+    assert [notice.message for notice in imported.notices] == ["The column “Filename” is left out."]
+
+
+def test_a_file_in_a_row_without_text_is_a_recording():
+    imported = read("speaker,text,file\nBob,Hi.,\n,,bell.wav\n")
+    assert list(imported.dialog) == [Speech("Bob", "Hi."), Audio("bell.wav")]
+
+
+@pytest.mark.parametrize("heading", ["English", "en", "en-US", "EN"])
+def test_a_column_headed_with_a_language_is_the_text(heading):
+    imported = read(f"key,speaker,{heading},fr\ngreet_1,Bob,Hello.,Bonjour.\n")
+    (line,) = imported.dialog
+    assert (line.speaker, line.text, line.params) == ("Bob", "Hello.", {"id": "greet_1"})
+    assert line.language.casefold().startswith("en")
+    assert f"“{heading}” is read, and not fr" in imported.notices[0].message
+
+
+def test_a_table_with_a_text_has_no_use_for_the_names_of_languages():
+    imported = read("speaker,text,de\nBob,Hello.,Hallo.\n")
+    assert list(imported.dialog) == [Speech("Bob", "Hello.")]
+
+
+def test_ids_are_kept_and_go_to_no_voice():
+    text = "id,character_id,text,emotion,next_id\nl1,bob,Hello.,angry,l2\nl2,ann,Hi.,,\n"
+    imported = read(text)
+    assert list(imported.dialog) == [
+        Speech("bob", "(angry) Hello.", params={"id": "l1"}),
+        Speech("ann", "Hi.", params={"id": "l2"}),
+    ]
+    planned = plan(imported.dialog, SpeechLimits(200))
+    assert [dict(segment.params) for segment in planned.segments] == [{}, {}]
+    assert "setting" not in " ".join(notice.message for notice in planned.notices)
+
+
+def test_a_running_number_is_no_id():
+    (line, _) = read("id,speaker,text\n1,Bob,Hello.\n2,Ann,Hi.\n").dialog
+    assert line.params == {}

@@ -95,9 +95,14 @@ def test_titles_headings_cues_and_directions_are_set_aside_and_named():
     assert lines(text) == [("Ida", "One."), ("Tom", "Two.")]
     assert (read.title, read.unspoken) == ("Ashfall", 3)
     said = notices(text)
-    for one in ("Ashfall", "MUSIC: a theme", "[SFX: door]", "SCENE 2", "They leave.", "CUT TO:",
-                "remember the door"):  # fmt: skip
+    for one in ("MUSIC: a theme", "SFX: door", "SCENE 2", "They leave.", "CUT TO:"):
         assert f"“{one}”" in said
+    kept = [(one.kind, one.text) for one in read.dialog if isinstance(one, Unspoken)]
+    assert kept == [
+        ("note", "Ashfall"), ("action", "MUSIC: a theme"), ("action", "SFX: door"),
+        ("heading", "SCENE 2"), ("action", "They leave."), ("heading", "CUT TO:"),
+        ("note", "remember the door"),
+    ]  # fmt: skip
     assert lines(text, "Reader") == [
         ("Ida", "One."), ("Reader", "SCENE 2"), ("Reader", "They leave."), ("Reader", "CUT TO:"),
         ("Tom", "Two."),

@@ -48,7 +48,7 @@ ABILITIES = {
 }  # fmt: skip
 DIALOG = {
     "id", "object", "status", "model", "lines", "segments", "finished", "audio_s", "failed",
-    "device_busy_s", "doubtful", "timestamps", "tries",
+    "device_busy_s", "doubtful", "timestamps", "tries", "notices",
 }  # fmt: skip
 MODEL = {
     "state", "message", "fraction", "active", "idle_timeout_s", "eviction_enabled", "unload_in_s",
@@ -336,7 +336,7 @@ def test_errors_of_the_studio(client: httpx.Client) -> None:
         (client.get(f"{P}/none"), 404, "NotFound"),
         (client.post(f"{project.path}/edits", json=bad), 422, "BadInput"),
         (client.post(f"{project.path}/undo", json=locked), 409, "Conflict"),
-        (client.post(P, json={"text": "no dialog at all [", "name": "x"}), 400, "ScriptError"),
+        (client.post(P, json={"text": "# no dialog at all", "name": "x"}), 400, "ScriptError"),
         (client.post("/studio/backend", json={"name": "none"}), 400, "SettingError"),
     ):
         assert (answer.status_code, answer.json().keys()) == (status, {"error"}), answer.text
@@ -485,7 +485,7 @@ def test_an_export_is_followed_and_fetched(client: httpx.Client) -> None:
 
 def test_lines_are_read_and_nothing_changes(client: httpx.Client) -> None:
     answer = client.post(f"{P}/lines", content=b"Ann: Oh.", params={"name": "a.txt"})
-    assert answer.json().keys() == {"lines", "notices", "chat"}
+    assert answer.json().keys() == {"lines", "notices", "chat", "plain", "title", "unspoken"}
     [line] = answer.json()["lines"]
     assert line.keys() == {"line_id", "kind", "speaker", "text"}
 

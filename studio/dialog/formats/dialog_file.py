@@ -150,6 +150,23 @@ _KEYS = {
 }
 
 
+_TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
+
+
+def _join_turn_items(text: str) -> str | None:
+    """The text of items that only hold turns: `{"text": "[S1] Hi. [S2] Ho."}`; None for others."""
+    rows = text.lstrip("\ufeff \t\r\n")
+    try:
+        found = (
+            json.loads(rows) if rows.startswith("[") else list(map(json.loads, rows.splitlines()))
+        )
+    except (ValueError, RecursionError):
+        return None
+    texts = [str(one.get("text")) for one in found if isinstance(one, dict)]
+    is_turns = len(texts) == len(found) > 0 and all(map(_TURN_ITEM.match, texts))
+    return "\n".join(texts) if is_turns else None
+
+
 def add_item_types(text: str) -> str:
     """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
 
@@ -276,6 +293,8 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
         case Format.FOUNTAIN:
             screenplay = read_fountain(text, remarks, narrator=options.narrator)
             parsed, title, unspoken = screenplay.parsed, screenplay.title, screenplay.unspoken
+        case Format.JSON | Format.JSON_LINES if (turns := _join_turn_items(text)) is not None:
+            parsed = read_plain_text(turns, remarks, narrator=None).parsed
         case Format.JSON | Format.JSON_LINES:
             parsed = parse_items(add_item_types(text))
         case Format.SCRIPT:
