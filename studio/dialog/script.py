@@ -115,7 +115,7 @@ def _is_keyword(inside: str) -> bool:
 
 
 def _colon_header(line: str) -> Header | None:
-    if bold := _BOLD.match(line):
+    if line.startswith("**") and (bold := _BOLD.match(line)):
         line = f"{bold['name']}: {line[bold.end() :]}"
     start = line[: _SEARCHED_CHARS + 1]
     colon = _COLON.search(start)
@@ -223,10 +223,7 @@ class _LineDraft:
             paragraph("".join(self.parts))
 
     def finished(self) -> Speech:
-        with with_place(self.line_number):
-            text = paragraph(" ".join(self.parts))
-            if len(self.parts) > 1:
-                cut_pauses(text)  # a pause may be split by a line break
+        text = self.parts[0] if len(self.parts) == 1 else self._join()
         attributes = self.header.attributes
         return Speech(
             self.header.speaker,
@@ -236,6 +233,12 @@ class _LineDraft:
             attributes.params,
             self.line_number,
         )
+
+    def _join(self) -> str:
+        with with_place(self.line_number):
+            text = paragraph(" ".join(self.parts))
+            cut_pauses(text)  # a pause may be split by a line break
+        return text
 
 
 class _ScriptReader:
@@ -249,7 +252,8 @@ class _ScriptReader:
         self._stray_line: int | None = None
 
     def read(self, raw: str, number: int) -> None:
-        line = _LEADING_INVISIBLE.sub("", raw).rstrip()
+        # Patterns are searched only where they may match, as a script may have 20,000 lines.
+        line = (raw if raw[:1].isalnum() else _LEADING_INVISIBLE.sub("", raw)).rstrip()
         if not line:
             self._paragraph_ended = True
         elif line.startswith("\\"):
@@ -258,7 +262,7 @@ class _ScriptReader:
             self._read_structure(line, number)
 
     def _read_structure(self, line: str, number: int) -> None:
-        pauses, rest = leading_pauses(line)
+        pauses, rest = leading_pauses(line) if line.startswith(("[", "(", "<")) else ([], line)
         entry = _read_entry(rest) if rest else None
         if rest and entry is None:
             self._continue(line, number)
@@ -324,6 +328,8 @@ class _ScriptReader:
 
 def _read_entry(line: str) -> Header | str | None:
     """A header, the path of an audio line, or None for text."""
+    if not line.startswith("["):
+        return parse_header(line)
     if audio := _AUDIO.fullmatch(line):
         return read_audio_path(audio["path"].strip())
     if _AUDIO_BEGINS.match(line):
